@@ -35,7 +35,7 @@ def test_the_story_of_two_configurations() -> None:
         ("performance", "cost", theirs, "1000 EUR", "2.50×", ours, "1 workload"),
         ("all-round", theirs, "1000 EUR", ours, "40 %"),
         (point, ours, "1.10×", "the operations", theirs, "threads 4", "3 loads"),
-        (point, ours, "0.909×", "the read mean latency", theirs, "threads 4", "3 loads"),
+        (point, ours, "9.1 % lower read mean latency than", theirs, "threads 4", "3 loads"),
         ("operations", "3 points", ours, theirs, "better in 1", "worse in 1", "same in 1"),
         ("read mean latency", "3 points", ours, theirs, "better in 1", "worse in 1", "same in 1"),
         (point, ours, "threads 4", "10 %", theirs, "threads 64", "25 %"),
@@ -102,7 +102,7 @@ def test_a_lead_at_one_load_is_not_told_of_others() -> None:
             0.9996,
             0.999,
             0.99999,
-            ("0.000400×", "0.0000100×", "0.00100×", "the p99 latency"),
+            ("99.96 %", "99.9 to 99.999 %", "lower p99 latency than Old"),
         ),
     ],
 )

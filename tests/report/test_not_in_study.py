@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from iolab.core.workload import BY_IOPS
 from iolab.loads.fileio.workload import Access
 from iolab.report.not_in_study import not_in_study_sentence
+from tests.facts import tells
 from tests.report import shared
 from tests.report.priced import euros
 from tests.report.synthetic import job, source_of, study_of, workload
@@ -61,3 +62,10 @@ def test_metadata_is_not_told_by_reads_and_writes() -> None:
     assert only
     brief = replace(made, study=replace(made.study, workloads=only))
     assert not_in_study_sentence(brief) == "Not in this study: prices."
+
+
+def test_a_cell_has_the_load_that_title_and_axes_leave_out() -> None:
+    (row, *_) = shared.page("kpi").answer.best_table.rows
+    assert tells(row[1].note.replace("\N{NO-BREAK SPACE}", " "), "4 KiB", "jobs", "iodepth")
+    for swept in shared.page("sweep").answer.best_table.rows[:1]:
+        assert swept[1].note.count("iodepth") <= 2  # where it is the best, and what suffices

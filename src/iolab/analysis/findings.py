@@ -38,7 +38,7 @@ from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
-from iolab.core.study import Study
+from iolab.core.study import REPEATS_FOR_INTERVAL, Study
 from iolab.core.workload import HOSTS_AXIS, AnyJob, Workload
 from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
@@ -600,7 +600,8 @@ def _is_steady_rate(best: BestPointFinding) -> bool:
     """Whether repeats gave one rate to within what only a set limit does."""
     half = best.value.half_width
     is_rate = metric_spec(best.metric).better is BetterDirection.HIGHER
-    return is_rate and best.value.n >= REPLICATED and half is not None and half <= STEADY_HALF_WIDTH
+    has_repeats = (best.value.n or 0) >= REPEATS_FOR_INTERVAL
+    return is_rate and has_repeats and half is not None and half <= STEADY_HALF_WIDTH
 
 
 def _contention_law(

@@ -88,6 +88,7 @@ class BestFigure(Record):
     `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
     figures at the same place of the axes against it, as `iolab compare` does, by configuration.
     `is_from_memory` is whether memory answered most of what it read, and not the storage.
+    `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     """
 
     workload: str
@@ -109,6 +110,7 @@ class BestFigure(Record):
     axis: Axis = ()
     comparisons: tuple[tuple[str, Comparison], ...] = ()
     is_from_memory: bool = False
+    load_text: str = ""
 
     @property
     def unknown_latency_names(self) -> list[str]:

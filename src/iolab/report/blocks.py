@@ -300,16 +300,10 @@ def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
 
 
 def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
-    """What to take and why, then the first findings, each with its runs."""
-    answer = page.answer
-    if not page.findings and not answer.conclusion:
+    """The first findings, each with its runs; what to take is the answer's."""
+    if not page.findings:
         return
     yield Heading("Bottom line", 1, "findings")
-    yield from (
-        Paragraph(text, ParagraphStyle.ITEM)
-        for text in (answer.sentence, answer.conclusion)
-        if text
-    )
     yield from map(_finding_block, page.findings)
     yield from _note_paragraphs(page.findings_note)
 

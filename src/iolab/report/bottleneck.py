@@ -122,7 +122,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.LOAD: "not saturated: go deeper",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
-    BottleneckCause.STEADY_RATE: "a set limit, by its constant rate",
+    BottleneckCause.STEADY_RATE: "unwatched rate limit",
     BottleneckCause.BEYOND: "not watched",
     BottleneckCause.NONE: "not known",
 }

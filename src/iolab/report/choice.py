@@ -99,7 +99,7 @@ def _open_sentences(
     is_lost = any(row.open_reason == POINT_LOST for row in still_open)
     step = "repeat those points" if is_lost else "measure three repeats or more"
     beginning = "Take none yet: " if are_all else ""
-    return [f"{beginning}{list_text(ahead)}, but not surely ({reasons}; {step})."]
+    return [f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."]
 
 
 def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:

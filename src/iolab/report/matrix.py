@@ -23,7 +23,7 @@ from iolab.report.numbers import (
     DASH,
     NOT_MEASURABLE,
     TOO_FEW_REPEATS,
-    axis_name_text,
+    axis_values_text,
     metric_value_text,
     missing_interval_reason,
     ratio_text,
@@ -420,6 +420,7 @@ def _figure_cell(
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
     under = [
         *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
+        figure.load_text,
         figure.axis_text,
         _sufficient_load_text(figure),
         half_width_text(figure.value),
@@ -440,9 +441,9 @@ def _figure_cell(
 def _sufficient_load_text(figure: BestFigure) -> str:
     """The least load within the interval of the best, where that is less: `iodepth 8 suffices`."""
     texts = [
-        f"{axis_name_text(name)} {value}"
-        for name, value in figure.sufficient_axis
-        if f"{axis_name_text(name)} {value}" not in figure.axis_text.split(", ")
+        text
+        for place in figure.sufficient_axis
+        if (text := axis_values_text((place,))) not in figure.axis_text.split(", ")
     ]
     return f"{' '.join(texts)} suffices" if texts else ""
 

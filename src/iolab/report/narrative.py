@@ -188,8 +188,8 @@ def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
     }
     parts = [words[verdict].format(number) for verdict, number in finding.verdict_counts if number]
     total = sum(number for _, number in finding.verdict_counts)
-    if not parts:
-        return ""
+    if not parts or total + finding.skipped_count == 1:
+        return ""  # of a single point the matrix says it
     skipped = (
         f" ({counted_noun(finding.skipped_count, 'further point')} could not be compared)"
         if finding.skipped_count
@@ -271,14 +271,17 @@ def _(recommendation: Recommendation, names: ConfigurationNames) -> str:
 
 
 def _gain_with_interval_text(gain: SpeedupFinding) -> str:
-    """The ratio of what both have with its interval: `1.27× (1.21× to 1.33×) the IOPS of`."""
-    is_lower = metric_spec(gain.metric).better is BetterDirection.LOWER
-    sign = -1 if is_lower else 1
-    interval = ""
-    if gain.low is not None and gain.high is not None:
-        low, high = sorted((1 + sign * gain.low, 1 + sign * gain.high))
-        interval = f" ({ratio_text(low)} to {ratio_text(high)})"
-    return f"{ratio_text(1 + sign * gain.gain_share)}{interval} the {metric_phrase(gain.metric)} of"
+    """How both compare with the interval: `1.27× (1.21× to 1.33×) the IOPS of`.
+
+    Of what is better where it is lower: `76 % (73 to 79 %) lower p99 latency than`.
+    """
+    what = metric_phrase(gain.metric)
+    ends = () if gain.low is None or gain.high is None else sorted((gain.low, gain.high))
+    if metric_spec(gain.metric).better is BetterDirection.LOWER:
+        span = " to ".join(map(percent_text, ends)).replace(" %", "", bool(ends))
+        return f"{percent_text(gain.gain_share)}{f' ({span})' if ends else ''} lower {what} than"
+    span = " to ".join(ratio_text(1 + end) for end in ends)
+    return f"{ratio_text(1 + gain.gain_share)}{f' ({span})' if ends else ''} the {what} of"
 
 
 def _metric_with_interval_text(metric: Metric) -> str:
@@ -289,7 +292,8 @@ def _metric_with_interval_text(metric: Metric) -> str:
     low, high = (
         value_text(end, metric.unit, bare_rate=True) for end in metric.displayable_interval
     )
-    return f"{metric_value_text(metric)} ({low} to {high})"
+    interval = f" ({low} to {high})" if low != high else ""
+    return f"{metric_value_text(metric)}{interval}"
 
 
 def recommendation_sentence(recommendation: Recommendation, names: ConfigurationNames) -> str:
@@ -415,7 +419,13 @@ def linked_sentences(
     study, points = brief.study, brief.points
     titles = configuration_titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
-    every = all_findings(study, points, brief.gains_by_pair.gains_over_first(), brief.run_resources)
+    every = [
+        finding
+        for finding in all_findings(
+            study, points, brief.gains_by_pair.gains_over_first(), brief.run_resources
+        )
+        if not _repeats_matrix(finding)
+    ]
     labels = {name: style.label for name, style in brief.series_styles.items()}
     sentences = distinct_sentences(
         sentences_for_findings(study, every, ConfigurationNames(labels, mixed_workload_ids(study)))
@@ -423,6 +433,15 @@ def linked_sentences(
     return tuple(
         _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
         for sentence in sentences
+    )
+
+
+def _repeats_matrix(finding: Finding) -> bool:
+    """Whether it says no more than the matrix: the best of a single point."""
+    return (
+        isinstance(finding, BestPointFinding)
+        and finding.point_count == 1
+        and not finding.left_out_repeats_text
     )
 
 

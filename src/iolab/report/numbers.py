@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import REPEATS_FOR_INTERVAL
-from iolab.text import counted_word, percent_text
+from iolab.text import counted_noun, counted_word, percent_text
 from iolab.units import (
     format_bytes,
     format_count,
@@ -64,7 +64,11 @@ _UNIT_GAP: Final = re.compile(
 )
 """Between a value and its unit, and between a unit's prefix and what it counts."""
 
-_AXIS_DISPLAY_NAMES: Final = {"vms_per_node": "VMs per node"}
+_AXIS_DISPLAY_NAMES: Final = {
+    "vms_per_node": "VMs per node",
+    "block_size": "block size",
+    "requests_per_s": "requests/s",
+}
 
 
 def money_text(amount: float) -> str:
@@ -242,7 +246,14 @@ def utc_datetime(real_ns: int) -> datetime:
 
 def axis_values_text(axis: tuple[tuple[str, int | str], ...]) -> str:
     """A point's axis values for people: `iodepth 8, numjobs 4`; empty without an axis."""
-    return ", ".join(f"{axis_name_text(name)} {value}" for name, value in axis)
+    return ", ".join(_axis_value_text(axis_name_text(name), value) for name, value in axis)
+
+
+def _axis_value_text(name: str, value: int | str) -> str:
+    """`iodepth 8`; numbers with a unit have it behind: `1 VM per node`, `24 requests/s`."""
+    if name == _AXIS_DISPLAY_NAMES["vms_per_node"] and isinstance(value, int):
+        return f"{counted_noun(value, 'VM')} per node"
+    return f"{value} {name}" if name == _AXIS_DISPLAY_NAMES["requests_per_s"] else f"{name} {value}"
 
 
 def point_text(workload: str, axis: tuple[tuple[str, int | str], ...]) -> str:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.loads.fileio.workload import Job
-from iolab.report.best import Headline
-from iolab.report.brief import Brief, Charts
+from iolab.report.best import BestFigure, Headline
+from iolab.report.brief import Brief, Charts, MeasurementSource
 from iolab.report.course import course_answer
 from iolab.report.numbers import DASH
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
+from iolab.text import counted_noun
 from iolab.units import format_bytes, parse_size
 
 
@@ -22,6 +25,14 @@ class FileReport(SingleFigureReport):
     """I/O on files, of which `hosts` tell what is swept over guests."""
 
     uses_laid_out_files: ClassVar[bool] = True
+
+    def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
+        """Each with the block size, jobs and depth that its title and its place leave out."""
+        jobs = {workload.id: workload.job for workload in measurements.study.workloads}
+        return tuple(
+            replace(figure, load_text=_load_text(jobs[figure.workload], figure))
+            for figure in super().best_figures(measurements)
+        )
 
     def has_published_figures(self, workload: Workload) -> bool:
         """Of guests."""
@@ -85,6 +96,20 @@ def _number_range_text(workloads: Sequence[Workload], key: str) -> str:
     ]
     least, most = min(values), max(values)
     return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _load_text(job: AnyJob, figure: BestFigure) -> str:
+    """`4 KiB · 4 jobs · iodepth 8`, without what the title or the place of the axes says."""
+    if not isinstance(job, Job):
+        return ""
+    swept = {name for name, _ in figure.axis}
+    block = format_bytes(job.block_bytes)
+    parts = (
+        "" if "bs" in swept or block in figure.title else block,
+        "" if "numjobs" in swept or job.numjobs == 1 else counted_noun(job.numjobs, "job"),
+        "" if "iodepth" in swept else f"iodepth {job.iodepth}",
+    )
+    return " · ".join(filter(None, parts))
 
 
 def workloads_table(study: Study) -> Table:

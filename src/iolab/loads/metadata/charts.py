@@ -89,7 +89,13 @@ def operation_charts(
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return []
-    figures = (iteration_rates_chart(workload.title, points, brief.study, brief.series_styles),)
+    # Of invalid runs alone the table has the rates, and a chart nothing to compare.
+    are_usable = any(own.level is not Level.INVALID for point in points for own in point.operations)
+    figures = (
+        (iteration_rates_chart(workload.title, points, brief.study, brief.series_styles),)
+        if are_usable
+        else ()
+    )
     further: list[Figure] = []
     for point in best_points(points):
         shown = next(
