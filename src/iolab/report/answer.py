@@ -218,12 +218,12 @@ def gravest_caveats_sentence(caveats: Sequence[Objection]) -> str:
 
 
 def _other_reason_texts(
-    caveats: Sequence[Objection], told: Sequence[Objection], level: Level
+    caveats: Sequence[Objection], quoted: Sequence[Objection], level: Level
 ) -> Iterator[str]:
-    """Which checks make the runs invalid that those told do not; nothing of lesser levels."""
+    """Which checks make the runs invalid that those quoted do not; nothing of lesser levels."""
     if level is not Level.INVALID:
         return
-    covered = {run.key for caveat in told for run in caveat.runs}
+    covered = {run.key for caveat in quoted for run in caveat.runs}
     parts = []
     for caveat in caveats:
         more = {run.key for run in caveat.runs} - covered

@@ -420,7 +420,7 @@ def _figure_cell(
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
     under = [
         *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
-        figure.load_text,
+        *figure.load_text.split(" · "),
         figure.axis_text,
         _sufficient_load_text(figure),
         half_width_text(figure.value),
