@@ -29,7 +29,7 @@ def test_key_value_points_stand_under_their_block_size() -> None:
     source = rocksdb(seconds=2)
     lines = drawn(result_lines(source.study, source.results()), 80)
     assert lines[0].split()[:5] == ["point", "ops/s", "read", "mean", "p99"]
-    at = lines.index("Random reads, block_size 4k")
+    at = lines.index("Random reads, block size 4k")
     assert [line.split()[:2] for line in lines[at + 1 : at + 5]] == [
         ["threads", value] for value in ("4", "16", "32", "64")
     ]
@@ -42,7 +42,7 @@ def test_key_value_configurations_have_intervals_and_gains() -> None:
     lines = drawn(result_lines(source.study, source.results()), 120)
     assert "95 %" in lines[0]
     assert any("±" in line for line in lines)
-    assert "old: Random reads, block_size 4k" in lines
+    assert "old: Random reads, block size 4k" in lines
     told = lines[lines.index("New against Old") + 3].split()
     assert (told[0], told[1][:2], told[-2:]) == ("ops/s", "+2", ["better", "valid"])
 

@@ -143,11 +143,11 @@ def test_a_guest_that_dies_or_falls_silent_fails_its_run_and_the_next_one_goes_o
     file = study(tmp_path, IMAGE, *reads, hosts=HOST, runtime="2s")
     words = ("run", file, "--path", target, "--out", tmp_path / "S")
     with running(*words) as session:
-        session.wait_for("run 1/3 cluster: read-1, VMs per node 1: measure")
+        session.wait_for("run 1/3 cluster: read-1, 1 VM per node: measure")
         (qemu,) = guests_on(target)
         os.kill(qemu, signal.SIGKILL)
         # The second one falls silent, as a guest whose channel is stuck.
-        session.wait_for("run 2/3 cluster: read-2, VMs per node 1: measure")
+        session.wait_for("run 2/3 cluster: read-2, 1 VM per node: measure")
         (qemu,) = guests_on(target)
         os.kill(qemu, signal.SIGSTOP)
         assert session.end() == ExitCode.ENGINE, session.said
@@ -176,7 +176,7 @@ def test_a_node_whose_agent_is_killed_loses_its_guests_and_a_resumed_session_goe
 ) -> None:
     file = study(tmp_path, IMAGE, READ, hosts=HOST, runtime="2s")
     with running("run", file, "--path", target, "--out", tmp_path / "S") as session:
-        session.wait_for("run 1/1 cluster: read, VMs per node 1: measure")
+        session.wait_for("run 1/1 cluster: read, 1 VM per node: measure")
         (qemu,) = guests_on(target)
         stat = Path(f"/proc/{qemu}/stat").read_text("ascii")
         os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)

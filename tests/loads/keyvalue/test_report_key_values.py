@@ -57,20 +57,20 @@ def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brie
     best = brief.kinds.best_figures(brief)
     (latency_at, _) = page.answer.best_table.groups[-1]
     assert len(found) == len(best) == latency_at == 6
-    assert found["Random reads, block_size 4k"] == ["Random reads, block_size 4k"]
+    assert found["Random reads, block size 4k"] == ["Random reads, block size 4k"]
     mixed = {
         item.title: [one.title for one in item.appendix_figures] for item in page.workload_charts
     }
-    (against,) = mixed["Random reads, block_size 4k"]
+    (against,) = mixed["Random reads, block size 4k"]
     assert tells(against, "Read mean", "p99", "operations")
-    assert tells(mixed["80 % reads, 20 % writes, block_size 16k"][-1], "Write mean", "p95")
-    assert (best[0].value.unit, best[0].axis_text) == ("ops/s", "block_size 4k, threads 64")
+    assert tells(mixed["80 % reads, 20 % writes, block size 16k"][-1], "Write mean", "p95")
+    assert (best[0].value.unit, best[0].axis_text) == ("ops/s", "block size 4k, threads 64")
     assert [name for name, _ in best[0].latencies] == ["read mean", "read p99"]
 
 
 def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
     (item,) = [
-        w for w in page.workload_charts if w.title == "80 % reads, 20 % writes, block_size 4k"
+        w for w in page.workload_charts if w.title == "80 % reads, 20 % writes, block size 4k"
     ]
     apart = next(
         table for table, _ in item.detail_tables if table.title == "Each operation by itself"
@@ -255,11 +255,11 @@ def test_configurations_at_one_load_alone_are_drawn_too() -> None:
     page = build_report_page(build_brief(replace(source, results_given=once)))
     charts = page.workload_charts[0]
     heads = [column.title for column in charts.figures[0].table.columns]
-    assert tells(" ".join(heads), "block_size", "Operations", "read mean")
+    assert tells(" ".join(heads), "block size", "Operations", "read mean")
     assert tells(charts.appendix_figures[0].title, "Read mean", "operations")
     few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
     page = build_report_page(build_brief(replace(source, results_given=few)))
-    assert page.workload_charts[0].title == "Random reads, block_size 4k"
+    assert page.workload_charts[0].title == "Random reads, block size 4k"
     assert page.workload_charts[0].figures[0].table.title.endswith("against threads")
 
 

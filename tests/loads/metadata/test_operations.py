@@ -166,7 +166,10 @@ def test_the_page_is_drawn_whole() -> None:
 def test_a_session_of_metadata_alone_is_a_report() -> None:
     text = shared.drawn(shared.undrawn(build_brief(kpi_with_metadata(MDTEST, io=False))))
     assert "headline figures" not in text
-    assert "Rate of each operation" in text
+    assert "Operations over the iterations" in text
+    # Of invalid runs alone the table has the rates.
+    assert "Rate of each operation" not in text
+    assert "Rate of each operation" in shared.html("files")
 
 
 def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> None:
