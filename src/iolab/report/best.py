@@ -39,7 +39,7 @@ UNKNOWN_METRIC: Final = Metric(None, "")
 
 
 def workload_and_axis_title(workload: Workload, fixed_axis: Axis) -> str:
-    """A workload with what of its axes is held: `Random reads, block_size 4k`."""
+    """A workload with what of its axes is held: `Random reads, block size 4k`."""
     return ", ".join(part for part in (workload.title, axis_values_text(fixed_axis)) if part)
 
 

@@ -431,7 +431,7 @@ class ConfigurationNames(Record):
 
 
 def axis_values_phrase(axis: Sequence[tuple[str, int | str]]) -> str:
-    """A place on the axes, each named as in a sentence: `threads 4, block_size 16k`."""
+    """A place on the axes, each named as in a sentence: `threads 4, block size 16k`."""
     return axis_values_text(tuple((axis_name_text(name), value) for name, value in axis))
 
 

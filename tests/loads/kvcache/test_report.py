@@ -126,7 +126,7 @@ def test_the_chart_says_up_to_which_rate_reading_is_faster() -> None:
     study = study_of()
     # Of 20,000 blocks of 512 tokens a second, by 400 prefixes.
     sooner, later = 1_000_000, 100_000_000
-    assert "at every requests_per_s" in read_beats_recompute_sentence(
+    assert "at every requests/s" in read_beats_recompute_sentence(
         points_of(study, sooner, KEPT, KEPT), "requests_per_s"
     )
     assert read_beats_recompute_sentence(
@@ -134,7 +134,7 @@ def test_the_chart_says_up_to_which_rate_reading_is_faster() -> None:
     ).startswith("Recomputing a prefix is faster")
     slow, quick = points_of(study, later, KEPT, KEPT), points_of(study, sooner, KEPT, KEPT)
     low = dict(quick[0].key.axis)["requests_per_s"]
-    assert f"up to requests_per_s {low}" in read_beats_recompute_sentence(
+    assert f"up to requests/s {low}" in read_beats_recompute_sentence(
         [quick[0], slow[1]], "requests_per_s"
     )
     # Where it is the other way round there is no such place.

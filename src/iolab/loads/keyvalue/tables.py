@@ -183,7 +183,7 @@ class PointGroup(Record):
 
     @property
     def title(self) -> str:
-        """`Random reads, block_size 4k`."""
+        """`Random reads, block size 4k`."""
         return workload_and_axis_title(self.workload, self.other_axes)
 
 
