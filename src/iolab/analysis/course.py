@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -23,10 +24,11 @@ from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS
 from iolab.core.metric import CourseFigures, EventFigures, Metric, PhaseFigures, SeriesChange
 from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.core.run import RunRecord
-from iolab.core.samples import Floats, IntervalTable, unique_io_mask
+from iolab.core.samples import Floats, IntervalTable, Ints, unique_io_mask
 from iolab.record import field_names
-from iolab.stats.change_points import ChangePoint, find_change_points, noise_of_differences
+from iolab.stats.change_points import ChangePoint, find_change_points, level_noise
 from iolab.stats.special import student_quantile
+from iolab.stats.steady_state import MAD_TO_SD
 from iolab.units import NS_PER_S
 
 BLOCK_S: Final = 3
@@ -41,8 +43,12 @@ IOS_MIN: Final = 20
 STANDSTILL_SHARE: Final = 0.1
 """A second with less of a stream's rate in the baseline counts as one without the storage."""
 
-STREAM_IOPS_MIN: Final = 5.0
-"""A stream with fewer I/Os a second in the baseline has seconds without any, and none stands."""
+STREAM_IOPS_MIN: Final = 20.0
+"""A stream with fewer I/Os a second in the baseline has seconds with a tenth of them by chance: of
+Poisson's with a mean of 20 it is one in 10^7, with one of 5 one in 150."""
+
+SILENT_S: Final = 3.0
+"""A host without any I/O for so long before the end stands still, or makes no load any more."""
 
 BAND_MIN: Final = 0.05
 BAND_SIGMAS: Final = 4.0
@@ -52,29 +58,28 @@ HOLD_S: Final = 5
 NOISE_MIN: Final = 0.01
 """The least scatter (of logarithms) of a series whose changes are looked for."""
 
-NEAR_S: Final = 3.0
+EVENT_DISTANCE_MAX_S: Final = 3.0
 """A change so near to an event, or to what a witness saw, is its effect."""
 
-_MAD_TO_SIGMA: Final = 1.4826
 _CONFIDENCE: Final = 0.975
 
 
 class PerSecondHistograms:
     """I/Os by the second in which they were due, from the beginning of the first phase on.
 
-    `counts` has a row a second and a column a bin, `streams` the I/Os of each second by host and
-    direction. A last second that the phases do not fill is left out.
+    `streams` has the I/Os of each second by host and direction. A last second that the phases do
+    not fill is left out.
     """
 
     def __init__(self, record: RunRecord, course: Course) -> None:
         self.start_ns = course.phases[0].start_real_ns
         end_ns = course.phases[-1].end_real_ns
         self.seconds = max(math.floor((end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
-        self.counts = np.zeros((self.seconds, BIN_COUNT), dtype=np.float64)
         self.streams: dict[tuple[int, int], Floats] = {}
         self._spread_ios_over_seconds(record)
 
     def _spread_ios_over_seconds(self, record: RunRecord) -> None:
+        """Keep second, bin and number of I/Os: most bins of most seconds have none."""
         table, bins = record.intervals, record.bins
         offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
         ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host]) - self.start_ns
@@ -91,31 +96,42 @@ class PerSecondHistograms:
         whole, direction = last - first, bins.direction[once].astype(np.int64)
         pairs = np.unique(np.stack((host, direction), axis=1), axis=0).tolist()
         self.streams = {(a, b): np.zeros(self.seconds) for a, b in pairs}
+        parts = [(np.zeros(0, np.int32), np.zeros(0, np.int16), np.zeros(0))]
         for second in range(math.ceil(float(whole.max(initial=0.0))) + 1):
             low = np.maximum(first, np.floor(first) + second)
             high = np.minimum(last, np.floor(first) + second + 1)
             share = np.clip((high - low) / whole, 0.0, 1.0)
             at = (np.floor(first) + second).astype(np.int64)
             inside = (at >= 0) & (at < self.seconds) & (share > 0)
-            np.add.at(self.counts, (at[inside], which[inside]), (count * share)[inside])
+            ios = count * share
+            parts.append((at[inside].astype(np.int32), which[inside].astype(np.int16), ios[inside]))
             for pair, series in self.streams.items():
                 own = inside & (host == pair[0]) & (direction == pair[1])
-                np.add.at(series, at[own], (count * share)[own])
+                np.add.at(series, at[own], ios[own])
+        at, which, ios = (np.concatenate(column) for column in zip(*parts, strict=True))
+        by_second = np.argsort(at, kind="stable")
+        self._bins, self._ios = which[by_second], ios[by_second]
+        self._edges = np.searchsorted(at[by_second], np.arange(self.seconds + 1))
 
-    @property
+    def bin_counts(self, seconds: slice) -> Floats:
+        """I/Os of a stretch of seconds by the bin of their latency."""
+        start, stop, _ = seconds.indices(self.seconds)
+        own = slice(self._edges[start], self._edges[max(stop, start)])
+        counts = np.bincount(self._bins[own], self._ios[own], BIN_COUNT)
+        return np.asarray(counts, dtype=np.float64)
+
+    @cached_property
     def rates(self) -> Floats:
         """I/Os of each second."""
-        return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
+        return np.asarray(sum(self.streams.values(), start=np.zeros(self.seconds)))
 
-    @property
+    @cached_property
     def p99s_ns(self) -> Floats:
         """The p99 of each second, not a number where it has too few I/Os."""
-        enough = self.rates >= IOS_MIN
-        rows = [
-            _percentile_ns(row, 0.99) if fits else math.nan
-            for row, fits in zip(self.counts, enough, strict=True)
-        ]
-        return np.array(rows, dtype=np.float64)
+        p99s = np.full(self.seconds, math.nan)
+        for second in np.flatnonzero(self.rates >= IOS_MIN).tolist():
+            p99s[second] = _percentile_ns(self.bin_counts(slice(second, second + 1)), 0.99)
+        return p99s
 
     def second_of(self, real_ns: int) -> float:
         """Seconds since the first phase began."""
@@ -129,12 +145,12 @@ class PerSecondHistograms:
 
     def joined_p99s_ns(self, span: PhaseSpan) -> list[float]:
         """The p99 of each second, one with few I/Os joined to the next."""
-        values, pending = [], np.zeros(BIN_COUNT)
-        for row in self.counts[self.phase_seconds_slice(span)]:
-            pending = pending + row
-            if pending.sum() >= IOS_MIN:
-                values.append(_percentile_ns(pending, 0.99))
-                pending = np.zeros(BIN_COUNT)
+        start, stop, _ = self.phase_seconds_slice(span).indices(self.seconds)
+        values, first = [], start
+        for second in range(start, stop):
+            if self.rates[first : second + 1].sum() >= IOS_MIN:
+                values.append(_percentile_ns(self.bin_counts(slice(first, second + 1)), 0.99))
+                first = second + 1
         return values
 
     def standstill_seconds(self, baseline: slice) -> Floats:
@@ -162,7 +178,7 @@ def course_figures(view: RunView) -> CourseFigures | None:
     read = bool(readbacks) and not any(readback.fault for readback in readbacks)
     is_paced = record.run.point.job.is_paced
     stood = seconds.standstill_seconds(seconds.phase_seconds_slice(course.phases[0]))
-    found = _found_changes(seconds, course, is_paced=is_paced)
+    changes = _level_changes(seconds, course, is_paced=is_paced)
     return CourseFigures(
         phases=tuple(
             _phase_figures(seconds, record, span, course, stood) for span in course.phases
@@ -173,7 +189,7 @@ def course_figures(view: RunView) -> CourseFigures | None:
         if fault
         else None,
         redundancy_s=_seconds_to_redundancy(course, fault) if fault else None,
-        baseline_s=_seconds_to_baseline(seconds, course, found, fault, is_paced=is_paced)
+        baseline_s=_seconds_to_baseline(seconds, course, changes, fault, is_paced=is_paced)
         if fault
         else None,
         failed_ios=sum(
@@ -185,10 +201,10 @@ def course_figures(view: RunView) -> CourseFigures | None:
         lost_blocks=sum(r.lost_blocks for r in readbacks) if read else None,
         p99s_ns=tuple(None if math.isnan(p99) else p99 for p99 in seconds.p99s_ns.tolist()),
         events=tuple(_event_figures(seconds, event) for event in course.events),
-        broken_s=tuple(_broken_times(seconds, course, fault)) if fault else (),
+        unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, course, fault)) if fault else (),
         changed_metric="lat_ns_p99" if is_paced else "iops",
-        changes=tuple(_series_change(seconds, course, change) for change in found),
-        rebuild_bytes_per_s=_rebuild(view, course, fault) if fault else None,
+        changes=tuple(_series_change(seconds, course, change) for change in changes),
+        rebuild_bytes_per_s=_rebuild_rate_metric(view, course, fault) if fault else None,
         standstill_s=tuple(np.flatnonzero(stood).tolist()),
     )
 
@@ -240,9 +256,10 @@ def _phase_figures(
     seconds: PerSecondHistograms, record: RunRecord, span: PhaseSpan, course: Course, stood: Floats
 ) -> PhaseFigures:
     own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(course.phases[0])
-    rates, counts = seconds.rates[own], seconds.counts[own].sum(axis=0)
+    rates, counts = seconds.rates[own], seconds.bin_counts(own)
     p99s = seconds.joined_p99s_ns(span)
     used = np.flatnonzero(counts >= 0.5)
+    used_so_far = np.flatnonzero(seconds.bin_counts(slice(0, own.stop)) >= 0.5)
     return PhaseFigures(
         id=span.id,
         start_s=seconds.second_of(span.start_real_ns),
@@ -255,40 +272,61 @@ def _phase_figures(
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
         longest_io_ns=Metric(float(MIDDLE_NS[int(used[-1])]) if used.size else None, "ns"),
         unavailable_s=int(stood[own].sum()),
-        longest_stall_s=_longest_stall(record, span, int(used[-1]) if used.size else None),
+        longest_stall_s=_longest_stall(record, span, course, used, used_so_far),
     )
 
 
-def _longest_stall(record: RunRecord, span: PhaseSpan, longest_bin: int | None) -> Metric:
+def _longest_stall(
+    record: RunRecord, span: PhaseSpan, course: Course, used_bins: Ints, used_bins_so_far: Ints
+) -> Metric:
     """The longest time in which a stream returned nothing, of I/Os that waited in a phase.
 
     A job with one I/O at a time stands still for as long as that takes. Of deeper queues the
-    intervals without any return are known, and the longest I/O, which no stall outlasts.
+    intervals without any return are known, and the longest I/O up to then, which no stall outlasts
+    but one until the end.
     """
-    if longest_bin is None:
-        return Metric(None, "s")
+    final_s = max(_final_silences_s(record, span, course), default=0.0)
+    if not used_bins_so_far.size:
+        return Metric(final_s or None, "s")
+    longest_s = float(UPPER_NS[int(used_bins_so_far[-1])]) / NS_PER_S
+    silent_s = max(final_s, min(max(_silences_s(record, span), default=0.0), longest_s))
     low, middle, high = (
-        float(edges[longest_bin]) / NS_PER_S for edges in (LOWER_NS, MIDDLE_NS, UPPER_NS)
+        float(edges[int(used_bins[-1])]) / NS_PER_S if used_bins.size else 0.0
+        for edges in (LOWER_NS, MIDDLE_NS, UPPER_NS)
     )
     job = record.run.point.job
     if job.total_iodepth <= job.job_count:
-        return Metric(middle, "s", low, high)
-    silent_s = max(_silences_s(record, span), default=0.0)
-    return Metric(min(silent_s, high) if silent_s else middle, "s", min(silent_s, high), high)
+        low, middle = max(low, silent_s), max(middle, silent_s)
+        return Metric(middle or None, "s", low, max(high, silent_s))
+    return Metric((silent_s or middle) or None, "s", silent_s, max(high, silent_s))
 
 
 def _silences_s(record: RunRecord, span: PhaseSpan) -> Iterator[float]:
     """How long streams returned nothing, interval after interval, where that touches a phase."""
+    for starts, ends in _busy_intervals_ns(record):
+        for begin, end in zip(ends[:-1].tolist(), starts[1:].tolist(), strict=True):
+            if begin < span.end_real_ns and end > max(begin, span.start_real_ns):
+                yield (end - begin) / NS_PER_S
+
+
+def _final_silences_s(record: RunRecord, span: PhaseSpan, course: Course) -> Iterator[float]:
+    """How long streams had returned nothing at the end, where that touches a phase."""
+    end_ns = course.phases[-1].end_real_ns
+    for _, ends in _busy_intervals_ns(record):
+        last_ns = int(ends[-1]) if ends.size else course.phases[0].start_real_ns
+        if last_ns < span.end_real_ns and end_ns - last_ns > SILENT_S * NS_PER_S:
+            yield (end_ns - last_ns) / NS_PER_S
+
+
+def _busy_intervals_ns(record: RunRecord) -> Iterator[tuple[Ints, Ints]]:
+    """Starts and ends of the intervals with I/Os of each host and direction."""
     table = record.intervals
     busy = table.ios > 0
     for index, host in enumerate(record.hosts):
         for direction in np.unique(table.direction[unique_io_mask(table.direction)]).tolist():
             rows = np.flatnonzero((table.host == index) & (table.direction == direction) & busy)
             ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
-            starts = ends - table.span_ns[rows]
-            for begin, end in zip(ends[:-1].tolist(), starts[1:].tolist(), strict=True):
-                if span.start_real_ns <= begin <= span.end_real_ns and end > begin:
-                    yield (end - begin) / NS_PER_S
+            yield np.asarray(ends - table.span_ns[rows]), ends
 
 
 def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFigures:
@@ -297,24 +335,24 @@ def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFi
     return EventFigures(event.id, event.title or event.id, event.host, event.phase, *at)
 
 
-def _broken_times(
+def _unhealthy_spans_s(
     seconds: PerSecondHistograms, course: Course, fault: EventOutcome
 ) -> Iterator[tuple[float, float]]:
-    """From each first answer that all is not well to the next one that it is."""
-    expected, begin = fault.expected, None
+    """From each first answer that all is not well to the next one that it is, or to the end."""
+    expected, begin, end_s = fault.expected, None, float(seconds.seconds)
     answers = [a for a in course.answers if expected and a.witness == expected.witness]
     for answer in answers:
         at = seconds.second_of(answer.real_ns)
         is_well = (
             expected is not None and answer.state is not None and answer.state is not expected.state
         )
-        if not is_well and begin is None and at >= 0:
+        if not is_well and begin is None and 0 <= at < end_s:
             begin = at
         elif is_well and begin is not None:
-            yield begin, at
+            yield begin, min(at, end_s)
             begin = None
     if begin is not None:
-        yield begin, float(seconds.seconds)
+        yield begin, end_s
 
 
 def _baseline_rate_share(rates: Floats, baseline: Floats) -> Metric:
@@ -352,8 +390,11 @@ def _seconds_after_fault(
 
 
 def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None:
-    """From the fault to the first of two answers in a row that all is as it was before it."""
-    if fault.seen_real_ns is None or fault.expected is None:
+    """From the fault to the first of two answers in a row that all is as it was before it.
+
+    Of a run that ended before that it is more than until the last answer that says otherwise.
+    """
+    if fault.seen_real_ns is None or fault.expected is None or fault.start_real_ns is None:
         return None
     answers = [
         answer
@@ -364,10 +405,12 @@ def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None
     for before, first, second in zip(answers, answers[1:], answers[2:], strict=False):
         if first.state is healthy and second.state is healthy:
             return _seconds_after_fault(fault, before.asked_real_ns, first.real_ns)
-    return None
+    unhealthy_ns = (a.asked_real_ns for a in answers if a.state is fault.expected.state)
+    last_ns = max(unhealthy_ns, default=fault.seen_real_ns)
+    return Metric(None, "s", low=(last_ns - fault.start_real_ns) / NS_PER_S)
 
 
-def _watched_series(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
+def _log_rate_or_p99(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
     """The logarithm of what tells a change: of a fixed rate that is flat, the p99."""
     if not is_paced:
         floor = max(STANDSTILL_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
@@ -379,13 +422,13 @@ def _watched_series(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
     return np.asarray(np.log(np.interp(np.arange(p99s.size), known, p99s[known])))
 
 
-def _found_changes(
+def _level_changes(
     seconds: PerSecondHistograms, course: Course, *, is_paced: bool
 ) -> tuple[ChangePoint, ...]:
     """Where the series changes its level."""
-    series = _watched_series(seconds, is_paced=is_paced)
+    series = _log_rate_or_p99(seconds, is_paced=is_paced)
     baseline = series[seconds.phase_seconds_slice(course.phases[0])]
-    noise = max(NOISE_MIN, noise_of_differences(series), noise_of_differences(baseline))
+    noise = max(NOISE_MIN, level_noise(series, baseline))
     return find_change_points(series, noise)
 
 
@@ -394,13 +437,13 @@ def _series_change(
 ) -> SeriesChange:
     at_s = Metric(float(change.index), "s", max(change.low - 1.0, 0.0), change.high + 1.0)
     ratio = math.exp(change.after - change.before)
-    return SeriesChange(at_s, ratio, _cause(seconds, course, at_s))
+    return SeriesChange(at_s, ratio, _nearest_event_text(seconds, course, at_s))
 
 
-def _cause(seconds: PerSecondHistograms, course: Course, at_s: Metric) -> str:
-    """What may have made a change: the nearest event, phase or word of a witness; "" for none."""
+def _nearest_event_text(seconds: PerSecondHistograms, course: Course, at_s: Metric) -> str:
+    """What may have made a change: the nearest event, else phase or witness; "" for none."""
     named = [
-        (f"{word} {event.title or event.id}", moment)
+        (False, f"{word} {event.title or event.id}", moment)
         for event in course.events
         for word, moment in (
             ("event", event.start_real_ns),
@@ -409,18 +452,21 @@ def _cause(seconds: PerSecondHistograms, course: Course, at_s: Metric) -> str:
         )
         if moment is not None
     ]
-    named += [(f"phase {span.id}", span.start_real_ns) for span in course.phases[1:]]
-    low, high = (at_s.low or 0.0) - NEAR_S + 1, (at_s.high or 0.0) + NEAR_S - 1
+    named += [(True, f"phase {span.id}", span.start_real_ns) for span in course.phases[1:]]
+    low, high = (
+        (at_s.low or 0.0) - EVENT_DISTANCE_MAX_S + 1,
+        (at_s.high or 0.0) + EVENT_DISTANCE_MAX_S - 1,
+    )
     near = [
-        (abs(seconds.second_of(moment) - (at_s.value or 0.0)), name)
-        for name, moment in named
+        (is_phase, abs(seconds.second_of(moment) - (at_s.value or 0.0)), name)
+        for is_phase, name, moment in named
         if low <= seconds.second_of(moment) <= high
     ]
     if near:
-        return min(near)[1]
+        return min(near)[-1]
     fault = first_expected_event(course)
-    for begin, end in _broken_times(seconds, course, fault) if fault else ():
-        if begin - NEAR_S <= (at_s.value or 0.0) <= end + NEAR_S:
+    for begin, end in _unhealthy_spans_s(seconds, course, fault) if fault else ():
+        if begin - EVENT_DISTANCE_MAX_S <= (at_s.value or 0.0) <= end + EVENT_DISTANCE_MAX_S:
             return f"while {fault.expected if fault else ''}"
     return ""
 
@@ -433,22 +479,28 @@ def _seconds_to_baseline(
     *,
     is_paced: bool,
 ) -> Metric | None:
-    """From the fault to the change after which the series stays in the baseline's band."""
-    series = _watched_series(seconds, is_paced=is_paced)
+    """From the fault to the change after which the series stays in the baseline's band.
+
+    Of a run that ended before that it is more than until its end, or until that change where it
+    came too late.
+    """
+    series = _log_rate_or_p99(seconds, is_paced=is_paced)
     baseline = series[seconds.phase_seconds_slice(course.phases[0])]
     if not baseline.size or fault.start_real_ns is None:
         return None
     middle = float(np.median(baseline))
-    spread = _MAD_TO_SIGMA * float(np.median(np.abs(baseline - middle)))
+    spread = MAD_TO_SD * float(np.median(np.abs(baseline - middle)))
     band = max(math.log1p(BAND_MIN), BAND_SIGMAS * spread)
     at = seconds.second_of(fault.start_real_ns)
     later = [change for change in changes if change.high + 1 >= at]
     outside = [i for i, change in enumerate(later) if abs(change.after - middle) > band]
     if not outside:
         return Metric(0.0, "s", 0.0, 1.0)
-    if outside[-1] + 1 == len(later) or series.size - later[outside[-1] + 1].index < HOLD_S:
-        return None
+    if outside[-1] + 1 == len(later):
+        return Metric(None, "s", low=max(series.size - at, 0.0))
     back = later[outside[-1] + 1]
+    if series.size - back.index < HOLD_S:
+        return Metric(None, "s", low=max(back.low - at, 0.0))
     low, high = back.low - 1.0 - at, back.high + 1.0 - at
     return Metric(max(back.index - at, 0.0), "s", max(low, 0.0), max(high, 0.0))
 
@@ -464,7 +516,7 @@ def rebuild_window(course: Course) -> Window | None:
     return Window(max(b for b in begins if b is not None and b < end_ns), end_ns)
 
 
-def _rebuild(view: RunView, course: Course, fault: EventOutcome) -> Metric | None:
+def _rebuild_rate_metric(view: RunView, course: Course, fault: EventOutcome) -> Metric | None:
     """The rate of what was copied to make the system redundant again."""
     window = rebuild_window(course)
     if window is None or fault.expected is None:

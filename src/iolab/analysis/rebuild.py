@@ -10,7 +10,7 @@ import numpy as np
 
 from iolab.analysis.storage_bytes import boot_ids_by_host, leaf_device_names
 from iolab.analysis.view import RunView
-from iolab.analysis.window import Window
+from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.course import WitnessAnswer
 from iolab.core.metric import Metric
 from iolab.core.samples import unique_io_mask
@@ -25,16 +25,12 @@ REUSED_NAMES: Final = ("loop", "nbd")
 """Devices whose name may be another's a moment later."""
 
 
-def rebuilt_bytes(answers: Sequence[WitnessAnswer], window: Window) -> int | None:
+def copied_bytes_in_window(answers: Sequence[WitnessAnswer], window: Window) -> int | None:
     """What a witness that counts it saw copied in a window; None where it says nothing.
 
     A count that fell began anew.
     """
-    counts = [
-        answer.rebuilt_bytes
-        for answer in answers
-        if answer.rebuilt_bytes is not None and window.start_ns <= answer.real_ns <= window.end_ns
-    ]
+    counts = [answer.rebuilt_bytes or 0 for answer in _counting_answers(answers, window)]
     if len(counts) < 2:
         return None
     return sum(
@@ -45,16 +41,39 @@ def rebuilt_bytes(answers: Sequence[WitnessAnswer], window: Window) -> int | Non
 def rebuild_rate(view: RunView, before: Window, rebuild: Window, witness: str) -> Metric | None:
     """Bytes a second that were copied: as the witness counts them, or as the devices wrote them.
 
-    Of each byte that clients write the target's devices write as many as they did `before`, and
-    what they write beyond that is of the rebuild. None where neither is known.
+    The witness counted at some moment between question and answer: those of its first and last
+    count in the window are the bounds. Of each byte that clients write the target's devices write
+    as many as they did `before`, and what they write beyond that is of the rebuild. None where
+    neither is known.
     """
     answers = [a for a in course_answers(view) if a.witness == witness]
-    copied: float | None = rebuilt_bytes(answers, rebuild)
-    if copied is None:
-        copied = _excess_bytes(view, before, rebuild)
-    if copied is None or rebuild.seconds <= 0:
+    counted = copied_bytes_in_window(answers, rebuild)
+    if counted is not None:
+        ends = _counting_answers(answers, rebuild)
+        return _rate_between_answers(counted, ends[0], ends[-1])
+    excess = _excess_bytes(view, before, rebuild)
+    if excess is None or rebuild.seconds <= 0:
         return None
-    return Metric(max(copied, 0.0) / rebuild.seconds, "bytes/s")
+    return Metric(max(excess, 0.0) / rebuild.seconds, "bytes/s")
+
+
+def _counting_answers(answers: Sequence[WitnessAnswer], window: Window) -> list[WitnessAnswer]:
+    return [
+        answer
+        for answer in answers
+        if answer.rebuilt_bytes is not None and window.start_ns <= answer.real_ns <= window.end_ns
+    ]
+
+
+def _rate_between_answers(copied: int, first: WitnessAnswer, last: WitnessAnswer) -> Metric | None:
+    longest_ns = last.real_ns - first.asked_real_ns
+    shortest_ns = last.asked_real_ns - first.real_ns
+    middle_ns = (longest_ns + shortest_ns) / 2
+    if middle_ns <= 0:
+        return None
+    high = copied * NS_PER_S / shortest_ns if shortest_ns > 0 else None
+    low = copied * NS_PER_S / longest_ns
+    return Metric(copied * NS_PER_S / middle_ns, "bytes/s", low, high)
 
 
 def course_answers(view: RunView) -> Sequence[WitnessAnswer]:
@@ -67,7 +86,8 @@ def _excess_bytes(view: RunView, before: Window, rebuild: Window) -> float | Non
     if not series or before.seconds <= 0:
         return None
     devices = [
-        sum(_bytes(view, member, window) for member in series) for window in (before, rebuild)
+        sum(_written_bytes(view, member, window) for member in series)
+        for window in (before, rebuild)
     ]
     claimed = [_written_by_clients(view, window) for window in (before, rebuild)]
     factor = devices[0] / claimed[0] if claimed[0] else 0.0
@@ -75,17 +95,31 @@ def _excess_bytes(view: RunView, before: Window, rebuild: Window) -> float | Non
     return devices[1] - factor * claimed[1] - idle
 
 
-def _member_series(view: RunView) -> list[CounterSeries]:
-    """What the target's devices wrote, each device of a kernel once."""
-    record = view.record
+def member_devices(view: RunView) -> set[tuple[str, str]]:
+    """The devices that the target stands on, each of a kernel once: boot and name."""
+    kernels = boot_ids_by_host(view.facts)
+    return {
+        (kernels.get(host, host), name)
+        for host, names in _member_names_by_host(view).items()
+        for name in names
+    }
+
+
+def _member_names_by_host(view: RunView) -> dict[str, frozenset[str]]:
     members: dict[str, frozenset[str]] = {}
     for host in view.hosts:
         target = view.target_of_host(host)
         names = list(target.devices) if target is not None else []
         members[host.host] = frozenset(leaf_device_names(names, view.facts_of_host(host)))
-    for node in record.bystanders:
+    for node in view.record.bystanders:
         names = [delta.device for delta in node.devices]
         members[node.host] = frozenset(leaf_device_names(names, view.facts.get(node.host)))
+    return members
+
+
+def _member_series(view: RunView) -> list[CounterSeries]:
+    """What the target's devices wrote, each device of a kernel once."""
+    record, members = view.record, _member_names_by_host(view)
     kernels = boot_ids_by_host(view.facts)
     found: dict[tuple[str, str], CounterSeries] = {}
     for series in derive_series(record.counters, record.host_names, {"disk": None}):
@@ -95,7 +129,7 @@ def _member_series(view: RunView) -> list[CounterSeries]:
     return list(found.values())
 
 
-def _bytes(view: RunView, series: CounterSeries, window: Window) -> float:
+def _written_bytes(view: RunView, series: CounterSeries, window: Window) -> float:
     shared = view.step_overlap_ns(series, window)
     known = (shared > 0) & np.isfinite(series.value)
     return float((series.value[known] * shared[known]).sum() / NS_PER_S)
@@ -107,7 +141,7 @@ def _written_by_clients(view: RunView, window: Window) -> float:
     writes = (table.direction == Direction.WRITE) & unique_io_mask(table.direction)
     for index, host in enumerate(view.hosts):
         rows = np.flatnonzero((table.host == index) & writes)
-        ends = table.end_real_ns[rows] - host.clock_offset_ns
+        ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
         starts = ends - table.span_ns[rows]
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         share = np.clip(shared / np.maximum(table.span_ns[rows], 1), 0.0, 1.0)

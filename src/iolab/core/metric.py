@@ -371,14 +371,15 @@ class SeriesChange(Record):
 class CourseFigures(Record):
     """What a run with phases was like, with the rate and p99 of each second since the first began.
 
-    A second with too few I/Os has no p99 (None). `broken_s` are the times in which the witness of
-    the first fault did not say that all is well, from one answer to another. `changes` are what the
-    series `changed_metric`, the rate, or the p99 of a load with a fixed rate, shows by itself.
-    Seconds to detection, redundancy and the baseline are counted from the first event that a
-    witness sees: until it did, until it said twice that all is well, until the series was back in
-    the band of the first phase; None for never, or where it is not known. `rebuild_bytes_per_s` is
-    what was copied from the last event to redundancy. `standstill_s` are the seconds, from 0, in
-    which a stream did less than a tenth of its rate in the first phase.
+    A second with too few I/Os has no p99 (None). `unhealthy_spans_s` are the times in which the
+    witness of the first fault did not say that all is well, from one answer to another. `changes`
+    are what the series `changed_metric`, the rate, or the p99 of a load with a fixed rate, shows by
+    itself. Seconds to detection, redundancy and the baseline are counted from the first event that
+    a witness sees: until it did, until it said twice that all is well, until the series was back in
+    the band of the first phase; with `low` alone for longer than the run, None where it is not
+    known. `rebuild_bytes_per_s` is what was copied from the last event to redundancy.
+    `standstill_s` are the seconds, from 0, in which a stream did less than a tenth of its rate in
+    the first phase.
     `failed_ios` are errors that clients saw. Blocks are those that were read after the last phase,
     None where none could be.
     """
@@ -394,7 +395,7 @@ class CourseFigures(Record):
     lost_blocks: int | None
     p99s_ns: tuple[float | None, ...] = ()
     events: tuple[EventFigures, ...] = ()
-    broken_s: tuple[tuple[float, float], ...] = ()
+    unhealthy_spans_s: tuple[tuple[float, float], ...] = ()
     changed_metric: str = "iops"
     changes: tuple[SeriesChange, ...] = ()
     rebuild_bytes_per_s: Metric | None = None

@@ -9,7 +9,7 @@ from iolab.core.metric import CourseFigures, Metric, Result
 from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
-from iolab.text import counted_noun, list_text, percent_text
+from iolab.text import capitalised, counted_noun, list_text, percent_text
 from iolab.units import format_duration_s, format_ns, significant_digits_text
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def fault_impact_sentence(courses: Sequence[CourseFigures], metrics: Mapping[str
     if failed:
         parts.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
     if any(course.lost_blocks for course in courses):
-        return f"{lost[:1].upper()}{lost[1:]}. {'; '.join(parts)}."
+        return f"{capitalised(lost)}. {'; '.join(parts)}."
     return f"{'; '.join([*parts, lost])}."
 
 
@@ -124,7 +124,9 @@ def _stall_s(course: CourseFigures) -> float:
 def _cost_text(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> str:
     """`Losing one of two disks costs 45 % of the IOPS in phase 'degraded' (10 s)`."""
     first = courses[0]
-    subject = _fault_title(first) or "No event"
+    subject = _fault_title(first)
+    if not subject:
+        return _difference_text(first, metrics)
     costs = [
         f"{text} in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
         for phase in first.phases[1:]
@@ -136,6 +138,21 @@ def _cost_text(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) 
         rest = [text.replace(" of the IOPS", "") for text in costs[1:]]
         return f"{subject} costs {list_text([costs[0], *rest])}"
     return f"{subject} makes the p99 {list_text(costs)}"
+
+
+def _difference_text(course: CourseFigures, metrics: Mapping[str, Metric]) -> str:
+    """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
+    by_rate = course.changed_metric == "iops"
+    differing = [
+        f"phase '{phase.id}' has {text.replace('of the IOPS', 'fewer IOPS than the first phase')}"
+        if by_rate
+        else f"phase '{phase.id}' has a p99 {text.removesuffix(' as long')} that of the first phase"
+        for phase in course.phases[1:]
+        if (text := _phase_cost_text(course, phase.id, metrics))
+    ]
+    if not differing:
+        return "No phase differs from the first"
+    return capitalised(list_text(differing))
 
 
 def _phase_cost_text(course: CourseFigures, phase: str, metrics: Mapping[str, Metric]) -> str:
@@ -156,12 +173,14 @@ def _phase_cost_text(course: CourseFigures, phase: str, metrics: Mapping[str, Me
 def _dates_texts(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Iterator[str]:
     """When all was as before, as far as it came to that."""
     for figure, what in (("redundancy_s", "redundancy"), ("baseline_s", "the baseline")):
-        known = [getattr(course, figure) for course in courses]
+        known = [value for course in courses if (value := getattr(course, figure)) is not None]
+        missing = sum(value.value is None for value in known)
         metric = metrics.get(course_metric_key(figure))
-        if metric is not None and metric.value and all(known):
+        if metric is not None and metric.value and len(known) == len(courses):
             yield f"{what} was back {format_duration_s(metric.value)} after the fault"
-        elif figure == "redundancy_s" and any(course.detection_s for course in courses):
-            yield "redundancy was not back at the end"
+        elif figure == "redundancy_s" and missing:
+            repeats = f"in {missing} of {len(courses)} repeats " if len(courses) > 1 else ""
+            yield f"{repeats}redundancy was not back at the end"
 
 
 def _lost_writes_text(courses: Sequence[CourseFigures]) -> str:

@@ -36,6 +36,7 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
+from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
 from iolab.text import excerpt
@@ -291,9 +292,17 @@ class PhaseRunner:
         clock = self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:
             asked_ns = clock.real_ns()
-            content = await _witness_answer(host, witness)
-            now_ns = clock.real_ns()
-            self._answers.append(WitnessAnswer(witness.id, asked_ns, now_ns, *content))
+            reading = await _read_witness(host, witness)
+            self._answers.append(
+                WitnessAnswer(
+                    witness.id,
+                    asked_ns,
+                    clock.real_ns(),
+                    reading.state,
+                    reading.rebuilt_bytes,
+                    reading.throttle,
+                )
+            )
             await self._sleep_until(asked_ns + round(witness.interval_s * NS_PER_S))
 
     def _outcome_with_witness_times(self, outcome: EventOutcome) -> EventOutcome:
@@ -320,26 +329,31 @@ def _command_step(argv: tuple[str, ...], action: Action) -> dict[str, object]:
     return {"step": "command", "argv": list(argv), "timeout_s": action.timeout_s}
 
 
-_Said = tuple[bool | None, int | None, str]
-"""A state, the bytes that were copied, and what holds the copy back."""
+class WitnessReading(Record):
+    """A state, the bytes that were copied, and what holds the copy back, as a witness says."""
 
-_NOTHING: Final[_Said] = (None, None, "")
+    state: bool | None = None
+    rebuilt_bytes: int | None = None
+    throttle: str = ""
 
 
-async def _witness_answer(host: Host, witness: Witness) -> _Said:
+NO_READING: Final = WitnessReading()
+
+
+async def _read_witness(host: Host, witness: Witness) -> WitnessReading:
     """What the witness says; nothing where it is too late, or what it says cannot be read."""
     with suppress(IolabError, TimeoutError):
         async with asyncio.timeout(witness.timeout_s + WITNESS_GRACE_S):
             if witness.file:
                 content = await fetch_file(host, witness.file, WITNESS_BYTES_MAX)
                 if content is None:
-                    return _NOTHING
-                return content.decode("utf-8", "replace").strip() == witness.equals, None, ""
-            return await _command_witness_answer(host, witness)
-    return _NOTHING
+                    return NO_READING
+                return WitnessReading(content.decode("utf-8", "replace").strip() == witness.equals)
+            return await _read_command_witness(host, witness)
+    return NO_READING
 
 
-async def _command_witness_answer(host: Host, witness: Witness) -> _Said:
+async def _read_command_witness(host: Host, witness: Witness) -> WitnessReading:
     printed = bytearray()
     command = Command(
         witness.argv,
@@ -353,20 +367,20 @@ async def _command_witness_answer(host: Host, witness: Witness) -> _Said:
     ending = await run_process(host, command, asyncio.Event(), printed.extend)
     code = ending.exited.code
     if not witness.field:
-        return {YES: True, NO: False}.get(code) if code is not None else None, None, ""
-    return _fields(witness, bytes(printed)) if code == 0 else _NOTHING
+        return WitnessReading({YES: True, NO: False}.get(code) if code is not None else None)
+    return _parse_witness_document(witness, bytes(printed)) if code == 0 else NO_READING
 
 
-def _fields(witness: Witness, printed: bytes) -> _Said:
+def _parse_witness_document(witness: Witness, printed: bytes) -> WitnessReading:
     """What the JSON object of a witness says; nothing of what is none, or of another type."""
     with suppress(ValueError, RecursionError):
         document = json.loads(printed)
         if isinstance(document, dict):
             state, count = document.get(witness.field), document.get(witness.rebuilt_field)
             throttle = document.get(witness.throttle_field)
-            return (
+            return WitnessReading(
                 state if isinstance(state, bool) else None,
                 count if type(count) is int and 0 <= count < COUNTER_END else None,
                 excerpt(throttle, THROTTLE_CHARACTERS) if isinstance(throttle, str) else "",
             )
-    return _NOTHING
+    return NO_READING

@@ -16,9 +16,15 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.course import NEAR_S, first_expected_event, rebuild_window
-from iolab.analysis.rebuild import rebuilt_bytes
+from iolab.analysis.course import (
+    EVENT_DISTANCE_MAX_S,
+    SILENT_S,
+    first_expected_event,
+    rebuild_window,
+)
+from iolab.analysis.rebuild import copied_bytes_in_window, member_devices
 from iolab.analysis.view import RunView
+from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.course import Course, PhaseEnd
 from iolab.core.metric import CourseFigures
 from iolab.core.workload import Direction
@@ -31,9 +37,6 @@ LATE_S: Final = 1.0
 PHASE_S_MIN: Final = 5.0
 """Fewer seconds have neither a rate nor a p99 worth telling."""
 
-SILENT_S: Final = 3.0
-"""A host without any I/O for so long before the end makes no load any more."""
-
 CONTRADICTED_S: Final = 3
 """Fewer seconds may lie between a fault and the next answer of its witness."""
 
@@ -41,7 +44,13 @@ RECOVERED_SHARE: Final = 0.8
 """A last phase with less of the baseline's rate is not as before, whatever the witness says."""
 
 SMALL_SHARE: Final = 0.1
-"""Of less of a volume the time of a rebuild is that of its beginning and end."""
+"""Of less of a member the time of a rebuild is that of its beginning and end."""
+
+MEMBERS_MIN: Final = 2
+"""Of a target on a single device the members are behind it, and not known."""
+
+SETTINGS_SHOWN: Final = 3
+"""Names of settings in a sentence: a witness may print another each time."""
 
 
 def _require_course(view: RunView) -> Course:
@@ -158,16 +167,20 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
 
 
 def _silent_hosts(view: RunView) -> Iterator[CheckAnswer]:
-    """Hosts whose load ended before the last phase did."""
+    """Hosts without I/O at the end of the last phase, for storage or engine."""
     phases, table = _require_course(view).phases, view.record.intervals
     for index, host in enumerate(view.hosts if phases else ()):
         rows = view.interval_rows(index)
-        ends = table.end_real_ns[rows[table.ios[rows] > 0]] - host.clock_offset_ns
+        busy = table.end_real_ns[rows[table.ios[rows] > 0]]
+        ends = to_controller_clock_ns(busy, host.clock_offset_ns)
         last_ns = int(ends.max(initial=phases[0].start_real_ns))
         early_s = (phases[-1].end_real_ns - last_ns) / NS_PER_S
         if early_s > SILENT_S:
-            text = f"The load of {host.host} made no I/O in the last {early_s:.0f} s."
-            yield invalid_answer(text, host=host.host, seconds=early_s)
+            text = (
+                f"No I/O of {host.host} was completed in the last {early_s:.0f} s: the storage "
+                "stood still until the end, or the load ended before."
+            )
+            yield indicative_answer(text, host=host.host, seconds=early_s)
 
 
 @check("writes-lost", "Acknowledged writes that are lost", needs_load=False, needs_phases=True)
@@ -204,7 +217,7 @@ def check_baseline_unsteady(view: RunView) -> CheckAnswer:
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
     end_s = figures.phases[0].seconds
-    inside = [c for c in figures.changes if (c.at_s.high or 0.0) + NEAR_S <= end_s]
+    inside = [c for c in figures.changes if (c.at_s.high or 0.0) + EVENT_DISTANCE_MAX_S <= end_s]
     for change in inside:
         return indicative_answer(
             f"{change.at_s.value:.0f} s into the first phase the {_series_name(figures)} came to "
@@ -223,7 +236,7 @@ def check_change_unexplained(view: RunView) -> CheckAnswer:
         return not_applicable_answer("Nothing was measured.")
     end_s = figures.phases[0].seconds
     for change in figures.changes:
-        if not change.cause and (change.at_s.high or 0.0) + NEAR_S > end_s:
+        if not change.cause and (change.at_s.high or 0.0) + EVENT_DISTANCE_MAX_S > end_s:
             return indicative_answer(
                 f"{change.at_s.value:.0f} s into the phases the {_series_name(figures)} came to "
                 f"{percent_text(change.ratio)} of what it was, and no event is near.",
@@ -250,18 +263,22 @@ def check_witness_contradicted(view: RunView) -> CheckAnswer:
         second
         for second in figures.standstill_s
         if second >= begin_s
-        and not any(begin <= second + 1 and second <= end for begin, end in figures.broken_s)
+        and not any(
+            begin <= second + 1 and second <= end for begin, end in figures.unhealthy_spans_s
+        )
     ]
     witness = quote_value(fault.expected.witness)
     if len(stood) >= CONTRADICTED_S:
         return indicative_answer(
-            f"The load stood still for {len(stood)} s, from second {stood[0]} on, in which witness "
-            f"{witness} said that all is well.",
+            f"In {len(stood)} seconds (first: {stood[0]}) at least one direction of a host did "
+            f"under a tenth of its rate, while witness {witness} said that all is well.",
             seconds=len(stood),
             first_s=stood[0],
         )
     share = figures.phases[-1].baseline_share.value
-    if figures.redundancy_s and not figures.baseline_s and share and share < RECOVERED_SHARE:
+    is_back = figures.redundancy_s is not None and figures.redundancy_s.value is not None
+    at_baseline = figures.baseline_s is not None and figures.baseline_s.value is not None
+    if is_back and not at_baseline and share is not None and share < RECOVERED_SHARE:
         return indicative_answer(
             f"Witness {witness} said that all is well, and the last phase has "
             f"{percent_text(share)} of the baseline's rate.",
@@ -276,18 +293,22 @@ def check_witness_contradicted(view: RunView) -> CheckAnswer:
 def check_rebuild_throttled(view: RunView) -> CheckAnswer:
     """Whether the witness names a setting by which the rebuild is slower than it could be."""
     course, fault = _require_course(view), first_expected_event(_require_course(view))
-    if fault is None or fault.start_real_ns is None:
+    if fault is None or fault.expected is None or fault.start_real_ns is None:
         return not_applicable_answer("No event names a witness.")
-    names = {
-        answer.throttle
-        for answer in course.answers
-        if answer.throttle and answer.real_ns >= fault.start_real_ns
-    }
+    names = sorted(
+        {
+            answer.throttle
+            for answer in course.answers
+            if answer.witness == fault.expected.witness
+            and answer.throttle
+            and answer.real_ns >= fault.start_real_ns
+        }
+    )
     if names:
+        held_by = list_text(names, SETTINGS_SHOWN)
         return indicative_answer(
-            f"The rebuild was held back by {list_text(sorted(names))}: its time is that of the "
-            "setting.",
-            settings=" ".join(sorted(names)),
+            f"The rebuild was held back by {held_by}: its time is that of the setting.",
+            settings=held_by,
         )
     return valid_answer("The witness names no setting that holds the rebuild back.")
 
@@ -302,17 +323,21 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     if window is None or fault is None or fault.expected is None:
         return not_applicable_answer("No rebuild came to its end.")
     own = [a for a in _require_course(view).answers if a.witness == fault.expected.witness]
-    copied = rebuilt_bytes(own, window)
+    copied = copied_bytes_in_window(own, window)
     targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     total = max((target.total_bytes for target in targets), default=0)
     if copied is None or not total:
         return not_applicable_answer("The witness does not count what was copied.")
+    members = len(member_devices(view))
+    if members < MEMBERS_MIN:
+        return not_applicable_answer("How many devices the target consists of is not known.")
     text = (
-        f"The rebuild copied {format_bytes(copied)}, {percent_text(copied / total)} of the target"
+        f"The rebuild copied {format_bytes(copied)}, {percent_text(copied * members / total)} of "
+        f"one of the target's {members} devices"
     )
-    if copied < SMALL_SHARE * total:
-        return indicative_answer(f"{text}: a full one takes longer.", bytes=copied)
-    return valid_answer(f"{text}.", bytes=copied)
+    if copied * members < SMALL_SHARE * total:
+        return indicative_answer(f"{text}: a full one takes longer.", bytes=copied, members=members)
+    return valid_answer(f"{text}.", bytes=copied, members=members)
 
 
 def _series_name(figures: CourseFigures) -> str:

@@ -55,14 +55,14 @@ def course_chart(
     rates = linear_scale("1/s", [rate for course in courses for rate in course.rates])
     p99s = [p99 for course in courses for p99 in course.p99s_ns if p99]
     titled = seconds_axis(end, "seconds since the first phase began")
-    shades = _shades(first)
+    bands = _phase_bands(first)
     plots = [
         Plot(
             HEIGHT,
             [
-                *shades,
-                *_names(first, rates),
-                *_broken_marks(first),
+                *bands,
+                *_phase_labels(first, rates),
+                *_unhealthy_marks(first),
                 *_event_uprights(first),
                 *_lines(courses, lambda course: course.rates, rates, token),
                 *_event_markers(first, rates),
@@ -76,7 +76,7 @@ def course_chart(
     if p99s:
         scale = log_scale("ns", p99s, max_ticks=4)
         marks = [
-            *shades,
+            *bands,
             *_event_uprights(first),
             *_lines(courses, lambda course: course.p99s_ns, scale, token),
         ]
@@ -113,7 +113,7 @@ def _lines(
     return marks
 
 
-def _shades(course: CourseFigures) -> list[Mark]:
+def _phase_bands(course: CourseFigures) -> list[Mark]:
     """Every second phase, so that neighbours differ."""
     boxes = [
         (phase.start_s, None, phase.start_s + phase.seconds, None) for phase in course.phases[1::2]
@@ -121,7 +121,7 @@ def _shades(course: CourseFigures) -> list[Mark]:
     return [Rectangles(token=RAISED, boxes=boxes)] if boxes else []
 
 
-def _names(course: CourseFigures, scale: Scale) -> list[Mark]:
+def _phase_labels(course: CourseFigures, scale: Scale) -> list[Mark]:
     return [
         TextMark(
             token=MUTED,
@@ -136,31 +136,31 @@ def _names(course: CourseFigures, scale: Scale) -> list[Mark]:
     ]
 
 
-def _broken_marks(course: CourseFigures) -> list[Mark]:
-    pieces = [(begin, 0.0, end, 0.0) for begin, end in course.broken_s]
+def _unhealthy_marks(course: CourseFigures) -> list[Mark]:
+    pieces = [(begin, 0.0, end, 0.0) for begin, end in course.unhealthy_spans_s]
     return [LineSegments(token=INVALID, segments=pieces, width=FOOT)] if pieces else []
 
 
-def _begun(course: CourseFigures) -> list[tuple[float, str]]:
+def _started_events(course: CourseFigures) -> list[tuple[float, str]]:
     return [(event.start_s, event.title) for event in course.events if event.start_s is not None]
 
 
 def _event_uprights(course: CourseFigures) -> list[Mark]:
-    pieces = [(at, None, at, None) for at, _ in _begun(course)]
+    pieces = [(at, None, at, None) for at, _ in _started_events(course)]
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(2, 3))] if pieces else []
 
 
 def _event_markers(course: CourseFigures, scale: Scale) -> list[Mark]:
     """What a pointer is told of an event."""
-    begun = _begun(course)
-    if not begun:
+    started = _started_events(course)
+    if not started:
         return []
     return [
         Markers(
             token=INK,
-            places=[(at, scale.high) for at, _ in begun],
+            places=[(at, scale.high) for at, _ in started],
             marker_style=MarkerStyle.PLAIN,
-            tip=MarkTooltip(texts=[title for _, title in begun]),
+            tip=MarkTooltip(texts=[title for _, title in started]),
         )
     ]
 
@@ -171,10 +171,10 @@ def _notes(courses: Sequence[CourseFigures]) -> list[str]:
     if len(courses) > 1:
         others = counted_noun(len(courses) - 1, "other repeat")
         notes.append(f"Paler: {others}; phases and events are those of the first run.")
-    if begun := _begun(first):
-        texts = [f"{title} ({at:.0f} s)" for at, title in begun]
+    if started := _started_events(first):
+        texts = [f"{title} ({at:.0f} s)" for at, title in started]
         notes.append(f"Dotted uprights: {list_text(texts)}.")
-    if first.broken_s:
+    if first.unhealthy_spans_s:
         notes.append("Thick line at the foot: the witness did not say that all is well.")
     return notes
 
