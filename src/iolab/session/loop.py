@@ -307,8 +307,12 @@ class RunLoop:
                 return SessionStatus.INTERRUPTED
         for text in queue.new_messages():
             self._notify(text)
-        # A host that is lost after its last run costs none, and has files that are to be removed.
-        await self._reconnect_lost()
+        if self._failed_points:
+            # What is missing is for `iolab resume`, by hosts that are there again.
+            require_no_lost_hosts(self._session)
+        else:
+            # A host that is lost after the last run costs none, and has files to be removed.
+            await self._reconnect_lost()
         return SessionStatus.DONE
 
     async def _run_with_retries(self, run: PlannedRun) -> bool:
