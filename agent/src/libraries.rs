@@ -279,6 +279,11 @@ impl LibraryWatcher {
         let mut named_and_mapped = vec![false; named.len()];
         for file in files {
             let found = self.symbols_of(folder, &file).clone();
+            if found.fault.is_some() && fs::read_link(folder.join("exe")).is_err() {
+                // The process has ended meanwhile, and its files with it: they may be as ever.
+                self.symbols.remove(&file.identity);
+                return;
+            }
             let place = named.iter().position(|(name, _)| is_named(&file.path, name));
             let source = match place {
                 Some(place) => {
