@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from iolab.core.metric import Level
@@ -24,22 +24,28 @@ def choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> s
 
     `titles` are those of the configurations by their ids.
     """
-    by_winner: dict[str, list[WorkloadRow]] = {}
-    for row in rows:
-        if row.has_supported_winner and row.best is not None:
-            by_winner.setdefault(row.best.configuration, []).append(row)
+    by_winner = _rows_by_leader(row for row in rows if row.has_supported_winner)
     winners = sorted(by_winner.items(), key=lambda item: -len(item[1]))
     rest = [row for row in rows if not row.has_supported_winner]
     bests = [row.best for row in rows if row.best is not None]
     are_indicative = bool(bests) and all(best.level is Level.INDICATIVE for best in bests)
     texts = [
         _winners_sentence(winners, titles, len(rows)),
-        *_open_sentences(rest, titles, are_all=not winners),
+        _open_sentence(rest, titles, are_all=not winners),
         _alike_sentence(rest, len(rows)),
         _lone_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
     ]
     return " ".join(filter(None, texts))
+
+
+def _rows_by_leader(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]:
+    """By the configuration with the best figure; rows without any are left out."""
+    by_leader: dict[str, list[WorkloadRow]] = {}
+    for row in rows:
+        if row.best is not None:
+            by_leader.setdefault(row.best.configuration, []).append(row)
+    return by_leader
 
 
 def _winners_sentence(
@@ -79,27 +85,21 @@ def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def _open_sentences(
-    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, are_all: bool
-) -> list[str]:
+def _open_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, are_all: bool) -> str:
     """Who is ahead where no interval supports it, and what would."""
     still_open = [row for row in rows if row.open_reason and row.best is not None]
     if not still_open:
         # Ties alone are told by their own sentence.
-        return []
-    by_leader: dict[str, list[WorkloadRow]] = {}
-    for row in still_open:
-        if row.best is not None:
-            by_leader.setdefault(row.best.configuration, []).append(row)
+        return ""
     ahead = [
         f"{titles.get(name, name)} is ahead in {_named_leads_text(own)}"
-        for name, own in by_leader.items()
+        for name, own in _rows_by_leader(still_open).items()
     ]
     reasons = list_text(dict.fromkeys(row.open_reason for row in still_open))
     is_lost = any(row.open_reason == POINT_LOST for row in still_open)
     step = "repeat those points" if is_lost else "measure three repeats or more"
     beginning = "Take none yet: " if are_all else ""
-    return [f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."]
+    return f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."
 
 
 def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.metric import CourseFigures, Metric, Result
+from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
 from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -127,47 +127,60 @@ def _cost_text(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) 
     subject = _fault_title(first)
     if not subject:
         return _difference_text(first, metrics)
-    costs = [
-        f"{text} in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
-        for phase in first.phases[1:]
-        if (text := _phase_cost_text(first, phase.id, metrics))
-    ]
-    if not costs:
+    by_rate = first.changed_metric == "iops"
+    changes = _phase_changes(first, metrics)
+    if not changes:
         return f"{subject} changes nothing that this load shows"
-    if first.changed_metric == "iops":
-        rest = [text.replace(" of the IOPS", "") for text in costs[1:]]
-        return f"{subject} costs {list_text([costs[0], *rest])}"
-    return f"{subject} makes the p99 {list_text(costs)}"
+    # The rate is named once, in the first part.
+    whats = [" of the IOPS", *([""] * len(changes))] if by_rate else [" as long"] * len(changes)
+    costs = [
+        f"{_change_text(change, by_rate=by_rate)}{what} in phase '{phase.id}' "
+        f"({format_duration_s(phase.seconds)})"
+        for (phase, change), what in zip(changes, whats, strict=False)
+    ]
+    return f"{subject} {'costs' if by_rate else 'makes the p99'} {list_text(costs)}"
 
 
 def _difference_text(course: CourseFigures, metrics: Mapping[str, Metric]) -> str:
     """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
     by_rate = course.changed_metric == "iops"
+    before, after = (
+        ("", "fewer IOPS than the first") if by_rate else ("a p99 ", "that of the first")
+    )
     differing = [
-        f"phase '{phase.id}' has {text.replace('of the IOPS', 'fewer IOPS than the first phase')}"
-        if by_rate
-        else f"phase '{phase.id}' has a p99 {text.removesuffix(' as long')} that of the first phase"
-        for phase in course.phases[1:]
-        if (text := _phase_cost_text(course, phase.id, metrics))
+        f"phase '{phase.id}' has {before}{_change_text(change, by_rate=by_rate)} {after} phase"
+        for phase, change in _phase_changes(course, metrics)
     ]
     if not differing:
         return "No phase differs from the first"
     return capitalised(list_text(differing))
 
 
-def _phase_cost_text(course: CourseFigures, phase: str, metrics: Mapping[str, Metric]) -> str:
+def _phase_changes(
+    course: CourseFigures, metrics: Mapping[str, Metric]
+) -> list[tuple[PhaseFigures, float]]:
+    """Later phases that are worse: the share of IOPS that is lost, or the p99 as a multiple."""
+    changes = ((phase, _phase_change(course, phase.id, metrics)) for phase in course.phases[1:])
+    return [(phase, change) for phase, change in changes if change is not None]
+
+
+def _phase_change(course: CourseFigures, phase: str, metrics: Mapping[str, Metric]) -> float | None:
     if course.changed_metric == "iops":
         share = metrics.get(phase_metric_key(phase, "baseline_share"))
         if share is None or share.value is None or share.value > 1.0 - COST_MIN:
-            return ""
-        return f"{percent_text(1.0 - share.value)} of the IOPS"
+            return None
+        return 1.0 - share.value
     usual, now = (
         metrics.get(phase_metric_key(name, "lat_ns_p99")) for name in (course.phases[0].id, phase)
     )
     if not usual or not now or not usual.value or not now.value:
-        return ""
+        return None
     ratio = now.value / usual.value
-    return f"{significant_digits_text(ratio)} times as long" if ratio > 1 + COST_MIN else ""
+    return ratio if ratio > 1 + COST_MIN else None
+
+
+def _change_text(change: float, *, by_rate: bool) -> str:
+    return percent_text(change) if by_rate else f"{significant_digits_text(change)} times"
 
 
 def _dates_texts(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Iterator[str]:
