@@ -54,6 +54,39 @@ def folder(node: Agent) -> Iterator[Path]:
         node.ask("bye")
 
 
+def guest_argv(
+    folder: Path,
+    kit: GuestKit,
+    *more: str,
+    devices: tuple[str, ...] = (),
+    qemu: tuple[str, ...] = ("qemu-system-x86_64",),
+) -> list[str]:
+    """The command of a guest, to be run in the folder; `more` are words of its kernel."""
+    image = folder / "image"
+    # Bytes that a physical volume begins with: random ones could be the same.
+    image.write_bytes(bytes(512) + b"LABELONE" + bytes(DISK_BYTES - 520))
+    machine = Machine(
+        guest="vm01",
+        settings=SETTINGS,
+        accelerator=Accelerator.TCG,
+        kernel=str(kit.kernel),
+        initrd=str(kit.initrd),
+        tools=str(kit.tools),
+        image=str(image),
+        cpu_khz=processor_khz(),
+        real_ns=time.time_ns(),
+        aio=QemuAio.THREADS,
+    )
+    argv = [*qemu, *qemu_argv(machine, qemu[0])[1:]]
+    argv[-1] = " ".join([argv[-1], *more])
+    if devices:  # of PCI, which the small machine has where it is asked for
+        place = argv.index("-machine") + 1
+        argv[place] += ",pcie=on,acpi=on"
+        # The usual firmware puts the tables of ACPI where the first file system is loaded to.
+        argv += ["-bios", "qboot.rom", *devices]
+    return argv
+
+
 class Guest:
     """A guest on a node, and what is said to the agent in it."""
 
@@ -66,28 +99,7 @@ class Guest:
         devices: tuple[str, ...] = (),
         qemu: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
-        image = folder / "image"
-        # Bytes that a physical volume begins with: random ones could be the same.
-        image.write_bytes(bytes(512) + b"LABELONE" + bytes(DISK_BYTES - 520))
-        machine = Machine(
-            guest="vm01",
-            settings=SETTINGS,
-            accelerator=Accelerator.TCG,
-            kernel=str(kit.kernel),
-            initrd=str(kit.initrd),
-            tools=str(kit.tools),
-            image=str(image),
-            cpu_khz=processor_khz(),
-            real_ns=time.time_ns(),
-            aio=QemuAio.THREADS,
-        )
-        argv = [*qemu, *qemu_argv(machine, qemu[0])[1:]]
-        argv[-1] = " ".join([argv[-1], *more])
-        if devices:  # of PCI, which the small machine has where it is asked for
-            place = argv.index("-machine") + 1
-            argv[place] += ",pcie=on,acpi=on"
-            # The usual firmware puts the tables of ACPI where the first file system is loaded to.
-            argv += ["-bios", "qboot.rom", *devices]
+        argv = guest_argv(folder, kit, *more, devices=devices, qemu=qemu)
         self._node = node
         self._heard = b""
         self._next_id = 0

@@ -32,6 +32,7 @@ from tests.needs import do_without, require
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 DRIVE: Final = "/dev/nvme0n1"
+SERIAL: Final = "IOLAB001"
 RECLAIM_UNIT_BYTES: Final = 256 << 20
 CLOSE_PROGRAM: Final = "/tmp/close_reclaim_unit"
 FDP_STATISTICS: Final = 0x22
@@ -51,6 +52,25 @@ def qemu() -> tuple[str, ...]:
         do_without(str(fault))
 
 
+def flash_devices(
+    folder: Path, unit_bytes: int = RECLAIM_UNIT_BYTES, size: int = 256 << 20
+) -> tuple[str, ...]:
+    """A drive of two namespaces, whose flash is written in reclaim units."""
+    flash = f"fdp=on,fdp.runs={unit_bytes},fdp.nrg=1,fdp.nruh=4"
+    devices = ["-device", f"nvme-subsys,id=flash,nqn=iolab,{flash}"]
+    devices += ["-device", f"nvme,id=nvme0,serial={SERIAL},subsys=flash,ocp=on"]
+    for number, handles in ((1, "0-1"), (2, "2-3")):
+        image = folder / f"namespace{number}"
+        with image.open("wb") as file:
+            file.truncate(size)
+        devices += ["-drive", f"if=none,id=n{number},format=raw,file={image}"]
+        devices += [
+            "-device",
+            f"nvme-ns,bus=nvme0,drive=n{number},nsid={number},fdp.ruhs={handles}",
+        ]
+    return tuple(devices)
+
+
 @pytest.fixture
 def guest(kit: GuestKit, qemu: tuple[str, ...]) -> Iterator[Guest]:
     """A guest with a drive of two namespaces, whose flash is written in reclaim units."""
@@ -61,17 +81,7 @@ def guest(kit: GuestKit, qemu: tuple[str, ...]) -> Iterator[Guest]:
     ):
         opened = node.ask("scratch_open", path=path, name="iolab-scratch-x", owner="me")
         folder = Path(opened["dir"])
-        flash = f"fdp=on,fdp.runs={RECLAIM_UNIT_BYTES},fdp.nrg=1,fdp.nruh=4"
-        devices = ["-device", f"nvme-subsys,id=flash,nqn=iolab,{flash}"]
-        devices += ["-device", "nvme,id=nvme0,serial=IOLAB001,subsys=flash,ocp=on"]
-        for number, handles in ((1, "0-1"), (2, "2-3")):
-            image = folder / f"namespace{number}"
-            with image.open("wb") as file:
-                file.truncate(256 << 20)
-            devices += ["-drive", f"if=none,id=n{number},format=raw,file={image}"]
-            namespace = f"nvme-ns,bus=nvme0,drive=n{number},nsid={number},fdp.ruhs={handles}"
-            devices += ["-device", namespace]
-        guest = Guest(node, folder, kit, devices=tuple(devices), qemu=qemu)
+        guest = Guest(node, folder, kit, devices=flash_devices(folder), qemu=qemu)
         assert guest.hear().is_ == "hello"
         guest.ask("put", close_program(folder), path=CLOSE_PROGRAM, mode=0o700)
         yield guest
