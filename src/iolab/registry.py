@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
 from iolab.core.metric_spec import declare_metrics
 from iolab.core.power import POWER_METRICS
+from iolab.core.wear import WEAR_METRICS
 from iolab.loads.kind import LoadKind, import_attribute
 from iolab.record import Record
 
@@ -65,6 +66,7 @@ GUESTS: Final = BootedHostKind(
 for _kind in LOADS:
     declare_metrics(_kind.metrics)
 declare_metrics(POWER_METRICS)
+declare_metrics(WEAR_METRICS)
 
 
 @cache
@@ -91,7 +93,7 @@ def analysis_kinds() -> AnalysisKinds:
     from iolab.analysis.kinds import AnalysisKinds
 
     loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_types}
-    specs = (*(spec for kind in LOADS for spec in kind.metrics), *POWER_METRICS)
+    specs = (*(spec for kind in LOADS for spec in kind.metrics), *POWER_METRICS, *WEAR_METRICS)
     declared = dict.fromkeys(spec.key for spec in specs)
     return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))
 

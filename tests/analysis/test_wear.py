@@ -22,11 +22,18 @@ from iolab.analysis.drive_pages import (
     smart_counters,
 )
 from iolab.analysis.steady import judge_steadiness
-from iolab.analysis.wear import drive_wear_of_run, media_counter_step_bytes, write_amplification
+from iolab.analysis.wear import (
+    drive_wear_of_run,
+    media_counter_step_bytes,
+    write_amplification,
+    write_amplification_metrics,
+)
 from iolab.core.drive import DriveReading, DriveReadingPair, LogPage
-from iolab.core.metric import DriveWear, MediaCounter
+from iolab.core.host import HostFacts
+from iolab.core.metric import DriveWear, MediaCounter, Metric
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.stopping import SteadinessStatus
+from iolab.core.workload import Direction
 from tests.analysis.checks_on import INDICATIVE, VALID, ask
 from tests.analysis.drives import (
     STEPS,
@@ -36,7 +43,7 @@ from tests.analysis.drives import (
     smart_page,
     written_on,
 )
-from tests.analysis.records import healthy, view_of
+from tests.analysis.records import WRITES, facts_of, healthy, view_of
 
 GB = 1_000_000_000
 
@@ -225,3 +232,56 @@ def test_energy_is_told_where_the_drive_counts_it() -> None:
     energy = wear_of(delta, DriveReadingPair(before, after)).energy_wh
     assert energy is not None
     assert (energy.value, energy.low, energy.high) == (3, 2, 4)
+
+
+def ladder_of(record: RunRecord, facts: dict[str, HostFacts] | None = None) -> dict[str, Metric]:
+    view = view_of(record, facts)
+    return write_amplification_metrics(view, drive_wear_of_run(view))
+
+
+def written_run(*, journal: float = 1.25, amplification: float = 2.5, **changes: Any) -> RunRecord:
+    """A run whose file system writes so much more than its load, and whose flash more than that."""
+    claimed = view_of(healthy(WRITES)).claimed_bytes(0, Direction.WRITE)
+    written = round(claimed * journal)
+    delta, readings = written_on(written, amplification=amplification, **changes)
+    return healthy(WRITES, devices=(delta,), drives=(readings,))
+
+
+def test_each_layer_has_its_amplification_and_all_together_are_their_product() -> None:
+    found = ladder_of(written_run())
+    assert list(found) == [
+        "block_write_amplification",
+        "host_write_amplification",
+        "media_write_amplification",
+        "write_amplification",
+    ]
+    values = {key: metric.value or 0.0 for key, metric in found.items()}
+    assert values["block_write_amplification"] == pytest.approx(1.25, rel=1e-6)
+    host, media = found["host_write_amplification"], found["media_write_amplification"]
+    assert (host.low or 0) <= 1 <= (host.high or 0)
+    assert (media.low or 0) <= 2.5 <= (media.high or 0)
+    product = values["block_write_amplification"] * values["media_write_amplification"]
+    assert values["write_amplification"] == pytest.approx(product)
+
+
+def test_a_foreign_writer_shows_in_the_hosts_step_and_the_flashs_is_not_told() -> None:
+    found = ladder_of(written_run(units=900_000))
+    assert (found["host_write_amplification"].low or 0) > 1.02
+    assert "media_write_amplification" not in found
+    assert "write_amplification" not in found
+
+
+def test_a_drive_that_is_not_read_or_seen_twice_leaves_the_ladder_open() -> None:
+    record = written_run()
+    mirrored = facts_of("c1", devices=("nvme0n1", "sda"))
+    assert ladder_of(record, {"c1": mirrored}) == {}
+    # Two clients in one kernel count the same drive.
+    twice = replace(record, hosts=(record.hosts[0], replace(record.hosts[0], host="c2")))
+    same_kernel = {"c1": facts_of("c1"), "c2": facts_of("c1")}
+    assert ladder_of(twice, same_kernel) == {}
+    assert "write_amplification" in ladder_of(twice)
+
+
+def test_a_load_that_writes_nothing_has_no_amplification() -> None:
+    delta, readings = written_on(300 * GB)
+    assert ladder_of(healthy(devices=(delta,), drives=(readings,))) == {}

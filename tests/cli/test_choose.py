@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.configuration import ProcurementCost
-from tests.cli.command_line import STUDY, make_session
+from tests.cli.command_line import STUDY, iolab, make_session
 from tests.cli.in_process import call
 from tests.facts import tells
 
@@ -50,6 +50,13 @@ def test_sessions_are_chosen_from(session: Path) -> None:
     told = call("choose", session, "-n", "workload-1 >= 1", "-n", "workload-1 p99 <= 9s", "--json")
     (one,) = json.loads(told.stdout)["fits"]
     assert one["parts"][0]["answer"] == "one run"
+
+
+def test_metrics_of_kinds_are_known_to_the_command(session: Path) -> None:
+    """In a process of its own, in which nothing else has made them known."""
+    done = iolab("choose", str(session), "-n", "workload-1 write-amplification <= 3")
+    assert done.returncode == 0, done.stderr
+    assert "workload-1 write-amplification <= 3" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import subprocess
 import sys
@@ -171,6 +172,16 @@ def test_a_session_finds_what_the_flash_wrote_and_who_else_did(
         assert found.value == pytest.approx(PLANTED[name], abs=0.02)
         assert stored.level_of(result, "foreign-drive-writer").startswith("valid")
         assert stored.level_of(result, "drive-counters").startswith("valid")
+        for key in ("media_write_amplification", "write_amplification"):
+            metric = result.metrics[key]
+            assert (metric.low or 0) <= media / written <= (metric.high or 0)
+        assert result.metrics["block_write_amplification"].value == 1
+    rows = list(csv.DictReader(iolab("export", "-f", "csv", session).stdout.splitlines()))
+    exported = {row["workload"]: row["media_write_amplification"] for row in rows}
+    assert {name: text and float(text) for name, text in exported.items()} == {
+        **amplifications,
+        "shared": "",
+    }
     shown = iolab("show", session, "--details").stdout
     for name, value in amplifications.items():
         (line,) = (line for line in shown.splitlines() if line.startswith(name) and DEVICE in line)

@@ -73,7 +73,7 @@ from iolab.analysis.service_time import (
 from iolab.analysis.steady import judge_steadiness
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindQueries, RunView
-from iolab.analysis.wear import drive_wear_of_run
+from iolab.analysis.wear import drive_wear_of_run, write_amplification_metrics
 from iolab.core.host import HostFacts
 from iolab.core.metric import (
     HostResult,
@@ -150,7 +150,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 37
+ANALYSIS_VERSION: Final = 38
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}
@@ -330,7 +330,8 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     view = kinds.build_view(record, facts, telemetry)
     spreads = dict(kind.host_spreads(view))
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
-    figures = view.course_figures
+    figures, drives = view.course_figures, drive_wear_of_run(view)
+    metrics |= power_metrics(view, power, metrics) | write_amplification_metrics(view, drives)
     return Result(
         configuration=point.configuration,
         workload=point.workload,
@@ -340,7 +341,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         status=record.status,
         failure=record.failure,
         window_s=kind.window_s(view),
-        metrics={**metrics, **power_metrics(view, power, metrics), **course_metrics(figures)},
+        metrics={**metrics, **course_metrics(figures)},
         hosts=tuple(
             HostResult(host.host, kind.host_metrics(view, index))
             for index, host in enumerate(record.hosts)
@@ -355,7 +356,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         nodes=kind.hypervisor_results(view),
         load=type_tag_of(point.job),
         resources=run_resources(view) if has_resources else None,
-        drives=drive_wear_of_run(view),
+        drives=drives,
         power=power,
         course=figures,
     )

@@ -143,6 +143,14 @@ class RunView(Record, dict=True):
         """What the engine says it moved in the whole run, warm-up included."""
         return int(self.record.intervals.bytes[self.interval_rows(host, direction)].sum())
 
+    def application_bytes(self, host: int) -> int | None:
+        """What operations wrote on a host in the whole run; None where nothing tells it."""
+        return self.claimed_bytes(host, Direction.WRITE)
+
+    def engine_bytes(self, host: int) -> int | None:  # noqa: ARG002 - of engines that store
+        """What an engine wrote for that: None of one that writes what operations do."""
+        return None
+
     def claimed_bytes_per_s(self, host: int) -> dict[Direction, float]:
         """The rate of each direction in the window, as the engine says; empty without a window."""
         seconds = float(self.load.seconds[host])

@@ -9,7 +9,7 @@ common divisor of the counter before and after the run, which is never smaller t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,12 +22,19 @@ from iolab.analysis.drive_pages import (
     media_bytes,
     smart_counters,
 )
+from iolab.analysis.storage_bytes import leaf_device_names
 from iolab.analysis.view import RunView
 from iolab.core.drive import DriveReading, DriveReadingPair
 from iolab.core.metric import DriveWear, Metric
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.stopping import SteadinessStatus
-from iolab.core.workload import Direction
+from iolab.core.wear import (
+    BLOCK_WRITE_AMPLIFICATION,
+    ENGINE_WRITE_AMPLIFICATION,
+    HOST_WRITE_AMPLIFICATION,
+    MEDIA_WRITE_AMPLIFICATION,
+    WRITE_AMPLIFICATION,
+)
 from iolab.record import Record
 from iolab.units import format_bytes, format_duration_s
 
@@ -147,7 +154,8 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
         model=model,
         is_emulated=model.startswith(EMULATED_MODELS),
         block_bytes=change.block_bytes,
-        application_bytes=view.claimed_bytes(index, Direction.WRITE) if is_only_drive else None,
+        application_bytes=view.application_bytes(index) if is_only_drive else None,
+        engine_bytes=view.engine_bytes(index) if is_only_drive else None,
         throttled_s=change.throttled_s,
     )
     if change.fault or change.was_reset or change.after is None:
@@ -183,6 +191,64 @@ def write_amplification(block_bytes: int, media_bytes: int, step_bytes: int) -> 
     """What the flash wrote over what the block layer did, with what the counter's step leaves."""
     low, high = (media_bytes - step_bytes) / block_bytes, (media_bytes + step_bytes) / block_bytes
     return Metric(media_bytes / block_bytes, "", low, high)
+
+
+def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> dict[str, Metric]:
+    """The write amplification of each layer, of all drives of all hosts together.
+
+    A layer of which a host's or a drive's part is not known has none.
+    """
+    application, engine = (
+        _sum_or_none(view, bytes_of) for bytes_of in (view.application_bytes, view.engine_bytes)
+    )
+    found: dict[str, Metric] = {}
+    if application and engine:
+        found[ENGINE_WRITE_AMPLIFICATION.key] = Metric(engine / application, "")
+    block = sum(wear.block_bytes for wear in drives)
+    if not application or not block or not _are_all_drives_known(view):
+        return found
+    given = application if engine is None else engine
+    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / given, "")
+    counted = [wear.host_bytes for wear in drives if wear.host_bytes is not None]
+    if len(counted) == len(drives) and block >= STEPS_MIN * DATA_UNIT_BYTES * len(drives):
+        found[HOST_WRITE_AMPLIFICATION.key] = _ratio_of_counters(counted, block)
+    media = [
+        wear.media_bytes
+        for wear in drives
+        if wear.write_amplification is not None and wear.media_bytes is not None
+    ]
+    if len(media) == len(drives):
+        found[MEDIA_WRITE_AMPLIFICATION.key] = _ratio_of_counters(media, block)
+        found[WRITE_AMPLIFICATION.key] = _ratio_of_counters(media, application)
+    return found
+
+
+def _sum_or_none(view: RunView, bytes_of: Callable[[int], int | None]) -> int | None:
+    """Over all hosts; None where one of them does not tell."""
+    each = [bytes_of(index) for index in range(len(view.hosts))]
+    return None if None in each else sum(filter(None, each))
+
+
+def _are_all_drives_known(view: RunView) -> bool:
+    """Whether every host's target lies on drives that were read, none of them seen twice."""
+    seen: list[tuple[str, str]] = []
+    for host in view.hosts:
+        facts, read = view.facts_of_host(host), {pair.before.device for pair in host.drives}
+        if facts is None or facts.target is None or not host.drives:
+            return False
+        if not read.issuperset(leaf_device_names(facts.target.devices, facts)):
+            return False
+        boot = facts.kernel.boot_id_or_host(host.host)
+        seen += [(boot, device) for device in read]
+    return len(seen) == len(set(seen))
+
+
+def _ratio_of_counters(counted: Sequence[Metric], below: int) -> Metric:
+    value, low, high = (
+        sum(getattr(each, end) or 0.0 for each in counted) / below
+        for end in ("value", "low", "high")
+    )
+    return Metric(value, "", low, high)
 
 
 def media_counter_step_bytes(before: MediaBytes, after: MediaBytes) -> int:

@@ -89,6 +89,7 @@ def choose(
     output: OutputFormat,
 ) -> None:
     """Rank configurations against a need."""
+    import iolab.registry  # noqa: F401 - needs name metrics of every kind
     from iolab.published.choose import evaluate_offer, known_currencies, sort_best_first
 
     needs = _parse_requirements(usable_tb, need or (), budget, scaling)

@@ -245,7 +245,8 @@ class MediaCounter(StrEnum):
 class DriveWear(Record, kw_only=True):
     """What a run wrote on one drive, counted at each layer on the way down, in bytes.
 
-    `application_bytes` are those of the load's operations, None where the host has several drives;
+    `application_bytes` are those of the load's operations and `engine_bytes` what an engine with a
+    log and compaction wrote for them, None where nothing tells them or the host has several drives;
     `block_bytes` are those of the block layer (exact), `host_bytes` what the drive counted as
     written by hosts, `media_bytes` what its flash wrote, both with the interval that the steps of
     their counters leave. `write_amplification` is `media_bytes` over `block_bytes`; where it is
@@ -259,6 +260,7 @@ class DriveWear(Record, kw_only=True):
     is_emulated: bool
     block_bytes: int
     application_bytes: int | None = None
+    engine_bytes: int | None = None
     host_bytes: Metric | None = None
     media_bytes: Metric | None = None
     media_counter: MediaCounter | None = None

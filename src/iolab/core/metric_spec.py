@@ -70,7 +70,8 @@ class MetricSpec(Record):
 
     `unit` is one of `report.numbers.show_value`. `operation` is "" of the whole load. `statistic`
     is which one of the operation's latencies it is, "" for anything else. `is_over_window` is False
-    for a rate over a whole phase, whatever its hosts have in common.
+    for a rate over a whole phase, whatever its hosts have in common. Tables have those metrics of a
+    kind of load that have a column; exports have all.
     """
 
     key: str
@@ -81,6 +82,7 @@ class MetricSpec(Record):
     operation: str = ""
     statistic: str = ""
     is_over_window: bool = True
+    has_column: bool = True
 
 
 CPU_PER_GB: Final = MetricSpec(
@@ -177,9 +179,9 @@ def is_declared_metric(key: str) -> bool:
 
 
 def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
-    """Key and label of every such metric among those keys, in the order in which they appear."""
+    """Key and label of those among the keys that have a column, in the order of appearance."""
     keys = dict.fromkeys(key for keys in groups for key in keys if is_declared_metric(key))
-    return [(key, _DECLARED[key].label) for key in keys]
+    return [(key, _DECLARED[key].label) for key in keys if _DECLARED[key].has_column]
 
 
 def metric_spec(key: str) -> MetricSpec:

@@ -31,7 +31,6 @@ from iolab.published.recomputed import published_maxima
 from iolab.record import Record
 from iolab.report.numbers import value_text
 from iolab.study.load_tables import parse_limit
-from iolab.units import format_ns
 
 PER_SECOND: Final = "1/s"
 BYTES_PER_SECOND: Final = "bytes/s"
@@ -47,6 +46,9 @@ _RATE: Final = re.compile(
 _LATENCY: Final = re.compile(
     r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z'-]+) )?\S+\s*<=(?P<time>.*))"
 )
+
+_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
+_MAXIMUM_UNITS: Final = ("ns", "")
 
 _OF_USABLE_POINTS: Final = "of the usable points "
 """Before what was seen where a point that may be better has no usable result."""
@@ -86,12 +88,20 @@ class MinimumRate(Record):
         return not self.metric or metric_spec(self.metric).combine is CombineRule.RATE
 
 
-class MaximumLatency(Record):
-    """At most so many ns of one latency of a workload, where its rate is delivered."""
+class MaximumMetric(Record):
+    """At most so much of one latency of a workload, where its rate is delivered.
+
+    Of a declared metric that is better when lower, too; `maximum` is in the metric's unit.
+    """
 
     workload: str
     metric: str
-    max_ns: float
+    maximum: float
+
+    @property
+    def text(self) -> str:
+        """The limit as it is written: `p99 <= 2 ms`."""
+        return f"{latency_limit_name(self)} <= {_figure_text(self.metric, self.maximum)}"
 
 
 class Budget(Record):
@@ -106,15 +116,15 @@ class Requirements(Record):
 
     usable_tb: float | None = None
     rates: tuple[MinimumRate, ...] = ()
-    latencies: tuple[MaximumLatency, ...] = ()
+    latencies: tuple[MaximumMetric, ...] = ()
     budget: Budget | None = None
 
-    def latency_limits_of_workload(self, workload: str) -> tuple[MaximumLatency, ...]:
+    def latency_limits_of_workload(self, workload: str) -> tuple[MaximumMetric, ...]:
         """The latencies that a workload must keep."""
         return tuple(latency for latency in self.latencies if latency.workload == workload)
 
 
-def parse_requirement(text: str) -> MinimumRate | MaximumLatency:
+def parse_requirement(text: str) -> MinimumRate | MaximumMetric:
     """`rand-read-4k >= 1M`, `seq-read >= 50GB/s`, `rand-read-4k p99 <= 2ms`. ValueError if none.
 
     A metric of a kind of load is written by its name: `saves save-time <= 40s`.
@@ -126,13 +136,13 @@ def parse_requirement(text: str) -> MinimumRate | MaximumLatency:
     if latency is not None:
         limit = parse_limit(latency["limit"])
         if limit is not None:
-            return MaximumLatency(latency["workload"], limit.metric, limit.latency_ns)
+            return MaximumMetric(latency["workload"], limit.metric, limit.latency_ns)
         name = latency["limit"].partition("<=")[0].strip()
-        spec = _times_by_name().get(name)
-        limit = parse_limit(f"mean <={latency['time']}")
-        if spec is not None and limit is not None:
-            return MaximumLatency(latency["workload"], spec.key, limit.latency_ns)
-    names = ", ".join((*LATENCY_METRIC_KEYS, *_times_by_name()))
+        spec = _lower_is_better_by_name().get(name)
+        maximum = None if spec is None else _parse_maximum(latency["time"], spec)
+        if spec is not None and maximum is not None:
+            return MaximumMetric(latency["workload"], spec.key, maximum)
+    names = ", ".join((*LATENCY_METRIC_KEYS, *_lower_is_better_by_name()))
     raise ValueError(
         f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
         f"'WORKLOAD p99 <= 2ms' (known are {names})"
@@ -176,16 +186,25 @@ def _amounts_by_name() -> dict[str, MetricSpec]:
     }
 
 
-def _times_by_name() -> dict[str, MetricSpec]:
-    """Times that kinds of load declare and that are better when lower."""
+def _lower_is_better_by_name() -> dict[str, MetricSpec]:
+    """Times and factors that are declared and are better when lower."""
     return {
         _written_name(spec): spec
         for spec in declared_metrics()
-        if spec.better is BetterDirection.LOWER and spec.unit == "ns"
+        if spec.better is BetterDirection.LOWER and spec.unit in _MAXIMUM_UNITS
     }
 
 
-def latency_limit_name(need: MaximumLatency) -> str:
+def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
+    """A time in ns, or a plain number above 0; None for anything else."""
+    if spec.unit == "ns":
+        limit = parse_limit(f"mean <={text}")
+        return None if limit is None else limit.latency_ns
+    number = _NUMBER.fullmatch(text)
+    return float(number[1]) if number and float(number[1]) > 0 else None
+
+
+def latency_limit_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
     if is_declared_metric(need.metric):
         return _written_name(metric_spec(need.metric))
@@ -275,7 +294,7 @@ def _rates_by_key(point: PointSummary) -> dict[str, Metric]:
 
 
 def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
-    times = {spec.key for spec in _times_by_name().values()}
+    times = {spec.key for spec in _lower_is_better_by_name().values()}
     return {
         key: metric
         for key, metric in point.metrics.items()
@@ -440,14 +459,12 @@ def _capacity_result(needed_tb: float, offer: Offer) -> RequirementResult:
 
 
 def _rate_result(
-    need: MinimumRate, limits: Sequence[MaximumLatency], offer: Offer, scaling: float
+    need: MinimumRate, limits: Sequence[MaximumMetric], offer: Offer, scaling: float
 ) -> RequirementResult:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
     name = f"{need.name} >= {value_text(need.min_rate, need.unit)}"
     if limits:
-        name += "".join(
-            f", {latency_limit_name(limit)} <= {format_ns(limit.max_ns)}" for limit in limits
-        )
+        name += "".join(f", {limit.text}" for limit in limits)
     rated = [
         point
         for point in offer.points
@@ -504,9 +521,9 @@ def _rate_result(
     )
 
 
-def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
+def _latency_result(need: MaximumMetric, offer: Offer) -> RequirementResult:
     """A latency alone: kept at any place of the workload."""
-    name = f"{need.workload} {latency_limit_name(need)} <= {format_ns(need.max_ns)}"
+    name = f"{need.workload} {need.text}"
     points = [point for point in offer.points if point.workload == need.workload]
     candidates = [
         point
@@ -514,7 +531,7 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
         if _latency_limit_status(point, need) is not RequirementStatus.UNKNOWN
     ]
     if not candidates:
-        return _unknown_result(name, "it has no such latency of this workload")
+        return _unknown_result(name, "it has no such figure of this workload")
     best = min(candidates, key=lambda point: _highest_latency(point.latencies[need.metric]))
     metric = best.latencies[need.metric]
     most = _highest_latency(metric)
@@ -523,13 +540,13 @@ def _latency_result(need: MaximumLatency, offer: Offer) -> RequirementResult:
         certain,
         need.workload,
         offer,
-        meets_for_sure=most <= need.max_ns,
-        meets_by_value=metric.value is not None and metric.value <= need.max_ns,
+        meets_for_sure=most <= need.maximum,
+        meets_by_value=metric.value is not None and metric.value <= need.maximum,
     )
-    message = _latency_text(metric, most)
+    message = _maximum_text(need.metric, metric, most)
     if answer is RequirementStatus.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
-    margin = need.max_ns / most if 0 < most < math.inf else None
+    margin = need.maximum / most if 0 < most < math.inf else None
     return RequirementResult(name, message, answer, answer, margin, axis=best.axis)
 
 
@@ -549,12 +566,17 @@ def _budget_result(
     return RequirementResult(name, message, as_is, answer, margin)
 
 
-def _latency_text(metric: Metric, most_ns: float) -> str:
-    """A latency, and the high end of its interval where it has one: `2 ms, at most 3 ms`."""
-    if metric.value is None or most_ns == math.inf:
+def _maximum_text(key: str, metric: Metric, most: float) -> str:
+    """A figure, and the high end of its interval where it has one: `2 ms, at most 3 ms`."""
+    if metric.value is None or most == math.inf:
         return "more than can be told"
-    text, most = format_ns(metric.value), format_ns(most_ns)
-    return text if text == most else f"{text}, at most {most}"
+    text, highest = _figure_text(key, metric.value), _figure_text(key, most)
+    return text if text == highest else f"{text}, at most {highest}"
+
+
+def _figure_text(key: str, value: float) -> str:
+    unit = metric_spec(key).unit
+    return f"{value:.3g}" if not unit else value_text(value, unit)
 
 
 def _requirement_status_by_figure(
@@ -586,19 +608,17 @@ def _unknown_result(name: str, message: str) -> RequirementResult:
     return RequirementResult(name, message, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
 
 
-def _latency_limit_status(point: OfferedPoint, limit: MaximumLatency) -> RequirementStatus:
+def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> RequirementStatus:
     """Whether a place keeps a latency, at the high end of its interval."""
     metric = point.latencies.get(limit.metric)
     if metric is None or (metric.value is None and metric.low is None):
         return RequirementStatus.UNKNOWN
     return (
-        RequirementStatus.YES if _highest_latency(metric) <= limit.max_ns else RequirementStatus.NO
+        RequirementStatus.YES if _highest_latency(metric) <= limit.maximum else RequirementStatus.NO
     )
 
 
-def _latencies_with_limit(
-    point: OfferedPoint, limits: Sequence[MaximumLatency]
-) -> Iterator[Metric]:
+def _latencies_with_limit(point: OfferedPoint, limits: Sequence[MaximumMetric]) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
     return (point.latencies[limit.metric] for limit in limits)
 

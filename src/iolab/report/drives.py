@@ -12,10 +12,13 @@ from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
 from iolab.units import format_bytes
 
+_ENGINE: Final = Column("Engine", is_number=True, is_optional=True)
+
 _COLUMNS: Final = (
     Column("Run", can_wrap=True),
     Column("Drive"),
     Column("Application", is_number=True, is_optional=True),
+    _ENGINE,
     Column("Block layer", is_number=True),
     Column("Drive counted", is_number=True, is_optional=True),
     Column("Flash wrote", is_number=True, is_optional=True),
@@ -40,14 +43,20 @@ def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Tabl
     ]
     if not rows:
         return None
-    return Table("Drives", _COLUMNS, tuple(rows[:DRIVES_MAX]))
+    has_engine = any(wear.engine_bytes is not None for _, wear in drives)
+    kept = [number for number, column in enumerate(_COLUMNS) if has_engine or column is not _ENGINE]
+    shown = (tuple(row[number] for number in kept) for row in rows[:DRIVES_MAX])
+    return Table("Drives", tuple(_COLUMNS[number] for number in kept), tuple(shown))
 
 
 def _drive_row(result: Result, wear: DriveWear) -> tuple[Cell, ...]:
     return row_of_cells(
         result_run_text(result),
         f"{wear.host} {wear.device}",
-        DASH if wear.application_bytes is None else format_bytes(wear.application_bytes),
+        *(
+            DASH if amount is None else format_bytes(amount)
+            for amount in (wear.application_bytes, wear.engine_bytes)
+        ),
         format_bytes(wear.block_bytes),
         _bytes_text(wear.host_bytes),
         _bytes_text(wear.media_bytes),
@@ -81,6 +90,7 @@ def drive_document(wear: DriveWear) -> dict[str, object]:
         "model": wear.model,
         "is_emulated": wear.is_emulated,
         "application_bytes": wear.application_bytes,
+        "engine_bytes": wear.engine_bytes,
         "block_bytes": wear.block_bytes,
         "host_bytes": metric_interval_document(wear.host_bytes),
         "media_bytes": metric_interval_document(wear.media_bytes),

@@ -43,16 +43,23 @@ POINTS_MAX: Final = 16
 
 BARS_MAX: Final = 12
 
-LAYERS: Final = ("application", "added above the drive", "added by the flash")
-SHADES: Final = (1.0, 0.6, 0.28)
+LAYERS: Final = (
+    ("application", 1.0),
+    ("added by the engine", 0.78),
+    ("added above the drive", 0.55),
+    ("added by the flash", 0.28),
+)
+"""Each layer with its shade; of engines with a log and compaction alone there is a second."""
+
+ENGINE_LAYER: Final = 1
 
 _POWER_INTRODUCTION: Final = (
     "Watts are those of all machines that carry the target, at their inputs. Up and to the left is "
     "more for less."
 )
 _LADDER_INTRODUCTION: Final = (
-    "What the load wrote, what file system and block layer added, and what the drive's flash wrote "
-    "beyond that, by the counters of each layer."
+    "What the load wrote, what an engine's log and compaction, file system and block layer added, and "
+    "what the drive's flash wrote beyond that, by the counters of each layer."
 )
 
 
@@ -153,9 +160,11 @@ def ladder_section(brief: Brief) -> ReportSection | None:
         return None
     drawn = known[:BARS_MAX]
     table = drives_table([result for result, _ in known], only_known=True)
+    has_engine = any(wear.engine_bytes is not None for _, wear in drawn)
     legend = [
         (layer, StackedBarPart(0.0, MUTED, opacity=shade))
-        for layer, shade in zip(LAYERS, SHADES, strict=True)
+        for number, (layer, shade) in enumerate(LAYERS)
+        if has_engine or number != ENGINE_LAYER
     ]
     left_out = len(known) - len(drawn)
     figure = Figure(
@@ -183,17 +192,16 @@ def _ladder_row(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
     token = brief.series_styles[result.configuration].token
     media = _amount(wear.media_bytes)
     application = wear.block_bytes if wear.application_bytes is None else wear.application_bytes
-    parts = (
-        min(application, media),
-        min(max(wear.block_bytes - application, 0), max(media - application, 0)),
-        max(media - max(wear.block_bytes, application), 0),
-    )
-    pieces = tuple(
-        StackedBarPart(float(amount), token, format_bytes(amount), shade)
-        for amount, shade in zip(parts, SHADES, strict=True)
-    )
+    engine = application if wear.engine_bytes is None else wear.engine_bytes
+    pieces, reached = [], 0
+    for (_, shade), amount in zip(
+        LAYERS, (application, engine, wear.block_bytes, media), strict=True
+    ):
+        part = max(min(amount, media) - reached, 0)
+        reached += part
+        pieces.append(StackedBarPart(float(part), token, format_bytes(part), shade))
     heading = f"{result_run_text(result)}: {wear.host} {wear.device}"
-    return StackedBar(pieces, escape_invisible(heading), total=format_bytes(media))
+    return StackedBar(tuple(pieces), escape_invisible(heading), total=format_bytes(media))
 
 
 def _ladder_text(wear: DriveWear) -> str:

@@ -10,7 +10,9 @@ from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import empty_bin_table, empty_interval_table
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
-from iolab.loads.keyvalue.workload import READ_WHILE_WRITING
+from iolab.loads.keyvalue.workload import READ_WHILE_WRITING, KeyValueRun, Statistic
+from tests.analysis.drives import written_on
+from tests.analysis.records import facts_of
 from tests.judging import KEY_VALUE_CHECKS, judge, verdict_of
 from tests.loads.keyvalue.records import BENCH, bench_record, key_view, ycsb_record
 
@@ -40,6 +42,45 @@ def test_metrics_are_those_of_the_operations() -> None:
     assert not any("update" in key for key in result.metrics)
     for found in (result.metrics, result.hosts[0].metrics):
         assert all(metric_spec(key).unit == metric.unit for key, metric in found.items())
+
+
+def with_statistics(record: RunRecord, **values: int) -> RunRecord:
+    """The record with counters of RocksDB, by their names without its own and with `_`."""
+    told = tuple(
+        Statistic(f"rocksdb.{name.replace('_', '.')}", float(value), "B")
+        for name, value in values.items()
+    )
+    hosts = []
+    for host in record.hosts:
+        assert isinstance(host.details, KeyValueRun)
+        hosts.append(replace(host, details=replace(host.details, statistics=told)))
+    return replace(record, hosts=tuple(hosts))
+
+
+def test_the_engines_own_writes_are_a_step_of_their_own() -> None:
+    counters = {
+        "bytes_written": 400 << 20,
+        "wal_bytes": 420 << 20,
+        "flush_write_bytes": 380 << 20,
+        "compact_write_bytes": 1200 << 20,
+    }
+    delta, readings = written_on(2200 << 20)
+    record = with_statistics(bench_record(), **counters)
+    record = replace(
+        record, hosts=(replace(record.hosts[0], devices=(delta,), drives=(readings,)),)
+    )
+    result = judge(record, {"c1": facts_of("c1")})
+    metrics = {key: metric.value for key, metric in result.metrics.items()}
+    assert metrics["engine_write_amplification"] == 5
+    assert metrics["block_write_amplification"] == 1.1
+    assert metrics["write_amplification"] == pytest.approx(5.5 * 2.5, rel=1e-3)
+    (wear,) = result.drives
+    assert (wear.application_bytes, wear.engine_bytes) == (400 << 20, 2000 << 20)
+
+
+def test_without_one_of_the_engines_counters_its_step_is_not_told() -> None:
+    record = with_statistics(bench_record(), bytes_written=1 << 20, flush_write_bytes=1 << 20)
+    assert not any("amplification" in key for key in judge(record, {}).metrics)
 
 
 def test_a_run_that_failed_has_its_metrics_without_values() -> None:

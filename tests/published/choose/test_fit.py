@@ -13,7 +13,7 @@ from iolab.analysis.energy_cost import EnergyCost
 from iolab.core.metric import Level, Metric
 from iolab.published.choose import (
     Budget,
-    MaximumLatency,
+    MaximumMetric,
     MinimumRate,
     Offer,
     OfferedPoint,
@@ -24,7 +24,7 @@ from iolab.published.choose import (
     sort_best_first,
 )
 
-LIMIT = MaximumLatency("w", "lat_ns_p99", 2e6)
+LIMIT = MaximumMetric("w", "lat_ns_p99", 2e6)
 
 
 def rate(value: float, low: float | None = None, n: int | None = 3) -> Metric:
@@ -45,7 +45,7 @@ def offer(*places: OfferedPoint, nodes: int | None = 4, cost: float | None = 100
     return Offer("o", "s", nodes, 400.0, cost, "EUR", places)
 
 
-def needs(least: float, *limits: MaximumLatency) -> Requirements:
+def needs(least: float, *limits: MaximumMetric) -> Requirements:
     return Requirements(rates=(MinimumRate("w", "1/s", least),), latencies=limits)
 
 
@@ -68,6 +68,23 @@ def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
     place: OfferedPoint, least: float, as_is: RequirementStatus
 ) -> None:
     assert evaluate_offer(needs(least), offer(place), 1.0).status_as_measured is as_is
+
+
+@pytest.mark.parametrize(
+    ("high", "answer"),
+    [(2.9, RequirementStatus.YES), (3.1, RequirementStatus.LIKELY)],
+)
+def test_an_amplification_is_held_at_the_high_end_of_its_interval(
+    high: float, answer: RequirementStatus
+) -> None:
+    found = Metric(2.8, "", 2.7, high, 3)
+    place = OfferedPoint("w", (), {}, {"write_amplification": found}, Level.VALID)
+    limit = MaximumMetric("w", "write_amplification", 3.0)
+    fit = evaluate_offer(Requirements(latencies=(limit,)), offer(place), 1.0)
+    (part,) = fit.requirement_results
+    assert part.status_as_measured is answer
+    assert part.name == "w write-amplification <= 3"
+    assert part.message == f"2.8, at most {high}"
 
 
 def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
@@ -216,7 +233,7 @@ def test_a_latency_alone_is_met_at_the_best_place() -> None:
     assert part.axis == (("iodepth", 1),)
     assert part.margin == 2.0
     assert evaluate_offer(
-        Requirements(latencies=(replace(LIMIT, max_ns=1e5),)), offer(*places), 1.0
+        Requirements(latencies=(replace(LIMIT, maximum=1e5),)), offer(*places), 1.0
     ).status_when_scaled is (RequirementStatus.NO)
 
 

@@ -310,6 +310,15 @@ def _covered_seconds_by_host(record: RunRecord, rows: Ints) -> Floats:
     return covered
 
 
+ROCKSDB_GIVEN: Final = "rocksdb.bytes.written"
+ROCKSDB_WRITTEN: Final = (
+    "rocksdb.wal.bytes",
+    "rocksdb.flush.write.bytes",
+    "rocksdb.compact.write.bytes",
+)
+"""RocksDB's counters of bytes, by its own names."""
+
+
 class KeyValueView(RunView, kw_only=True):
     """With what was done to the store; `load` is empty but for its cut and its seconds."""
 
@@ -331,6 +340,19 @@ class KeyValueView(RunView, kw_only=True):
             for host in self.hosts
             if (reply := key_value_run_of_host(host)) is not None
         ]
+
+    def application_bytes(self, host: int) -> int | None:
+        """Keys and values that RocksDB took."""
+        return self._statistics_sum(host, (ROCKSDB_GIVEN,))
+
+    def engine_bytes(self, host: int) -> int | None:
+        """RocksDB's log, what it flushed and what its compaction wrote."""
+        return self._statistics_sum(host, ROCKSDB_WRITTEN)
+
+    def _statistics_sum(self, host: int, names: Sequence[str]) -> int | None:
+        reply = key_value_run_of_host(self.hosts[host])
+        values = {each.name: each.value for each in reply.statistics} if reply else {}
+        return round(sum(values[name] for name in names)) if values.keys() >= {*names} else None
 
     @property
     def has_load(self) -> bool:
