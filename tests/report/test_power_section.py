@@ -110,6 +110,7 @@ def bar_parts(brief: Brief) -> list[float]:
         # A drive that compresses wrote less than it was given.
         ({"media_bytes": Metric(80.0 * GB, "bytes")}, [80]),
         ({"application_bytes": 200 * GB}, [200, 250]),
+        ({"engine_bytes": 130 * GB}, [100, 30, 20, 300]),
     ],
 )
 def test_a_bar_is_what_each_layer_added(changes: dict[str, object], parts: list[float]) -> None:
@@ -123,4 +124,6 @@ def test_the_ladder_is_told_in_a_sentence_and_on_the_page() -> None:
     assert "419 GiB for 140 GiB, 3.00 times as much" in section.groups[0].figures[0].finding
     page = shared.drawn(brief)
     assert "Bytes down to the flash" in page
+    assert "added by the engine" not in page
+    assert "added by the engine" in shared.drawn(worn_brief(engine_bytes=130 * GB))
     assert ladder_section(worn_brief(write_amplification=None)) is None

@@ -33,6 +33,7 @@ from iolab.core.wear import (
     ENGINE_WRITE_AMPLIFICATION,
     HOST_WRITE_AMPLIFICATION,
     MEDIA_WRITE_AMPLIFICATION,
+    TIMES,
     WRITE_AMPLIFICATION,
 )
 from iolab.record import Record
@@ -203,12 +204,12 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     )
     found: dict[str, Metric] = {}
     if application and engine:
-        found[ENGINE_WRITE_AMPLIFICATION.key] = Metric(engine / application, "")
+        found[ENGINE_WRITE_AMPLIFICATION.key] = Metric(engine / application, TIMES)
     block = sum(wear.block_bytes for wear in drives)
     if not application or not block or not _are_all_drives_known(view):
         return found
     given = application if engine is None else engine
-    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / given, "")
+    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / given, TIMES)
     counted = [wear.host_bytes for wear in drives if wear.host_bytes is not None]
     if len(counted) == len(drives) and block >= STEPS_MIN * DATA_UNIT_BYTES * len(drives):
         found[HOST_WRITE_AMPLIFICATION.key] = _ratio_of_counters(counted, block)
@@ -248,7 +249,7 @@ def _ratio_of_counters(counted: Sequence[Metric], below: int) -> Metric:
         sum(getattr(each, end) or 0.0 for each in counted) / below
         for end in ("value", "low", "high")
     )
-    return Metric(value, "", low, high)
+    return Metric(value, TIMES, low, high)
 
 
 def media_counter_step_bytes(before: MediaBytes, after: MediaBytes) -> int:

@@ -6,12 +6,15 @@ from typing import Final
 
 from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 
+TIMES: Final = "times"
+"""The unit: one is so many times the other."""
+
 
 def _amplification(layer: str, *, has_column: bool = False) -> MetricSpec:
     label = f"{layer} write amplification".lstrip()
     lower, mean = BetterDirection.LOWER, CombineRule.MEAN
     key = label.replace(" ", "_")
-    return MetricSpec(key, label, "", lower, mean, has_column=has_column)
+    return MetricSpec(key, label, TIMES, lower, mean, has_column=has_column)
 
 
 ENGINE_WRITE_AMPLIFICATION: Final = _amplification("engine")

@@ -22,6 +22,7 @@ from iolab.core.metric_spec import (
     is_declared_metric,
     metric_spec,
 )
+from iolab.core.wear import TIMES
 from iolab.published.audit.document import (
     PublishedSet,
     positive_integer_or_none,
@@ -47,8 +48,8 @@ _LATENCY: Final = re.compile(
     r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z'-]+) )?\S+\s*<=(?P<time>.*))"
 )
 
-_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
-_MAXIMUM_UNITS: Final = ("ns", "")
+_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:times\s*)?")
+_MAXIMUM_UNITS: Final = ("ns", TIMES)
 
 _OF_USABLE_POINTS: Final = "of the usable points "
 """Before what was seen where a point that may be better has no usable result."""
@@ -575,8 +576,7 @@ def _maximum_text(key: str, metric: Metric, most: float) -> str:
 
 
 def _figure_text(key: str, value: float) -> str:
-    unit = metric_spec(key).unit
-    return f"{value:.3g}" if not unit else value_text(value, unit)
+    return value_text(value, metric_spec(key).unit)
 
 
 def _requirement_status_by_figure(

@@ -58,8 +58,8 @@ _POWER_INTRODUCTION: Final = (
     "more for less."
 )
 _LADDER_INTRODUCTION: Final = (
-    "What the load wrote, what an engine's log and compaction, file system and block layer added, and "
-    "what the drive's flash wrote beyond that, by the counters of each layer."
+    "What the load wrote, what an engine's log and compaction, file system and block layer added, "
+    "and what the drive's flash wrote beyond that, by the counters of each layer."
 )
 
 
