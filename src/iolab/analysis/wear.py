@@ -208,8 +208,8 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     block = sum(wear.block_bytes for wear in drives)
     if not application or not block or not _are_all_drives_known(view):
         return found
-    given = application if engine is None else engine
-    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / given, TIMES)
+    source = application if engine is None else engine
+    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / source, TIMES)
     counted = [wear.host_bytes for wear in drives if wear.host_bytes is not None]
     if len(counted) == len(drives) and block >= STEPS_MIN * DATA_UNIT_BYTES * len(drives):
         found[HOST_WRITE_AMPLIFICATION.key] = _ratio_of_counters(counted, block)
@@ -232,16 +232,16 @@ def _sum_or_none(view: RunView, bytes_of: Callable[[int], int | None]) -> int | 
 
 def _are_all_drives_known(view: RunView) -> bool:
     """Whether every host's target lies on drives that were read, none of them seen twice."""
-    seen: list[tuple[str, str]] = []
+    drives: list[tuple[str, str]] = []
     for host in view.hosts:
-        facts, read = view.facts_of_host(host), {pair.before.device for pair in host.drives}
+        facts, devices = view.facts_of_host(host), {pair.before.device for pair in host.drives}
         if facts is None or facts.target is None or not host.drives:
             return False
-        if not read.issuperset(leaf_device_names(facts.target.devices, facts)):
+        if not devices.issuperset(leaf_device_names(facts.target.devices, facts)):
             return False
         boot = facts.kernel.boot_id_or_host(host.host)
-        seen += [(boot, device) for device in read]
-    return len(seen) == len(set(seen))
+        drives += [(boot, device) for device in devices]
+    return len(drives) == len(set(drives))
 
 
 def _ratio_of_counters(counted: Sequence[Metric], below: int) -> Metric:
