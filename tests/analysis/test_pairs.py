@@ -7,7 +7,12 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
-from iolab.analysis.pairs import ConfigurationGains, GainsByPair, compare_configurations
+from iolab.analysis.pairs import (
+    ConfigurationGains,
+    GainsByPair,
+    compare_configurations,
+    reasons_left_out,
+)
 from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
 from iolab.core.metric import Level, Metric, Result
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
@@ -69,6 +74,32 @@ def test_runs_of_two_sessions_are_no_pairs() -> None:
     resumed = [replace(run, segment=2) for run in later]
     (cell,) = of(results(BASE, rates(LOW)), resumed).cells_of_metric("ops_per_s")
     assert cell.comparison.paired
+
+
+@pytest.mark.parametrize("key", ["node_ops_per_j", "drive_ops_per_j", "node_net_ops_per_j"])
+def test_operations_a_joule_are_compared_where_both_were_metered_alike(key: str) -> None:
+    one = [{"ops_per_s": 1.0, key: value} for value in (100.0, 101.0)]
+    other = [{"ops_per_s": 1.0, key: value} for value in (120.0, 121.0)]
+    (cell,) = of(results(BASE, one), results(OTHER, other)).cells_of_metric(key)
+    assert cell.gain_share == pytest.approx(0.2, abs=0.01)
+    # Another boundary is another quantity.
+    unlike = [{"ops_per_s": 1.0, "processors_ops_per_j": value} for value in (120.0, 121.0)]
+    found = of(results(BASE, one), results(OTHER, unlike))
+    assert set(found.metrics) == {"ops_per_s"}
+
+
+def test_what_is_left_out_is_said_though_something_is_known() -> None:
+    one = [{"ops_per_s": 1.0, "node_ops_per_j": 100.0, "read_lat_ns_mean": 1e6}]
+    other = [{"ops_per_s": 1.0, "drive_ops_per_j": 900.0, "read_lat_ns_mean": 1e6}]
+    first, second = summarised(results(BASE, one), results(OTHER, other))
+    bound = Metric(None, "ns", 2e9)
+    second = replace(second, metrics={**second.metrics, "read_lat_ns_p99": bound})
+    assert list(reasons_left_out((first, second))) == [
+        "of the candidate's read p99 latency only 'more than 2 s' is known",
+        "meters saw of the baseline its node, of the candidate its drive: unlike boundaries are "
+        "not compared",
+    ]
+    assert list(reasons_left_out((first, first))) == []
 
 
 def test_of_latency_less_is_a_gain() -> None:

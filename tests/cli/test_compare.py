@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,39 @@ def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> N
     assert "'othr'" in refused(f"{both}:othr", f"{both}:only")
     # Where there are two, neither needs to be named.
     assert compared(both, "--metric", "iops")["rows"] == document["rows"]
+
+
+def with_efficiency(boundary: str, *, has_tail: bool = True) -> Callable[[Result], Result]:
+    """Of results the same with operations a joule by a meter there, and with a p99 or a bound."""
+
+    def changed(result: Result) -> Result:
+        rate = result.metrics["iops"].value or 0.0
+        metrics = {**result.metrics, f"{boundary}_ops_per_j": Metric(rate / 200, "ops/J")}
+        if not has_tail:
+            metrics["lat_ns_p99"] = Metric(None, "ns", 2e9)
+        return replace(result, metrics=metrics)
+
+    return changed
+
+
+def test_operations_a_joule_stand_beside_the_rate_and_unlike_meters_are_said(
+    tmp_path: Path,
+) -> None:
+    one, other, unlike = (
+        make_target(tmp_path / name, Target(name=name, result=result))
+        for name, result in (
+            ("a", with_efficiency("node")),
+            ("b", with_efficiency("node", has_tail=False)),
+            ("c", with_efficiency("drive")),
+        )
+    )
+    rows = compared(one, other)["rows"]
+    assert {row["metric"] for row in rows} == {"iops", "node_ops_per_j"}
+    told = call("compare", one, other).stdout
+    assert "ops/J, node" in told
+    assert "of the candidate's p99 latency only 'more than 2 s' is known" in told
+    told = " ".join(call("compare", one, unlike).stdout.split())
+    assert "of the baseline its node, of the candidate its drive: unlike boundaries" in told
 
 
 def test_one_configuration_needs_a_candidate(baseline: Path) -> None:

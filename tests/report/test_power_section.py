@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.core.metric import DriveWear, MediaCounter, Metric
 from iolab.core.power import NODE_POWER_METRIC
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, Markers, Rectangles
+from iolab.report.charts.chart import Figure, LineSegments, Markers, Rectangles
 from iolab.report.power_section import ladder_section, power_section
 from tests.report import shared
 from tests.report.made import build_brief
@@ -59,6 +59,24 @@ def test_rate_stands_against_watts_where_they_are_known() -> None:
     assert "Fast at iodepth 8 does most with a joule: 1.50 k ops/J at 600 W." in figure.finding
     rows = [[cell.text for cell in row] for row in figure.table.rows]
     assert len(rows) == len(places)
+
+
+def test_an_interval_of_rate_or_watts_is_drawn_and_said() -> None:
+    brief = metered_brief("rand-read-4k")
+    bare = only_figure(brief)
+    assert not any(isinstance(mark, LineSegments) for mark in bare.plots[0].marks)
+    watts = Metric(300.0, "W", 290.0, 310.0, 3)
+    points = tuple(
+        replace(point, metrics={**point.metrics, NODE_POWER_METRIC: watts})
+        if point.metric_value(NODE_POWER_METRIC) == 300
+        else point
+        for point in brief.points
+    )
+    figure = only_figure(replace(brief, points=points))
+    bars = [mark for mark in figure.plots[0].marks if isinstance(mark, LineSegments)]
+    assert [list(mark.segments) for mark in bars] == [[(290.0, 300.0, 310.0, 300.0)]]
+    assert "95 % intervals" in figure.note
+    assert "95 % intervals" not in bare.note
 
 
 def test_the_chart_stands_on_the_page() -> None:

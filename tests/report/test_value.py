@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.energy_cost import yearly_energy_cost
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Level, Metric, PowerUse, Result
+from iolab.core.power import PowerBoundary
 from iolab.report.charts.chart import ChartGroup, Markers
 from iolab.report.price_performance import price_performance_section, purchase_table
 from iolab.report.table import Table
@@ -193,6 +195,28 @@ def test_a_year_of_energy_costs_what_the_hungriest_point_takes() -> None:
     # Of the same points, where no run supports them, nothing is told.
     assert energy_cost_row(owners, [replace(each, is_trusted=False) for each in points]) is None
     assert energy_cost_row(owners, brief.points) is None
+
+
+@pytest.mark.parametrize(("role", "of_clients"), [("client", True), ("storage", False)])
+def test_watts_of_clients_are_told_from_those_of_nodes(role: str, *, of_clients: bool) -> None:
+    cost = replace(euros(1000.0), kwh_price=0.25)
+    owner = configuration("plain", cost=cost)
+    brief = build_brief(session((owner, TWO[1]), RATES))
+
+    def metered(run: Result) -> Result:
+        name = run.hosts[0].name if role == "client" else "node-1"
+        use = PowerUse(
+            host=name, meter="bmc", boundary=PowerBoundary.NODE, watts=Metric(400.0, "W")
+        )
+        return replace(run, power=(use,))
+
+    points = [
+        replace(point, results=tuple(metered(run) for run in point.results))
+        for point in with_node_power(brief.points, 400.0)
+    ]
+    found = yearly_energy_cost(owner, points)
+    assert found is not None
+    assert found.is_of_clients is of_clients
 
 
 def test_a_cost_says_what_it_contains_and_is_written_out() -> None:

@@ -30,6 +30,7 @@ from iolab.analysis.pairs import (
     default_metric_keys_of_pairs,
     match_points,
     operation_rate_keys,
+    reasons_left_out,
 )
 from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
 from iolab.core.metric import Level, Metric, Result
@@ -106,6 +107,12 @@ def compare_sides(
         return compare_pair(pairs[workload_and_axis], metric, prior, one_session=one_session)
 
     rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
+    if not metrics:
+        without += [
+            SkippedPoint(*place, reason)
+            for place, pair in pairs.items()
+            for reason in reasons_left_out(pair)
+        ]
     return ComparisonResult(
         baseline=baseline,
         candidate=candidate,

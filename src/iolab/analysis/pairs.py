@@ -15,7 +15,7 @@ of the other would compare different loads. For a report:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Final
 
@@ -40,6 +40,7 @@ from iolab.core.metric_spec import (
     phase_rate_key,
     rate_key,
 )
+from iolab.core.power import COMPARED_EFFICIENCIES, REPORTED_BOUNDARIES
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.record import Record
@@ -54,6 +55,7 @@ from iolab.stats.comparison import (
 )
 from iolab.stats.repeats import CONFIDENT, Prior
 from iolab.stats.special import student_quantile
+from iolab.units import format_ns
 
 WorkloadAndAxis = tuple[str, Axis]
 """Where a point stands in every session of a study: its workload and its axis values."""
@@ -81,23 +83,49 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     The headline figure, which stands even where it is not known, and beside it the p99 latency; of
     a load without latencies of the whole, mean and p99 of the first operation that has any. Where
     there is no one figure the rate of each operation. Of a run with phases the same of each phase
-    after the first, and how long it took until all was as before.
+    after the first, and how long it took until all was as before. Where both were metered at the
+    same boundary, operations a joule.
     """
     figure = workload.headline_metric
     if figure is None:
-        return [
-            key
-            for key in operation_rate_keys(pair[0].metrics, partial(_both_have_metric, pair))
-            if _both_have_metric(pair, key)
-        ]
-    if TAIL in pair[0].metrics:
-        beside = [TAIL]
-    else:
-        timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_have_metric(pair, key)]
-        beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
+        rates = operation_rate_keys(pair[0].metrics, partial(_both_have_metric, pair))
+        keys = [*rates, *COMPARED_EFFICIENCIES]
+        return [key for key in keys if _both_have_metric(pair, key)]
     # A tail that too few I/Os support is no news: it is compared where it is known.
-    beside += compared_phase_keys(pair[0].metrics)
+    beside = _latency_keys(pair) + compared_phase_keys(pair[0].metrics)
+    beside += COMPARED_EFFICIENCIES
     return list(dict.fromkeys((figure, *(key for key in beside if _both_have_metric(pair, key)))))
+
+
+def _latency_keys(pair: Pair) -> list[str]:
+    """The tail; of a load without latencies of the whole, mean and p99 of the first operation."""
+    if TAIL in pair[0].metrics:
+        return [TAIL]
+    timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_have_metric(pair, key)]
+    return [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
+
+
+def reasons_left_out(pair: Pair) -> Iterator[str]:
+    """Why what is compared by default elsewhere is not at this point, though something is known."""
+    sides = tuple(zip(("baseline", "candidate"), pair, strict=True))
+    for key in _latency_keys(pair):
+        for name, side in sides:
+            metric = side.metrics.get(key)
+            if metric is not None and metric.value is None and metric.low is not None:
+                bound = format_ns(metric.low)
+                yield f"of the {name}'s {metric_spec(key).label} only 'more than {bound}' is known"
+    boundaries = {name: _metered_boundaries(side) for name, side in sides}
+    if not set.intersection(*boundaries.values()) and all(boundaries.values()):
+        metered = (f"of the {name} its {'/'.join(sorted(own))}" for name, own in boundaries.items())
+        yield f"meters saw {', '.join(metered)}: unlike boundaries are not compared"
+
+
+def _metered_boundaries(side: PointSummary) -> set[str]:
+    return {
+        boundary.value
+        for boundary in REPORTED_BOUNDARIES
+        if side.metric_value(f"{boundary.value}_ops_per_j") is not None
+    }
 
 
 def default_metric_keys_of_pairs(study: Study, pairs: Mapping[WorkloadAndAxis, Pair]) -> list[str]:

@@ -21,7 +21,7 @@ from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.metric_spec import OPS_PER_S
-from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
+from iolab.core.power import MILLIWATTS, NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
 from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
 from iolab.hosts.counter_names import METERS
@@ -68,8 +68,6 @@ STEP_LEVELS_MIN: Final = 6
 STEP_CHANGE: Final = 5.0
 """Steps so many times as large are another range of the meter: by chance fewer than one in ten
 thousand six levels are all multiples of it."""
-
-MILLIWATTS: Final = 1000
 
 STUCK_READINGS: Final = 20
 """So many readings that are all the same while the load came and went are of no live meter."""

@@ -229,7 +229,8 @@ def _choice_lines(
         cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
         if fit.energy is not None:
             yearly = f"{fit.energy.cost_per_year:,.0f} {fit.offer.currency} a year"
-            cost += f", energy {yearly} at {value_text(fit.energy.watts, 'W')}"
+            machines = " of the clients" if fit.energy.is_of_clients else ""
+            cost += f", energy {yearly} at {value_text(fit.energy.watts, 'W')}{machines}"
         heading = Text(fit.status_when_scaled.value, _STYLES[fit.status_when_scaled.value])
         yield Text("  ").join(
             [
@@ -308,6 +309,7 @@ def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
         "cost": fit.cost,
         "currency": fit.offer.currency,
         "watts": fit.energy and fit.energy.watts,
+        "watts_of": fit.energy and ("clients" if fit.energy.is_of_clients else "nodes"),
         "energy_cost_per_year": fit.energy and fit.energy.cost_per_year,
         "parts": [
             {

@@ -9,6 +9,9 @@ from typing import Final
 from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 from iolab.record import Record
 
+MILLIWATTS: Final = 1000
+"""Of a watt: telemetry counts in them."""
+
 NAME_SEPARATOR: Final = ":"
 """A meter's name in telemetry: its boundary, this, and which meter it is."""
 
@@ -94,6 +97,12 @@ NODE_POWER_METRIC: Final = f"{PowerBoundary.NODE.value}_power_w"
 
 OPERATIONS_PER_JOULE: Final = f"{PowerBoundary.NODE.value}_ops_per_j"
 """Operations that all machines did with a joule at their inputs."""
+
+COMPARED_EFFICIENCIES: Final = (
+    *(f"{boundary.value}_ops_per_j" for boundary in REPORTED_BOUNDARIES),
+    f"{PowerBoundary.NODE.value}_net_ops_per_j",
+)
+"""What two sides are compared by where both have it, each boundary by itself."""
 
 POWER_METRICS: Final = tuple(
     spec for boundary in REPORTED_BOUNDARIES for spec in _metric_specs(boundary)

@@ -689,11 +689,12 @@ def _scaled_cost(offer: Offer, nodes: int | None) -> float | None:
 
 
 def _scaled_energy(offer: Offer, nodes: int | None) -> EnergyCost | None:
-    """As the cost: each node takes as much."""
-    if offer.energy is None or not (nodes and offer.nodes):
-        return offer.energy
+    """As the cost: each node takes as much. Clients take what they take, however many nodes."""
+    energy = offer.energy
+    if energy is None or energy.is_of_clients or not (nodes and offer.nodes):
+        return energy
     share = nodes / offer.nodes
-    return EnergyCost(offer.energy.watts * share, offer.energy.cost_per_year * share)
+    return EnergyCost(energy.watts * share, energy.cost_per_year * share)
 
 
 def _worst_status(answers: Iterable[RequirementStatus]) -> RequirementStatus:

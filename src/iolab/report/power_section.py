@@ -11,6 +11,7 @@ from iolab.report.charts.chart import (
     ChartGroup,
     Figure,
     ReportSection,
+    error_bar_notes,
     fill_page_width,
     not_valid_notes,
 )
@@ -104,6 +105,9 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
         ]
     )
     notes = not_valid_notes({point.level for point in drawn})
+    notes += error_bar_notes(
+        point.metrics[key] for point in drawn for key in (NODE_POWER_METRIC, rate_key)
+    )
     if len(drawn) < len(rated):
         notes.append(f"The {len(drawn)} with most operations a joule; the table has all.")
     return Figure(

@@ -135,7 +135,7 @@ def energy_cost_row(
         return _money_text_and_amount(configuration, found.cost_per_year if found else None)
 
     return _build_cost_capacity_row(
-        "Energy per year at full load", configurations, energy, BetterDirection.LOWER
+        "Energy per year at the most watts measured", configurations, energy, BetterDirection.LOWER
     )
 
 

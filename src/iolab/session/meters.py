@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from iolab.core.events import Notice, Phase
-from iolab.core.power import MeterKind, MeterSpec
+from iolab.core.power import MILLIWATTS, MeterKind, MeterSpec
 from iolab.core.run import IdleSpan, MeterFault, PlannedRun
 from iolab.core.study import Study
 from iolab.errors import Fault
@@ -23,8 +23,6 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
 from iolab.session.observers import HostMonitors
-
-MILLIWATTS: Final = 1000
 
 FAULTS_MAX: Final = 100
 """Of one run; a rack whose BMCs are away has one each."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from iolab.analysis.quotients import Quotient
 from iolab.core.configuration import Configuration, ProcurementCost
-from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
+from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles, error_bar_notes
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
     StackedBar,
@@ -139,7 +139,12 @@ def value_for_money_chart(
         subject="Value for money",
         title=f"{title} against {what} capacity",
         finding=f"Per {money}: {list_text(sentences, _NAMED)}.",
-        note="Up and to the right is more of both for the money.",
+        note=" ".join(
+            (
+                "Up and to the right is more of both for the money.",
+                *error_bar_notes(each.value for pair in pairs for each in pair),
+            )
+        ),
         plots=(plot,),
         table=table,
         by_configuration=True,

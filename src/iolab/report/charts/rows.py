@@ -397,9 +397,14 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
 def labelled_points_plot(
     points: Sequence[tuple[str, Token, Metric, Metric, Level | None]], per_unit: str = ""
 ) -> Plot:
-    """One figure against another, each point with its name beside it."""
-    x_scale = linear_scale(points[0][2].unit, [x.value or 0.0 for _, _, x, _, _ in points], ticks=3)
-    y_scale = linear_scale(points[0][3].unit, [y.value or 0.0 for *_, y, _ in points], ticks=3)
+    """One figure against another, each point with its name beside it and its intervals through it.
+
+    `error_bar_notes` says what the intervals are.
+    """
+    x_scale, y_scale = (
+        linear_scale(figures[0].unit, [end for each in figures for end in _extent(each)], ticks=3)
+        for figures in ([x for _, _, x, _, _ in points], [y for *_, y, _ in points])
+    )
     places = [
         (x_scale.to_scale_unit(x.value or 0.0), y_scale.to_scale_unit(y.value or 0.0))
         for _, _, x, y, _ in points
@@ -407,7 +412,7 @@ def labelled_points_plot(
     heights = [POINTS_HEIGHT * (1 - y_scale.fraction(y)) for _, y in places]
     spread = non_overlapping_positions(heights, LINE_GAP, 0, POINTS_HEIGHT)
     marks: list[Mark] = []
-    for (name, token, _, _, level), place, height, label in zip(
+    for (name, token, x, y, level), place, height, label in zip(
         points, places, heights, spread, strict=True
     ):
         is_right = x_scale.fraction(place[0]) > 0.5
@@ -422,8 +427,23 @@ def labelled_points_plot(
             dy=MIDDLE + label - height,
             has_rim=True,
         )
+        bars = [(low, place[1], high, place[1]) for low, high in _interval_ends(x, x_scale)]
+        bars += [(place[0], low, place[0], high) for low, high in _interval_ends(y, y_scale)]
+        marks += [LineSegments(token=token, segments=bars)] if bars else []
         marks += [dots, words]
     across = replace(
         value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}".rstrip()
     )
     return Plot(POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {per_unit}".rstrip())
+
+
+def _extent(metric: Metric) -> tuple[float, ...]:
+    """What a plot needs room for: the value, and its interval where that is shown."""
+    return (metric.value or 0.0, *(metric.displayable_interval or ()))
+
+
+def _interval_ends(metric: Metric, scale: Scale) -> Iterator[tuple[float, float]]:
+    """The interval in the scale's unit, where there is one to show."""
+    if metric.displayable_interval is not None:
+        low, high = metric.displayable_interval
+        yield scale.to_scale_unit(low), scale.to_scale_unit(high)
