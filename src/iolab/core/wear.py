@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 
-TIMES: Final = "times"
+TIMES: Final = "x"
 """The unit: one is so many times the other."""
 
 

@@ -48,7 +48,7 @@ _LATENCY: Final = re.compile(
     r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z'-]+) )?\S+\s*<=(?P<time>.*))"
 )
 
-_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:times\s*)?")
+_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:x\s*)?")
 _MAXIMUM_UNITS: Final = ("ns", TIMES)
 
 _OF_USABLE_POINTS: Final = "of the usable points "

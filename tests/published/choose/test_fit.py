@@ -77,14 +77,14 @@ def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
 def test_an_amplification_is_held_at_the_high_end_of_its_interval(
     high: float, answer: RequirementStatus
 ) -> None:
-    found = Metric(2.8, "times", 2.7, high, 3)
+    found = Metric(2.8, "x", 2.7, high, 3)
     place = OfferedPoint("w", (), {}, {"write_amplification": found}, Level.VALID)
     limit = MaximumMetric("w", "write_amplification", 3.0)
     fit = evaluate_offer(Requirements(latencies=(limit,)), offer(place), 1.0)
     (part,) = fit.requirement_results
     assert part.status_as_measured is answer
-    assert part.name == "w write-amplification <= 3 times"
-    assert part.message == f"2.80 times, at most {high:.2f} times"
+    assert part.name == "w write-amplification <= 3 x"
+    assert part.message == f"2.80 x, at most {high:.2f} x"
 
 
 def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
