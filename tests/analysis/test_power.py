@@ -15,7 +15,9 @@ from iolab.hosts.rates import CounterSeries
 from tests.analysis.meters import course, idling, load_times_ns, metered
 from tests.analysis.planted import FILES
 from tests.analysis.records import view_of
+from tests.judging import judge
 
+POWER_WORDS = ("power", "per_j", "j_per", "amplification")
 RECORD = idling(FILES.record)
 
 
@@ -28,6 +30,14 @@ def metrics_of(*telemetry: CounterSeries, **rates: float) -> dict[str, Metric]:
     view = view_of(RECORD, telemetry=telemetry)
     metrics = {key: Metric(value, "") for key, value in rates.items()}
     return power_metrics(view, power_uses_of_run(view), metrics)
+
+
+def test_without_a_meter_nothing_is_claimed() -> None:
+    result = judge(FILES.record, FILES.facts)
+    assert (result.power, result.drives) == ((), ())
+    assert not [key for key in result.metrics if any(word in key for word in POWER_WORDS)]
+    levels = {check.code: check.level for check in result.verdict.checks}
+    assert {levels[code] for code in ("meter-reading", "meter-lag", "idle-power")} == {None}
 
 
 @pytest.mark.parametrize("lag_s", [0.0, 2.0, 5.0])

@@ -9,12 +9,16 @@ from msgspec.structs import replace
 from iolab.cli.doctor.findings import (
     FindingState,
     device_counter_findings,
+    drive_log_findings,
     host_fact_findings,
+    kernel_meter_findings,
+    meter_findings,
     program_findings,
     target_findings,
     target_probe_findings,
 )
 from iolab.core.host import MachineFacts, TargetProbe, ToolFacts
+from tests.analysis.drives import ocp_page, reading, smart_page
 from tests.cli.command_line import SHAPE
 from tests.facts import tells
 
@@ -86,6 +90,25 @@ def test_the_device_and_its_counters() -> None:
     found = list(device_counter_findings(TARGET, {"disks": [["sdz", 1]]}))
     assert states(found)["counters"] is FindingState.FAULT
     assert states(list(device_counter_findings(TARGET, {})))["counters"] is FindingState.FAULT
+
+
+def test_power_and_drives_are_told_where_there_are_any() -> None:
+    row = ["processors:package-0", None, 5, 100]
+    (found,) = kernel_meter_findings({"power": [row]})
+    assert (found.state, found.message) == (FindingState.OK, "processors:package-0")
+    drive = reading(smart_page(1), ocp_page(1))
+    (found,) = drive_log_findings([drive])
+    assert (found.state, found.message) == (
+        FindingState.OK,
+        "nvme0n1: OCP extended SMART log (0xC0)",
+    )
+    hidden = reading(fault="its log pages need CAP_SYS_ADMIN")
+    (found,) = drive_log_findings([hidden])
+    assert found.state is FindingState.NOTE
+    assert tells(found.message, "nvme0n1", "CAP_SYS_ADMIN")
+    assert "root" in found.hint
+    # Where there is neither, nothing is said.
+    assert [*kernel_meter_findings({}), *drive_log_findings([]), *meter_findings(())] == []
 
 
 def test_a_file_system_without_a_device_is_noted() -> None:

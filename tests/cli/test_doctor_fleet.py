@@ -23,11 +23,12 @@ from iolab.core.host import (
 )
 from iolab.core.kubernetes import NO_VOLUME, PodFacts
 from iolab.core.run import PreRunActivity
-from iolab.errors import HostError, IolabError
+from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.barrier import HostOutcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.message import Hello
 from iolab.session.discovery import HostActivity, InspectedHost
+from tests.analysis.drives import reading
 from tests.facts import tells
 from tests.fakes.machine import machine_facts
 
@@ -156,6 +157,22 @@ def test_a_governor_that_is_slow_on_all_is_noted() -> None:
         only("governor", host("a", cpu=slow), host("b", cpu=slow)).finding.state
         is FindingState.NOTE
     )
+
+
+def test_a_meter_that_cannot_be_read_is_a_fault_of_its_host() -> None:
+    fault = Fault("The meter 'bmc' of host 'b' cannot be read: no answer.", "Try it by hand.")
+    found = only("power", host("a"), replace(host("b"), meter_faults=(fault,)))
+    assert found.hosts == ("b",)
+    assert found.finding.state is FindingState.FAULT
+    assert tells(found.finding.message, "'bmc'")
+
+
+def test_drives_that_only_root_may_read_are_told_once() -> None:
+    hidden = reading(fault="its log pages need CAP_SYS_ADMIN")
+    both = [replace(host(name), drives=(hidden,)) for name in ("a", "b")]
+    found = only("drive counters", *both)
+    assert found.hosts == ("a", "b")
+    assert found.finding.state is FindingState.NOTE
 
 
 def test_what_no_host_tells_is_not_called_alike() -> None:

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::guest;
 use crate::job::{self, find_program, search_path};
+use crate::probe::meters::hidden_meters_fault;
 use crate::roots::{Roots, list_names, read_number, read_value};
 use crate::runs::Runs;
 
@@ -63,6 +64,7 @@ pub fn gather_facts(
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
     let disks = disks::disk_facts(roots, beneath, &mut faults);
     let nics = nic_facts(roots);
+    faults.extend(hidden_meters_fault(roots));
     let tools = query_tools(tools, runs, &mut faults);
     HostFacts {
         cpu,

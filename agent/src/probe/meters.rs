@@ -1,6 +1,8 @@
 //! Power meters that the kernel has: RAPL's counters of energy, and sensors of watts.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::probe::machine::number_after;
 use crate::roots::{Roots, list_names, read_number, read_value};
@@ -48,6 +50,23 @@ pub fn find_meters(roots: &Roots) -> Vec<Meter> {
     meters.extend(power_sensors(roots));
     meters.sort_by(|a, b| a.name.cmp(&b.name));
     meters
+}
+
+/// What of them this user may not read, for people; None where nothing is hidden.
+#[must_use]
+pub fn hidden_meters_fault(roots: &Roots) -> Option<String> {
+    hidden_fault(roots, |path| File::open(path))
+}
+
+fn hidden_fault(roots: &Roots, open: impl Fn(&Path) -> io::Result<File>) -> Option<String> {
+    let files = energy_zones(roots).into_iter().filter_map(|zone| zone.energy_uj);
+    let is_hidden = |path: &PathBuf| {
+        open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let hidden = files.filter(is_hidden).count();
+    (hidden > 0).then(|| {
+        "RAPL's counters of energy are for root alone: no power of processors is measured.".into()
+    })
 }
 
 /// RAPL's zones. Cores and graphics are inside of their package, and the zones that
@@ -143,6 +162,18 @@ mod tests {
             energy("processors:package-0", 77),
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn counters_for_root_alone_are_told_and_missing_ones_are_not() {
+        let (_tree, roots) = host();
+        let denied = |_: &Path| Err(io::Error::from_raw_os_error(libc::EACCES));
+        let fault = hidden_fault(&roots, denied).unwrap();
+        assert!(fault.contains("for root alone"), "{fault}");
+        assert_eq!(hidden_fault(&roots, |path| File::open(path)), None);
+        let nothing = TestFolder::new();
+        let none = Roots { proc: nothing.path().into(), sys: nothing.path().into() };
+        assert_eq!(hidden_fault(&none, denied), None);
     }
 
     #[test]

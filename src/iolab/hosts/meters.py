@@ -16,13 +16,14 @@ import tempfile
 import time
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from iolab.core.host import HostSpec
 from iolab.core.power import MeterKind, MeterSpec
-from iolab.errors import HostError
+from iolab.errors import Fault, HostError
 from iolab.hosts.process import exit_text, kill_process_group, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, quote_value
@@ -90,6 +91,26 @@ def open_meter(spec: MeterSpec) -> Meter:
         )
     reader: type[Meter] = _READERS[spec.kind]
     return reader(spec)
+
+
+async def meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
+    """Why meters of these hosts cannot be read; each is read once, all at the same time."""
+
+    async def meter_read_fault(host: str, spec: MeterSpec) -> Fault | None:
+        meter: Meter | None = None
+        try:
+            meter = open_meter(spec)
+            await meter.read()
+        except MeterError as error:
+            text = f"The meter '{spec.name}' of host '{host}' cannot be read: {error.message}."
+            return Fault(text, error.hint)
+        finally:
+            if meter is not None:
+                await meter.close()
+        return None
+
+    work = [meter_read_fault(host.name, spec) for host in hosts for spec in host.meters]
+    return tuple(fault for fault in await asyncio.gather(*work) if fault is not None)
 
 
 class CommandMeter(Meter):

@@ -10,10 +10,11 @@ from typing import Any, Final
 from msgspec import field
 from msgspec.structs import replace
 
+from iolab.core.drive import DriveReading
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
-from iolab.errors import HostError
+from iolab.errors import Fault, HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import HostOutcomes, gather_hosts
 from iolab.hosts.clock import Clock, ClockOffset, measure_clock_offset
@@ -26,8 +27,10 @@ from iolab.hosts.device_counters import (
     pre_run_activity,
     snapshot_from_sample,
 )
+from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
+from iolab.hosts.meters import meter_faults
 from iolab.record import Record
 from iolab.study.kinds import StudyKinds
 from iolab.study.readiness import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
@@ -282,6 +285,8 @@ class InspectedHost(Record):
     clock_offset: ClockOffset
     hello: Hello
     leftovers: Leftovers | None
+    drives: tuple[DriveReading, ...] = ()
+    meter_faults: tuple[Fault, ...] = ()
 
 
 async def inspect_hosts(
@@ -295,7 +300,8 @@ async def inspect_hosts(
     """Connect and ask all hosts at once, then watch them all while none is asked.
 
     `path` is for hosts that name none of their own, `cloud` as `[target]` has it. The
-    hosts stay connected; whoever made them closes them.
+    hosts stay connected; whoever made them closes them. Drives below a target, and meters beside a
+    host, are read once.
     """
 
     async def _connect_and_inspect(host: Host) -> _Inspection:
@@ -309,7 +315,11 @@ async def inspect_hosts(
         quiet = await watch_activity(host, facts)
         offset = await measure_clock_offset(host, clock)
         folder = _target_directory(host.spec, path)
-        return InspectedHost(host.spec, folder, facts, probe, quiet, offset, hello, left)
+        drives = await read_drive_logs(host, facts.target.devices if facts.target else ())
+        faults = await meter_faults((host.spec,))
+        return InspectedHost(
+            host.spec, folder, facts, probe, quiet, offset, hello, left, drives, faults
+        )
 
     watched = await gather_hosts([hosts[name] for name in met.results], _watch_inspected_host)
     return HostOutcomes(watched.results, {**met.errors, **watched.errors})

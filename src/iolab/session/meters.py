@@ -14,11 +14,9 @@ from typing import Final
 from iolab.core.events import Notice, Phase
 from iolab.core.power import MILLIWATTS, MeterKind, MeterSpec
 from iolab.core.run import IdleSpan, MeterFault, PlannedRun
-from iolab.core.study import Study
-from iolab.errors import Fault
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.device_counters import snapshot_and_sample
-from iolab.hosts.meters import Meter, MeterError, MeterReading, open_meter
+from iolab.hosts.meters import MeterError, MeterReading, open_meter
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
@@ -26,26 +24,6 @@ from iolab.session.observers import HostMonitors
 
 FAULTS_MAX: Final = 100
 """Of one run; a rack whose BMCs are away has one each."""
-
-
-async def meter_faults(study: Study) -> tuple[Fault, ...]:
-    """Why meters of the study cannot be read; each is read once, all at the same time."""
-
-    async def meter_read_fault(host: str, spec: MeterSpec) -> Fault | None:
-        meter: Meter | None = None
-        try:
-            meter = open_meter(spec)
-            await meter.read()
-        except MeterError as error:
-            text = f"The meter '{spec.name}' of host '{host}' cannot be read: {error.message}."
-            return Fault(text, error.hint)
-        finally:
-            if meter is not None:
-                await meter.close()
-        return None
-
-    work = [meter_read_fault(host.name, spec) for host in study.hosts for spec in host.meters]
-    return tuple(fault for fault in await asyncio.gather(*work) if fault is not None)
 
 
 class MeterWatch:

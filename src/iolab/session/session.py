@@ -25,6 +25,7 @@ from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
+from iolab.hosts.meters import meter_faults
 from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
 from iolab.session.context import SessionContext, StoppingRuleFactory
@@ -38,7 +39,6 @@ from iolab.session.discovery import (
 from iolab.session.driver import SessionDrivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
-from iolab.session.meters import meter_faults
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
 from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 from iolab.study.targets import study_without_hosts, targets_of_study
@@ -298,7 +298,7 @@ async def _discover_and_measure(
         owner=session.owner_text,
         devices=discovery.devices,
     )
-    faults = (*await kinds.preflight_faults(session), *await meter_faults(study))
+    faults = (*await kinds.preflight_faults(session), *await meter_faults(study.hosts))
     if faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))

@@ -12,7 +12,9 @@ from iolab.text import counted_noun
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
+    from iolab.core.drive import DriveReading
     from iolab.core.host import HostFacts, HostProgram, TargetFacts, TargetProbe
+    from iolab.errors import Fault
     from iolab.hosts.answers import Leftovers
     from iolab.hosts.host import Host
     from iolab.hosts.message import Hello
@@ -33,7 +35,8 @@ LEFTOVERS_TOPIC: Final = "left by killed sessions"
 
 ROOT_RIGHTS_NOTE: Final = (
     "Root adds cold caches for metadata and databases, block devices and their purges, file "
-    "systems and memory limits of a session's own, serial numbers of disks, memory modules."
+    "systems and memory limits of a session's own, serial numbers of disks, memory modules, power "
+    "of processors (RAPL), log pages of NVMe drives."
 )
 
 
@@ -95,6 +98,7 @@ async def inspect_local_machine(path: str, *, cloud: bool) -> tuple[Finding, ...
 async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe, version_commands
     from iolab.hosts.answers import read_answer, read_facts
+    from iolab.hosts.drive_logs import read_drive_logs
     from iolab.session.discovery import LEFTOVERS, list_or_remove_host_leftovers, watch_activity
 
     hello = await host.connect()
@@ -117,6 +121,9 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     )
     findings += leftover_and_rights_findings(hello, left)
     findings += device_counter_findings(facts.target, sample.header)
+    findings += kernel_meter_findings(sample.header)
+    devices = facts.target.devices if facts.target is not None else ()
+    findings += drive_log_findings(await read_drive_logs(host, devices))
     quiet = await watch_activity(host, facts)
     return (*findings, *host_fact_findings(facts), other_load_finding(quiet))
 
@@ -273,6 +280,35 @@ def device_counter_findings(
         yield Finding(
             "counters", FindingState.OK, f"of {counted_noun(len(counted), 'block device')}"
         )
+
+
+def kernel_meter_findings(sample: Mapping[str, Any]) -> Iterator[Finding]:
+    """The power meters that the kernel has; nothing where it has none."""
+    rows = sample.get("power")
+    names = [str(row[0]) for row in rows if row] if isinstance(rows, list) else []
+    if names:
+        yield Finding("power", FindingState.OK, ", ".join(names))
+
+
+def drive_log_findings(drives: Sequence[DriveReading]) -> Iterator[Finding]:
+    """Whether drives tell what they and their flash wrote; nothing where there is no NVMe drive."""
+    from iolab.analysis.drive_pages import media_bytes
+
+    for drive in drives:
+        if drive.fault is not None:
+            hint = "Runs tell no write amplification; run as root where they should."
+            message = f"{drive.device}: {drive.fault}"
+            yield Finding("drive counters", FindingState.NOTE, message, hint)
+            continue
+        media = media_bytes(drive)
+        counter = "no counter of what its flash wrote" if media is None else media.counter.value
+        yield Finding("drive counters", FindingState.OK, f"{drive.device}: {counter}")
+
+
+def meter_findings(faults: Sequence[Fault]) -> Iterator[Finding]:
+    """Meters beside a host that cannot be read: a session with them is refused."""
+    for fault in faults:
+        yield Finding("power", FindingState.FAULT, fault.message, fault.hint)
 
 
 def host_fact_findings(facts: HostFacts) -> Iterator[Finding]:

@@ -13,7 +13,9 @@ from iolab.cli.doctor.findings import (
     Finding,
     FindingState,
     cgroup_limit_findings,
+    drive_log_findings,
     leftover_and_rights_findings,
+    meter_findings,
     missing_fact_findings,
     program_findings,
     readiness,
@@ -153,6 +155,8 @@ def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     yield from leftover_and_rights_findings(host.hello, host.leftovers)
     if host.probe is not None:
         yield from target_probe_findings(host.probe)
+    yield from drive_log_findings(host.drives)
+    yield from meter_findings(host.meter_faults)
     yield from cgroup_limit_findings(host.facts)
     yield from missing_fact_findings(host.facts)
 
