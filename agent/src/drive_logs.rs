@@ -20,10 +20,13 @@ use crate::sys::nvme::{
 const SMART: u8 = 0x02;
 const ENDURANCE_GROUP: u8 = 0x09;
 const FDP_STATISTICS: u8 = 0x22;
+const POWER_MEASUREMENT: u8 = 0x25;
 const OCP_SMART: u8 = 0xC0;
 const VENDOR_SMART: u8 = 0xCA;
 const SMART_BYTES: u32 = 512;
 const FDP_BYTES: u32 = 64;
+/// Its header, which has average and maximum; a histogram follows.
+const POWER_MEASUREMENT_BYTES: u32 = 64;
 /// The first group, which a drive that has groups has.
 const FIRST_GROUP: u16 = 1;
 
@@ -39,6 +42,7 @@ const FEATURE_POWER_MANAGEMENT: u8 = 0x02;
 /// Bits of the controller's attributes (CTRATT).
 const HAS_ENDURANCE_GROUPS: u32 = 1 << 4;
 const HAS_FDP: u32 = 1 << 19;
+const HAS_POWER_MEASUREMENT: u32 = 1 << 21;
 const POWER_STATES_MAX: usize = 32;
 /// Of one session's targets; more are a mistake.
 const DRIVES_MAX: usize = 256;
@@ -151,6 +155,10 @@ fn fill_drive_log(log: &mut DriveLog) -> io::Result<()> {
     }
     if identity.attributes & HAS_ENDURANCE_GROUPS != 0 {
         pages.push(LogPage { id: ENDURANCE_GROUP, specific: FIRST_GROUP, ..pages[0] });
+    }
+    if identity.attributes & HAS_POWER_MEASUREMENT != 0 {
+        // A measurement that somebody has started: to start one would be a change of the drive.
+        pages.push(LogPage { id: POWER_MEASUREMENT, bytes: POWER_MEASUREMENT_BYTES, ..pages[0] });
     }
     if VENDORS_WITH_NAND_PAGE.contains(&identity.vendor) {
         pages.push(LogPage { id: VENDOR_SMART, ..pages[0] });

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from iolab.analysis.drive_pages import (
     VENDOR_SMART,
     endurance_bytes,
     media_bytes,
+    power_measurement,
     smart_counters,
 )
 from iolab.analysis.steady import judge_steadiness
@@ -30,7 +31,7 @@ from iolab.analysis.wear import (
 )
 from iolab.core.drive import DriveReading, DriveReadingPair, LogPage
 from iolab.core.host import HostFacts
-from iolab.core.metric import DriveWear, MediaCounter, Metric
+from iolab.core.metric import DrivePowerMeasurement, DriveWear, MediaCounter, Metric
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.workload import Direction
@@ -110,6 +111,56 @@ def test_pages_are_decoded_as_the_drive_meant_them() -> None:
     media = media_bytes(replace(written, pages=pages))
     assert media is not None
     assert (media.counter, media.written_bytes) == (MediaCounter.OCP, 25_681_920)
+
+
+MEASURED: Final = (
+    "00070100580000003c00000003000000008b79c89a0100000800fa000300000000000000000000007e040200"
+    "91050200889e79c89a010000030000000000000005000000e803020028000000650402000f00000078050200"
+)
+ESTIMATED: Final = (
+    "00080700400000000300000000000000008b79c89a0100000800fa0000000000000000000000000084030200"
+    "89030200889e79c89a010000ff00000000000000"
+)
+"""Pages of TP4199 made up by hand from the structures of libnvme: no drive gave these."""
+
+
+def measured(text: str) -> DrivePowerMeasurement | None:
+    return power_measurement(reading(LogPage(page=0x25, hex=text)))
+
+
+def test_a_drives_own_measurement_of_power_is_decoded() -> None:
+    found = DrivePowerMeasurement(
+        11.5, 14.25, 60, error_percent=3, is_estimated=False, is_contiguous=True
+    )
+    assert measured(MEASURED) == found
+    # The agent reads its header alone.
+    assert measured(MEASURED[:128]) == found
+    assert measured(ESTIMATED) == replace(
+        found, average_w=9.0, maximum_w=9.05, samples=3, error_percent=None, is_estimated=True,
+        is_contiguous=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at", "number", "size"),
+    [
+        (2, 0, 2),  # nobody has started one
+        (4, 63, 4),  # a page that is shorter than its header
+        (8, 0, 4),  # no sample yet
+        (40, 0x0000_047E, 4),  # a power that is not reported
+        (40, 0x0003_047E, 4),  # a scale that there is not
+        (40, 0x0002_FFFF, 4),  # a mean above the maximum
+    ],
+)
+def test_a_measurement_that_makes_no_sense_tells_nothing(at: int, number: int, size: int) -> None:
+    page = bytearray.fromhex(MEASURED)
+    page[at : at + size] = number.to_bytes(size, "little")
+    assert measured(page.hex()) is None
+
+
+@pytest.mark.parametrize("text", ["", "zz" * 64, MEASURED[:126], "ff" * 88, MEASURED[:-1]])
+def test_a_broken_measurement_tells_nothing(text: str) -> None:
+    assert measured(text) is None
 
 
 def test_a_vendors_page_counts_in_units_of_32_mib() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from iolab.core.drive import DriveReading, LogPage
 from iolab.core.limits import NUMBER_MAX
-from iolab.core.metric import MediaCounter
+from iolab.core.metric import DrivePowerMeasurement, MediaCounter
 from iolab.record import Record
 
 DATA_UNIT_BYTES: Final = 512_000
@@ -21,6 +21,7 @@ DATA_UNIT_BYTES: Final = 512_000
 SMART: Final = 0x02
 ENDURANCE_GROUP: Final = 0x09
 FDP_STATISTICS: Final = 0x22
+POWER_MEASUREMENT: Final = 0x25
 OCP_SMART: Final = 0xC0
 VENDOR_SMART: Final = 0xCA
 
@@ -32,6 +33,17 @@ VENDOR_UNIT_BYTES: Final = 32 << 20
 """What Intel's page counts in."""
 
 VENDOR_ITEM_BYTES: Final = 12
+
+MEASUREMENT_BYTES: Final = 64
+"""Of the power measurement's header."""
+
+IS_MEASURING, IS_INTERRUPTED, IS_ESTIMATED = 1, 2, 4
+"""Bits of its attributes."""
+
+WATT_SCALES: Final = {1: 1e-4, 2: 1e-2}
+"""Watts of one, by the scale of a value of power; 0 is for values that are not reported."""
+
+NO_ERROR_TOLD: Final = 255
 
 ENDURANCE_UNIT_BYTES: Final = 1_000_000_000
 """What an endurance group counts in, rounded up."""
@@ -72,6 +84,34 @@ def smart_counters(reading: DriveReading, namespace: int | None = None) -> Smart
         throttled_s=_page_integer(page, 224, 4) + _page_integer(page, 228, 4),
         energy_wh=_page_integer(page, 232, 8) or None,
     )
+
+
+def power_measurement(reading: DriveReading) -> DrivePowerMeasurement | None:
+    """The drive's own measurement of its power (TP4199); None where none goes on or makes sense."""
+    page = _page_bytes(reading.pages, POWER_MEASUREMENT, None, MEASUREMENT_BYTES)
+    if page is None:
+        return None
+    attributes, size = _page_integer(page, 2, 2), _page_integer(page, 4, 4)
+    samples, error = _page_integer(page, 8, 4), page[56]
+    average_w, maximum_w = (_watts(_page_integer(page, at, 4)) for at in (40, 44))
+    if size < MEASUREMENT_BYTES or not (attributes & IS_MEASURING and samples):
+        return None
+    if average_w is None or maximum_w is None or average_w > maximum_w:
+        return None
+    return DrivePowerMeasurement(
+        average_w,
+        maximum_w,
+        samples,
+        None if error == NO_ERROR_TOLD else error,
+        is_estimated=bool(attributes & IS_ESTIMATED),
+        is_contiguous=not attributes & IS_INTERRUPTED,
+    )
+
+
+def _watts(number: int) -> float | None:
+    """A value of power: 16 bits, and a scale of two bits above them."""
+    scale = WATT_SCALES.get(number >> 16)
+    return None if scale is None else (number & 0xFFFF) * scale
 
 
 def media_bytes(reading: DriveReading) -> MediaBytes | None:

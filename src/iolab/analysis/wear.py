@@ -20,6 +20,7 @@ from iolab.analysis.drive_pages import (
     SmartCounters,
     endurance_bytes,
     media_bytes,
+    power_measurement,
     smart_counters,
 )
 from iolab.analysis.storage_bytes import leaf_device_names
@@ -170,6 +171,7 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
         ),
         endurance_share=change.block_bytes / rated if rated else None,
         energy_wh=_energy_metric(change),
+        power_measurement=power_measurement(change.after),
     )
     before, after = media_bytes(change.before), media_bytes(change.after)
     if before is None or after is None or before.counter is not after.counter:

@@ -62,7 +62,7 @@ LOG_PAGE_CHARACTERS_MAX: Final = 2 * 4096
 """Of a drive's log page in hexadecimal: those that are read have at most 512 bytes."""
 
 LOG_PAGES_MAX: Final = 16
-"""Log pages of one drive: six are read."""
+"""Log pages of one drive: seven are read."""
 
 DRIVES_MAX: Final = 256
 """Drives of one host whose pages are read at once."""

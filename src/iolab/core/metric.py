@@ -242,6 +242,21 @@ class MediaCounter(StrEnum):
     ENDURANCE_GROUP = "endurance group log (0x09)"
 
 
+class DrivePowerMeasurement(Record):
+    """What a drive measured of its own power since somebody started that, which may be long ago.
+
+    `error_percent` is None where the drive does not say how wrong it may be. `is_estimated` by the
+    drive's model of itself, and `is_contiguous` without a pause.
+    """
+
+    average_w: float
+    maximum_w: float
+    samples: int
+    error_percent: int | None
+    is_estimated: bool
+    is_contiguous: bool
+
+
 class DriveWear(Record, kw_only=True):
     """What a run wrote on one drive, counted at each layer on the way down, in bytes.
 
@@ -251,7 +266,8 @@ class DriveWear(Record, kw_only=True):
     written by hosts, `media_bytes` what its flash wrote, both with the interval that the steps of
     their counters leave. `write_amplification` is `media_bytes` over `block_bytes`; where it is
     None, `reason` says why. `endurance_share` is what the run used of the drive's rated endurance.
-    `throttled_s` are the seconds in which heat slowed the drive down.
+    `throttled_s` are the seconds in which heat slowed the drive down. `power_measurement` is what
+    the drive showed after the run, where it measures.
     """
 
     host: str
@@ -269,6 +285,7 @@ class DriveWear(Record, kw_only=True):
     endurance_share: float | None = None
     throttled_s: int | None = None
     energy_wh: Metric | None = None
+    power_measurement: DrivePowerMeasurement | None = None
 
 
 class PowerUse(Record, kw_only=True):

@@ -184,7 +184,8 @@ class _ProgramMeter(Meter):
             hint = "See that its address is right, and try the same by hand."
             raise MeterError(f"'{words[0]}' had no answer in {READ_LIMIT_S:g} s", hint) from None
         if code:
-            reason = exit_text(code, stderr)
+            last_line = stderr.rstrip().rpartition(b"\n")[2]
+            reason = exit_text(code, last_line).rstrip(".")
             raise MeterError(f"'{words[0]}': {reason}", f"Try {words[0]} by hand.")
         return output.decode("utf-8", "replace")
 

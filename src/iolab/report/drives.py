@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from iolab.core.metric import DriveWear, Metric, Result
-from iolab.report.numbers import DASH, factor_with_interval_text, metric_interval_document
+from iolab.core.metric import DrivePowerMeasurement, DriveWear, Metric, Result
+from iolab.report.numbers import (
+    DASH,
+    document_of_flat_record,
+    factor_with_interval_text,
+    metric_interval_document,
+)
 from iolab.report.phrases import result_run_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
@@ -76,6 +81,18 @@ def _wear_notes(wear: DriveWear) -> Iterable[str]:
         yield f"{100 * wear.endurance_share:.2g} % of the rated endurance"
     if wear.energy_wh is not None:
         yield f"{factor_with_interval_text(wear.energy_wh)} Wh by the drive's own counter"
+    if wear.power_measurement is not None:
+        yield _measurement_text(wear.power_measurement)
+
+
+def _measurement_text(found: DrivePowerMeasurement) -> str:
+    """The drive's own words: since when it measures, it does not say."""
+    text = f"{found.average_w:.3g} W on average by the drive's own measurement"
+    error = "" if found.error_percent is None else f" to {found.error_percent} %"
+    words = [f"{found.samples:,} samples{error}"]
+    words += ["estimated"] if found.is_estimated else []
+    words += [] if found.is_contiguous else ["with pauses"]
+    return f"{text} ({', '.join(words)})"
 
 
 def _bytes_text(amount: Metric | None) -> str:
@@ -100,4 +117,6 @@ def drive_document(wear: DriveWear) -> dict[str, object]:
         "endurance_share": wear.endurance_share,
         "throttled_s": wear.throttled_s,
         "energy_wh": metric_interval_document(wear.energy_wh),
+        "power_measurement": wear.power_measurement
+        and document_of_flat_record(wear.power_measurement),
     }

@@ -140,12 +140,12 @@ class RedfishService:
 
 
 @contextmanager
-def snmp_agent(folder: Path, hundredths_of_kw: int) -> Iterator[int]:
+def snmp_agent(folder: Path, hundredths_of_kw: int, community: str = PASSWORD) -> Iterator[int]:
     """net-snmp's agent as a PDU; gives its port. It writes into its persistent folder alone."""
     port = free_port(socket.SOCK_DGRAM)
     (folder / "state").mkdir()
     (folder / "snmpd.conf").write_text(
-        f"agentaddress udp:127.0.0.1:{port}\nrocommunity {PASSWORD} 127.0.0.1\n"
+        f"agentaddress udp:127.0.0.1:{port}\nrocommunity {community} 127.0.0.1\n"
         f"override .{SNMP_OBJECT} integer {hundredths_of_kw}\n",
         encoding="utf-8",
     )
@@ -153,7 +153,7 @@ def snmp_agent(folder: Path, hundredths_of_kw: int) -> Iterator[int]:
     argv = [program, "-f", "-Lo", "-C", "-c", "snmpd.conf", "-p", "pid", "--persistentDir=state"]
 
     def answers() -> bool:
-        words = ["snmpget", "-v2c", "-c", PASSWORD, f"127.0.0.1:{port}", SNMP_OBJECT]
+        words = ["snmpget", "-v2c", "-c", community, f"127.0.0.1:{port}", SNMP_OBJECT]
         return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
     with running(argv, folder, answers):
