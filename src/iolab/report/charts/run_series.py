@@ -14,10 +14,11 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
 from iolab.core.host import Role
+from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable
 from iolab.core.workload import Direction
-from iolab.hosts.counter_names import OF_SERVERS
+from iolab.hosts.counter_names import METERS, OF_SERVERS
 from iolab.hosts.rates import CounterSeries
 from iolab.record import field_names
 from iolab.report.charts.series import (
@@ -140,6 +141,7 @@ def telemetry_panels(
             "celsius",
             _host_or_mean_panel_lines(series_on_grid(disks, "temperature_c"), "device"),
         ),
+        Panel("Power", "W", _power_panel_lines(record, series, grid)),
     )
     return tuple(panel for panel in panels if panel.lines)
 
@@ -249,6 +251,34 @@ def _server_panels(
         ),
         Panel("Server garbage collection", "share", lines(("share", "collection_share"))),
     )
+
+
+def _power_panel_lines(
+    record: RunRecord, series: Sequence[CounterSeries], grid: TimeGrid
+) -> tuple[PanelLine, ...]:
+    """Watts of each boundary: a meter of each machine, of those that the figures are of."""
+    numbers = {name: index for index, name in enumerate(record.host_names)}
+    beside = {host.host for host in record.bystanders}
+    lines = []
+    for boundary in REPORTED_BOUNDARIES:
+        begin = f"{boundary.value}{NAME_SEPARATOR}"
+        own = [s for s in series if s.scope == METERS and s.name.startswith(begin)]
+        meters: dict[str, CounterSeries] = {}
+        for meter in sorted(own, key=lambda s: s.name.startswith(f"{begin}hwmon")):
+            meters.setdefault(meter.host, meter)
+        watched = [host for host in meters if host in beside] or list(meters)
+        rows = [
+            average_on_grid(meters[host], grid, numbers[host], _step_ns(record, meters[host]))
+            for host in watched
+        ]
+        lines.append((boundary.value, _sum_over_hosts(rows)))
+    return _known_panel_lines(*lines)
+
+
+def _step_ns(record: RunRecord, meter: CounterSeries) -> float:
+    """Between two readings: meters beside a host have a pace of their own."""
+    usual_ns = float(np.median(np.diff(meter.real_ns))) if meter.real_ns.size > 1 else 0.0
+    return max(usual_ns, record.telemetry_interval_ms * 1e6)
 
 
 def _processor_panel_lines(
