@@ -346,7 +346,7 @@ class Session:
 
     def __init__(self, directory: Path) -> None:
         self._reader = SessionReader(directory, _warn_of_damage)
-        self._reader.damage_beside_plan()
+        self._reader.document_damage_except_plan()
         self._study, self._results = results_with_session_checks(self._reader)
         self._summaries = summarise_points(self._results, self._study)
         runs = {id(result): self._to_run(result) for result in self._results}

@@ -105,7 +105,7 @@ async def leave(workdirs: Sequence[WorkDirectory]) -> None:
 async def play(
     run: PlannedRun, hosts: Mapping[str, Host], path: str, stop: StopRequest | None = None
 ) -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
-    """One run on those hosts, which are connected, and the shares of its hosts."""
+    """One run on those hosts, which are connected, and the states of its hosts."""
     study = study_of()
     session = SessionContext(
         study,
@@ -118,12 +118,12 @@ async def play(
         "trial",
     )
     workdirs = [await take(host, path) for host in hosts.values()]
-    shares = [HostRunState(workdir) for workdir in workdirs]
+    states = [HostRunState(workdir) for workdir in workdirs]
     driver = MdtestDriver()
     try:
-        await driver.prepare(session, run, shares)
-        await driver.measure(session, run, shares, CounterCollector())
+        await driver.prepare(session, run, states)
+        await driver.measure(session, run, states, CounterCollector())
     finally:
         living = [workdir for workdir in workdirs if not workdir.host.lost_reason]
         await leave(living)
-    return driver.rates, shares
+    return driver.rates, states

@@ -80,8 +80,8 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
                 await asyncio.sleep(0.05)
             stop.request_stop()
             async with asyncio.timeout(60):
-                _, shares = await task
-            return shares
+                _, states = await task
+            return states
         finally:
             await host.close()
 

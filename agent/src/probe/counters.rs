@@ -108,7 +108,7 @@ impl DiskCounters {
 
     /// Take the counters of all paths: before Linux 6.5 the namespace above them counts nothing,
     /// and since then it counts flushes as reads. When it is busy it alone tells, if it does.
-    fn count_as(&mut self, paths: &Self) {
+    fn replace_with_path_counters(&mut self, paths: &Self) {
         let busy_time_ns = self.busy_time_ns.max(paths.busy_time_ns);
         *self = Self { name: std::mem::take(&mut self.name), busy_time_ns, ..paths.clone() };
     }
@@ -127,7 +127,7 @@ pub fn parse_diskstats(text: &str) -> Vec<DiskCounters> {
         let mut own = paths.iter().filter(is_own);
         if let Some(first) = own.next() {
             let sum = own.fold(first.clone(), DiskCounters::with_path);
-            disk.count_as(&sum);
+            disk.replace_with_path_counters(&sum);
         }
     }
     disks

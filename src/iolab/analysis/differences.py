@@ -134,7 +134,7 @@ def read_comparison_side(
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({manifest.analysis.version for manifest in manifests})),
     )
-    return _side_as_any_workload(side, workload) if workload else side
+    return _side_of_workload(side, workload) if workload else side
 
 
 def _name_if_workload(study: Study, name: str | None) -> str | None:
@@ -144,7 +144,7 @@ def _name_if_workload(study: Study, name: str | None) -> str | None:
     return name if is_workload else None
 
 
-def _side_as_any_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
+def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
     """The side with one workload alone, under a name that those of other sides have too."""
     configuration = replace(side.configuration, id=workload, title=workload)
     return replace(

@@ -88,20 +88,20 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
     """
     figure = workload.headline_metric
     if figure is None:
-        rates = operation_rate_keys(pair[0].metrics, partial(_both_have_metric, pair))
+        rates = operation_rate_keys(pair[0].metrics, partial(_has_both_values, pair))
         keys = [*rates, *COMPARED_EFFICIENCIES]
-        return [key for key in keys if _both_have_metric(pair, key)]
+        return [key for key in keys if _has_both_values(pair, key)]
     # A tail that too few I/Os support is no news: it is compared where it is known.
     beside = _latency_keys(pair) + compared_phase_keys(pair[0].metrics)
     beside += COMPARED_EFFICIENCIES
-    return list(dict.fromkeys((figure, *(key for key in beside if _both_have_metric(pair, key)))))
+    return list(dict.fromkeys((figure, *(key for key in beside if _has_both_values(pair, key)))))
 
 
 def _latency_keys(pair: Pair) -> list[str]:
     """The tail; of a load without latencies of the whole, mean and p99 of the first operation."""
     if TAIL in pair[0].metrics:
         return [TAIL]
-    timed = [key for key in mean_latency_keys(pair[0].metrics) if _both_have_metric(pair, key)]
+    timed = [key for key in mean_latency_keys(pair[0].metrics) if _has_both_values(pair, key)]
     return [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
 
 
@@ -146,7 +146,7 @@ def operation_rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) ->
     ]
 
 
-def _both_have_metric(pair: Pair, metric: str) -> bool:
+def _has_both_values(pair: Pair, metric: str) -> bool:
     return all(side.metric_value(metric) is not None for side in pair)
 
 

@@ -144,7 +144,7 @@ def page_output(pager: str | None, *, is_wanted: bool) -> Iterator[None]:
     finally:
         _PAGES.remove(lines)
         text = "".join(lines)
-        if text.count("\n") <= (lines_above_prompt() or 0):
+        if text.count("\n") <= (result_lines_max() or 0):
             _write(sys.stdout, text)
         else:
             _show_paged(program, text)
@@ -259,7 +259,7 @@ def print_lines(lines: Iterable[str]) -> None:
     _write_result("".join(f"{line}\n" for line in lines))
 
 
-def lines_above_prompt() -> int | None:
+def result_lines_max() -> int | None:
     """How many lines a result may have beside the next prompt; None off a terminal."""
     return shutil.get_terminal_size().lines - 1 if sys.stdout.isatty() else None
 
@@ -491,7 +491,7 @@ def open_session(directory: Path) -> SessionReader:
         report_damage_and_remedy(directory, damage, imported=_is_imported(reader))
 
     reader = SessionReader(directory, report_damage)
-    reader.damage_beside_plan()
+    reader.document_damage_except_plan()
     return reader
 
 

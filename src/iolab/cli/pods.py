@@ -103,7 +103,7 @@ async def temporary_session_pods(
         is_kept = False
         renewal = asyncio.create_task(_renew_lease_periodically(fleet))
         try:
-            await _create_unless_kept_and_wait(fleet, await asyncio.shield(acquisition), notify)
+            await _ensure_pods_ready(fleet, await asyncio.shield(acquisition), notify)
             yield await _with_device_serials(study, fleet)
             if fleet.keep:
                 await renew_lease(fleet, keep=True)
@@ -150,7 +150,7 @@ def _cancelled_by_signals(show_text: Callable[[str], None]) -> Iterator[None]:
             raise Interrupted("Stopped while no run was measured.", "Run again.") from None
 
 
-async def _create_unless_kept_and_wait(
+async def _ensure_pods_ready(
     fleet: PodFleet, owner_uid: str | None, notify: Callable[[str], None]
 ) -> None:
     pods = counted_noun(fleet.pod_count, "pod")

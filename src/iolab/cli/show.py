@@ -17,13 +17,13 @@ from iolab.cli.options import (
     with_output_format,
 )
 from iolab.cli.output import (
-    lines_above_prompt,
     open_session,
     print_json,
     print_lines,
     print_raw,
     print_renderables,
     print_result,
+    result_lines_max,
 )
 from iolab.errors import ExitCode, Fault, StoreError, UsageError
 from iolab.text import counted_noun, list_text, one_line, percent_text, quote_value
@@ -183,7 +183,7 @@ def print_session(
     )
     heading = session_heading_lines(reader, results, advise=advise)
     parts = _detail_parts(reader, results) if details else ()
-    print_lines(session_screen_lines(screen, heading, parts, lines_above_prompt()))
+    print_lines(session_screen_lines(screen, heading, parts, result_lines_max()))
 
 
 def _detail_parts(reader: SessionReader, results: Sequence[Result]) -> Iterator[DetailSection]:

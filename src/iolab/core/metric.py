@@ -88,7 +88,7 @@ class Metric(Record):
         return (ends[1] - ends[0]) / 2 / abs(self.value)
 
     @property
-    def has_interval_too_wide_to_show(self) -> bool:
+    def has_uninformative_interval(self) -> bool:
         """Whether there is an interval, and it is not worth showing."""
         has_ends = self.low is not None and self.high is not None
         return has_ends and self.value is not None and self.displayable_interval is None

@@ -97,7 +97,7 @@ def _add_vm_key_faults(document: StudyDocument, table: VmTable) -> None:
 def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.items_of_table("host", HostTable):
-        written = item.written.get("role", Role.CLIENT)
+        written = item.user_values.get("role", Role.CLIENT)
         if written != Role.CLIENT or host.node is not None:
             continue  # A role that is misspelt is read as a client's, and told of by itself.
         message = (
@@ -113,7 +113,7 @@ def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) ->
 def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What guests that are booted need, and what they cannot do."""
     nodes, per_node = hypervisor_names(tables), max_guests_per_node(tables)
-    hosts = [host.written for host in tables.items["host"]]
+    hosts = [host.user_values for host in tables.items["host"]]
     if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
         message = "[vm] boots guests, but there is no hypervisor among the hosts."
         document.add_fault(("vm",), message, NODE_HINT)
@@ -127,7 +127,7 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
     for path, message, hint in _unsupported_settings(document, tables):
         document.add_fault(path, message, hint)
     for item, workload in tables.items_of_table("workload", LoadTable):
-        axes = workload.sweep_axes(item.written)
+        axes = workload.sweep_axes(item.user_values)
         most = workload.build_job().with_axis_values(
             (axis.name, max(axis.values, key=parse_size)) for axis in axes
         )
@@ -190,7 +190,7 @@ def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTabl
             hint = f"Give at most {len(nodes)}: each replica lies on a node of its own."
             document.add_fault(("vm", "replicas"), message, hint)
     for item, host in tables.items_of_table("host", HostTable):
-        if host.role is Role.HYPERVISOR and "storage_address" not in item.written:
+        if host.role is Role.HYPERVISOR and "storage_address" not in item.user_values:
             message = (
                 f"{table_name_capitalised(document, item.path)} has no storage_address, "
                 "but [vm] has "

@@ -39,7 +39,7 @@ MEASURED: Final = "measured"
 _AXIS_KEYS: Final = ("block_size", "threads", "iodepth")
 """Keys of `[[result]]` that say for which place of a study's axes a figure was printed."""
 
-_TOLD_OF_SYSTEM: Final = frozenset({"id", "nodes", "raw_tb", "usable_tb", "cluster_raw_tb"})
+_SYSTEM_FIELDS: Final = frozenset({"id", "nodes", "raw_tb", "usable_tb", "cluster_raw_tb"})
 """What is told of hardware and has a field of its own."""
 
 _INDICATORS: Final = {"1/s": "iops", "bytes/s": "bandwidth", "s": "latency"}
@@ -242,7 +242,7 @@ def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], .
     return tuple(
         (name, text)
         for name, value in table.items()
-        if name not in _TOLD_OF_SYSTEM and (text := _description_text(value))
+        if name not in _SYSTEM_FIELDS and (text := _description_text(value))
     )
 
 

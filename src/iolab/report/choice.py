@@ -33,7 +33,7 @@ def choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> s
         _winners_sentence(winners, titles, len(rows)),
         _open_sentence(rest, titles, are_all=not winners),
         _alike_sentence(rest, len(rows)),
-        _lone_sentence(rest, len(rows)),
+        _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
     ]
     return " ".join(filter(None, texts))
@@ -112,7 +112,7 @@ def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
     return f"No sure difference in {list_text(alike, TITLES_SHOWN)}."
 
 
-def _lone_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
+def _single_candidate_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
     lone = [row.title for row in rows if row.figure_count < 2]
     if not lone:
         return ""

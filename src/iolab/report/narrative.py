@@ -287,7 +287,7 @@ def _gain_with_interval_text(gain: SpeedupFinding) -> str:
 def _metric_with_interval_text(metric: Metric) -> str:
     if metric.displayable_interval is None:
         single = "one run" if metric.n == 1 else ""
-        few = missing_interval_reason(metric) if metric.has_interval_too_wide_to_show else single
+        few = missing_interval_reason(metric) if metric.has_uninformative_interval else single
         return f"{metric_value_text(metric)} ({few})" if few else metric_value_text(metric)
     low, high = (
         value_text(end, metric.unit, bare_rate=True) for end in metric.displayable_interval

@@ -148,7 +148,7 @@ def text_with_no_break_units(text: str) -> str:
 
 def missing_interval_reason(metric: Metric) -> str:
     """Why a metric without an interval to show has none."""
-    enough = metric.has_interval_too_wide_to_show and (metric.n or 0) >= REPEATS_FOR_INTERVAL
+    enough = metric.has_uninformative_interval and (metric.n or 0) >= REPEATS_FOR_INTERVAL
     return REPEATS_TOO_FAR_APART if enough else TOO_FEW_REPEATS
 
 
@@ -163,7 +163,7 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
     if metric.displayable_interval is None:
         return (
             f"{missing_interval_reason(metric)}, {runs}"
-            if metric.has_interval_too_wide_to_show
+            if metric.has_uninformative_interval
             else runs
         )
     ends = (
@@ -215,7 +215,7 @@ def quotient_interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
     runs = f" n={metric.n}" if metric.n is not None else ""
     if metric.displayable_interval is None:
-        why = f"{missing_interval_reason(metric)}," if metric.has_interval_too_wide_to_show else ""
+        why = f"{missing_interval_reason(metric)}," if metric.has_uninformative_interval else ""
         return f"{why}{runs}".strip() or DASH
     ends = [
         quotient_value_text(Metric(end, metric.unit), bare_rate=True)

@@ -95,7 +95,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
     plot = labelled_points_plot(
         [
             (
-                _point_name(brief, point, with_configuration=several),
+                _configuration_and_axis_text(brief, point, with_configuration=several),
                 brief.series_styles[point.key.configuration].token,
                 point.metrics[NODE_POWER_METRIC],
                 point.metrics[rate_key],
@@ -125,7 +125,9 @@ def _operations_per_joule(point: PointSummary) -> float:
     return point.metric_value(OPERATIONS_PER_JOULE) or 0.0
 
 
-def _point_name(brief: Brief, point: PointSummary, *, with_configuration: bool) -> str:
+def _configuration_and_axis_text(
+    brief: Brief, point: PointSummary, *, with_configuration: bool
+) -> str:
     axis = axis_values_text(point.key.axis)
     label = brief.series_styles[point.key.configuration].label
     return f"{label} {axis}".strip() if with_configuration or not axis else axis

@@ -82,12 +82,12 @@ class PhaseRunner:
         self,
         session: SessionContext,
         plan: CoursePlan,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         halt: asyncio.Event,
     ) -> None:
         self._session = session
         self._plan = plan
-        self._shares = shares
+        self._states = states
         self._halt = halt
         self._start_ns: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._offsets_ns: dict[str, int] = {}
@@ -158,8 +158,8 @@ class PhaseRunner:
             for task in events:
                 task.cancel()
             await asyncio.gather(*events, return_exceptions=True)
-        for share in self._shares:
-            share.has_enough = True
+        for state in self._states:
+            state.has_enough = True
         self._halt.set()
 
     async def _wait_for_phase_end(

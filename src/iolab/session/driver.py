@@ -44,7 +44,7 @@ from iolab.targets.work_directory import WorkDirectory
 
 
 class HostRunState(Struct):
-    """One host's share of a run. What a failed phase did not reach stays None.
+    """How far a run has come on one host. What a failed phase did not reach stays None.
 
     Load that is no process of its own fills in what it `requested` for, `engine_version` and
     whether it was `was_halted`, load without a reading its `span`: when it began and ended on the
@@ -209,32 +209,32 @@ def _summed_cgroup_use(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse
 
 
 async def run_on_each_host(
-    shares: Sequence[HostRunState], work: Callable[[HostRunState], Awaitable[None]]
+    states: Sequence[HostRunState], work: Callable[[HostRunState], Awaitable[None]]
 ) -> None:
     """The work on every host at once; each that fails gets its error, then all are raised as one.
 
     Raises HostError or EngineError.
     """
-    outcomes = await gather_hosts(shares, work)
-    for share in shares:
-        fault = outcomes.errors.get(share.name)
-        if fault and share.error is None:
-            share.error = fault.message
+    outcomes = await gather_hosts(states, work)
+    for state in states:
+        fault = outcomes.errors.get(state.name)
+        if fault and state.error is None:
+            state.error = fault.message
     if outcomes.errors:
         raise combined_error(outcomes.errors)
 
 
 class LoadDriver(ABC):
-    """How a kind of load is made on all hosts of a run; it fills in their shares.
+    """How a kind of load is made on all hosts of a run; it fills in their states.
 
     It lives as long as its session. `prepare` and `measure` raise HostError or EngineError when any
-    host fails, with what was gathered until then left in the shares, and both heed a request to
+    host fails, with what was gathered until then left in the states, and both heed a request to
     stop.
     """
 
     @abstractmethod
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""
 
@@ -243,13 +243,13 @@ class LoadDriver(ABC):
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """The load itself, with telemetry."""
 
     async def after_measure(  # noqa: B027 - most have nothing to do
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """What follows the load when nothing is watched any more, whether it went well or not.
 

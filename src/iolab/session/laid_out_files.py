@@ -20,7 +20,7 @@ from iolab.units import format_bytes
 
 
 async def prove_extents_written(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
     if Direction.READ not in run.point.job.data_directions:
@@ -28,40 +28,40 @@ async def prove_extents_written(
     data_set = session.plan.data_set(run.point.data_set)
     session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
 
-    async def prove_extents_of_host(share: HostRunState) -> None:
-        numjobs = run.point.job_on(share.name).job_count
-        if share.workdir.device:
-            share.extents = device_extent_proof(share.workdir, numjobs * data_set.bytes_per_job)
+    async def prove_extents_of_host(state: HostRunState) -> None:
+        numjobs = run.point.job_on(state.name).job_count
+        if state.workdir.device:
+            state.extents = device_extent_proof(state.workdir, numjobs * data_set.bytes_per_job)
         else:
-            share.extents = await prove_extents(
-                share.workdir, share.workdir.paths(data_set, numjobs)
+            state.extents = await prove_extents(
+                state.workdir, state.workdir.paths(data_set, numjobs)
             )
-        if holes := unwritten_or_hole_bytes(share.extents):
+        if holes := unwritten_or_hole_bytes(state.extents):
             message = (
-                f"{format_bytes(holes)} of {data_set.id} on host '{share.name}' were never "
+                f"{format_bytes(holes)} of {data_set.id} on host '{state.name}' were never "
                 "written: reading them would measure holes."
             )
             raise HostError(
                 message, "Let nobody change files in the scratch folder, or fill the device first."
             )
 
-    await run_on_each_host(shares, prove_extents_of_host)
+    await run_on_each_host(states, prove_extents_of_host)
 
 
 async def drop_caches(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
     reads = Direction.READ in run.point.job.data_directions
-    for share in shares:
-        share.cache = CACHE_NOT_DROPPED
+    for state in states:
+        state.cache = CACHE_NOT_DROPPED
     if not (session.study.method.drop_caches and reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
-    async def drop_caches_of_host(share: HostRunState) -> None:
-        numjobs = run.point.job_on(share.name).job_count
-        share.cache = await evict_page_cache(share.workdir, share.workdir.paths(data_set, numjobs))
+    async def drop_caches_of_host(state: HostRunState) -> None:
+        numjobs = run.point.job_on(state.name).job_count
+        state.cache = await evict_page_cache(state.workdir, state.workdir.paths(data_set, numjobs))
 
-    await run_on_each_host(shares, drop_caches_of_host)
+    await run_on_each_host(states, drop_caches_of_host)

@@ -98,22 +98,22 @@ async def execute_run(
     """
     session.emit(RunPreparing(run))
     started_ns, started_mono_ns = session.clock.real_ns(), session.clock.mono_ns()
-    shares = [HostRunState(workdir) for workdir in workdirs]
+    states = [HostRunState(workdir) for workdir in workdirs]
     counters = CounterCollector()
     observers = HostMonitors(
         session,
         run,
         counters,
-        first=len(shares),
+        first=len(states),
         path_devices=resources.booted_hosts.path_devices_by_node,
     )
-    meters = MeterWatch(session, counters, shares, observers)
+    meters = MeterWatch(session, counters, states, observers)
     watching = resources.booted_hosts.collect_counters(run, counters, observers.host_indexes)
     driver: LoadDriver | None = None
     fault: IolabError | None = None
     try:
         driver = resources.drivers.driver_for(run)
-        await driver.prepare(session, run, shares)
+        await driver.prepare(session, run, states)
         await wait_for_settling(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None
@@ -123,29 +123,29 @@ async def execute_run(
             meters.watch(run),
             _trim_heap_meanwhile(),
         ):
-            await driver.measure(session, run, shares, counters)
+            await driver.measure(session, run, states, counters)
     except (HostError, EngineError) as raised:
         fault = raised
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
-    fault = _impossible_counters_error(shares, elapsed_s) or fault
-    await measure_clocks_after_run(session, shares)
+    fault = _impossible_counters_error(states, elapsed_s) or fault
+    await measure_clocks_after_run(session, states)
     if driver is not None:
-        await driver.after_measure(session, run, shares)
+        await driver.after_measure(session, run, states)
     method, rule = session.study.method, stopping_rule_settings(session, run)
-    loads = _interval_collector(shares)
+    loads = _interval_collector(states)
     # One after the other: what was collected for one table is gone when the next is made.
     counted, intervals, bins = counters.build_table(), loads.intervals(), loads.bins()
     record = RunRecord(
         run=run,
-        status=_run_status(shares, fault),
+        status=_run_status(states, fault),
         failure=failure_text(fault) if fault else None,
         started_real_ns=started_ns,
         ended_real_ns=ended_ns,
         warmup_s=method.warmup_s if run.point.job.has_warmup and not rule else 0.0,
         runtime_s=float(rule.longest_s) if rule else method.runtime_s,
         telemetry_interval_ms=session.study.telemetry.interval_ms,
-        hosts=tuple(share.to_host_run() for share in shares),
+        hosts=tuple(state.to_host_run() for state in states),
         intervals=intervals,
         bins=bins,
         counters=counted,
@@ -154,7 +154,7 @@ async def execute_run(
         idle_spans=meters.idle_spans,
         redundancy=_configured_redundancy(session, run),
         volume=session.study.target.volume,
-        outputs=engine_outputs(run, shares),
+        outputs=engine_outputs(run, states),
         excluded_hosts=session.excluded_hosts(run),
         rule=rule,
     )
@@ -166,16 +166,16 @@ def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> Stopping
     return session.study.method.rule if run.point.job.can_end_by_rule else None
 
 
-async def measure_clocks_after_run(session: SessionContext, shares: Sequence[HostRunState]) -> None:
+async def measure_clocks_after_run(session: SessionContext, states: Sequence[HostRunState]) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
-    async def _read_host_clock(share: HostRunState) -> None:
-        if share.offset is not None and not share.workdir.host.lost_reason:
-            share.offset_after = await measure_clock_offset(
-                share.workdir.host, session.clock, share.offset.rtt_ns
+    async def _read_host_clock(state: HostRunState) -> None:
+        if state.offset is not None and not state.workdir.host.lost_reason:
+            state.offset_after = await measure_clock_offset(
+                state.workdir.host, session.clock, state.offset.rtt_ns
             )
 
-    await gather_hosts(shares, _read_host_clock)
+    await gather_hosts(states, _read_host_clock)
 
 
 def failure_text(fault: IolabError) -> str:
@@ -185,14 +185,14 @@ def failure_text(fault: IolabError) -> str:
     return " ".join([*parts[:FAULTS_SHOWN], *([f"And {more} more."] if more > 0 else [])])
 
 
-def engine_outputs(run: PlannedRun, shares: Sequence[HostRunState]) -> tuple[EngineOutput, ...]:
+def engine_outputs(run: PlannedRun, states: Sequence[HostRunState]) -> tuple[EngineOutput, ...]:
     """What each host's engine printed and the files that it left, but for empty ones."""
     name = f"{run.point.job.engine}.stdout"
     outputs: list[EngineOutput] = []
-    for share in shares:
-        if share.output is not None:
-            outputs.append(EngineOutput(share.name, name, share.output))
-        outputs += [EngineOutput(share.name, *named) for named in share.files.items()]
+    for state in states:
+        if state.output is not None:
+            outputs.append(EngineOutput(state.name, name, state.output))
+        outputs += [EngineOutput(state.name, *named) for named in state.files.items()]
     return tuple(output for output in outputs if output.content.size_bytes)
 
 
@@ -201,44 +201,44 @@ def _configured_redundancy(session: SessionContext, run: PlannedRun) -> Redundan
     return next(item.redundancy for item in session.study.configurations if item.id == wanted)
 
 
-def _run_status(shares: Sequence[HostRunState], fault: IolabError | None) -> RunStatus:
+def _run_status(states: Sequence[HostRunState], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(share.was_stopped_early and not share.has_enough for share in shares):
+    if any(state.was_stopped_early and not state.has_enough for state in states):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 
 
 def _impossible_counters_error(
-    shares: Sequence[HostRunState], elapsed_s: float
+    states: Sequence[HostRunState], elapsed_s: float
 ) -> HostError | None:
     """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
     refused = []
-    for share in shares:
-        heads = share.intervals.head_rows
-        reading = share.reading
+    for state in states:
+        heads = state.intervals.head_rows
+        reading = state.reading
         moments = (
-            [at_ns for at_ns in share.load_begin_and_end_ns if at_ns is not None] if reading else []
+            [at_ns for at_ns in state.load_begin_and_end_ns if at_ns is not None] if reading else []
         )
         message = limits.interval_series_fault(
             heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S
         )
         message = message or next(filter(None, map(limits.timestamp_fault, moments)), "")
         if message:
-            share.error = f"Host '{share.name}' reported {message}."
-            share.intervals, share.reading, share.span = IntervalLog(), None, None
-            refused.append(share)
+            state.error = f"Host '{state.name}' reported {message}."
+            state.intervals, state.reading, state.span = IntervalLog(), None, None
+            refused.append(state)
     if not refused:
         return None
-    error = HostError(" ".join(share.error or "" for share in refused), limits.REFUSED_HINT)
-    error.hosts = tuple(share.name for share in refused)
+    error = HostError(" ".join(state.error or "" for state in refused), limits.REFUSED_HINT)
+    error.hosts = tuple(state.name for state in refused)
     return error
 
 
-def _interval_collector(shares: Sequence[HostRunState]) -> IntervalCollector:
+def _interval_collector(states: Sequence[HostRunState]) -> IntervalCollector:
     collector = IntervalCollector()
-    for index, share in enumerate(shares):
-        collector.add(index, share.intervals)
+    for index, state in enumerate(states):
+        collector.add(index, state.intervals)
     return collector
 
 

@@ -29,21 +29,21 @@ FAULTS_MAX: Final = 100
 class MeterWatch:
     """All meters of one run's hosts; what they show goes into its counters.
 
-    `shares` are of the hosts that make load, `monitors` watches the others.
+    `states` are of the hosts that make load, `monitors` watches the others.
     """
 
     def __init__(
         self,
         session: SessionContext,
         counters: CounterCollector,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         monitors: HostMonitors,
     ) -> None:
         self._session = session
         self._counters = counters
-        self._shares = shares
+        self._states = states
         self._monitors = monitors
-        self._indexes = {share.name: index for index, share in enumerate(shares)}
+        self._indexes = {state.name: index for index, state in enumerate(states)}
         self._indexes |= monitors.host_indexes
         self._settings = session.study.meters
         self._seq = 0
@@ -86,7 +86,7 @@ class MeterWatch:
         self._session.begin_phase(Phase.IDLE, run, detail, idle_s)
         start_ns, end_s = self._session.clock.real_ns(), asyncio.get_running_loop().time() + idle_s
         while not stop.is_requested:
-            await gather_hosts(self._shares, self._sample_host)  # a lost host ends its load
+            await gather_hosts(self._states, self._sample_host)  # a lost host ends its load
             left_s = end_s - asyncio.get_running_loop().time()
             if left_s <= 0:
                 span = IdleSpan(start_ns, self._session.clock.real_ns())
@@ -94,10 +94,10 @@ class MeterWatch:
                 return
             await stop.sleep(min(self._settings.interval_s, left_s))
 
-    async def _sample_host(self, share: HostRunState) -> None:
-        _, sample = await snapshot_and_sample(share.workdir.host)
+    async def _sample_host(self, state: HostRunState) -> None:
+        _, sample = await snapshot_and_sample(state.workdir.host)
         if rows := sample.get("power"):
-            self._add(self._indexes[share.name], sample["real_ns"], rows)
+            self._add(self._indexes[state.name], sample["real_ns"], rows)
 
     async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
         """Read it until cancelled; where it cannot be read that is noted, and tried again."""
@@ -127,7 +127,7 @@ class MeterWatch:
 
     def _add_readings(self) -> None:
         """Each at its moment of the host's clock, which is read only when its load begins."""
-        offsets = {share.name: share.offset.offset_ns for share in self._shares if share.offset}
+        offsets = {state.name: state.offset.offset_ns for state in self._states if state.offset}
         offsets |= {host.host: host.clock_offset_ns for host in self._monitors.monitored_hosts()}
         for host, spec, reading in self._readings:
             row = [spec.series_name, round(reading.watts * MILLIWATTS), None, None]

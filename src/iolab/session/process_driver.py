@@ -60,23 +60,23 @@ packed at the same moments too."""
 
 
 @asynccontextmanager
-async def trace_device(share: HostRunState, limit_s: float) -> AsyncIterator[None]:
+async def trace_device(state: HostRunState, limit_s: float) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
     The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.
     It never fails a run: the checks that need it say why they could not look.
     """
-    if not share.workdir.devices:
+    if not state.workdir.devices:
         yield
         return
-    device, host, target = share.workdir.devices[0], share.workdir.host, share.workdir.target
+    device, host, target = state.workdir.devices[0], state.workdir.host, state.workdir.target
     if target is not None and not target.device:
         # One of several is no sample of them all.
-        share.trace = BlockTrace(device, "the target lies over several devices")
+        state.trace = BlockTrace(device, "the target lies over several devices")
         yield
         return
     stream = host.stream("trace", device=device, wall_limit_s=limit_s + LEAD_LIMIT_S)
-    listening = asyncio.create_task(_final_trace(share.name, device, stream))
+    listening = asyncio.create_task(_final_trace(state.name, device, stream))
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
     try:
@@ -86,9 +86,9 @@ async def trace_device(share: HostRunState, limit_s: float) -> AsyncIterator[Non
             with suppress(HostError):
                 await host.request("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
             async with asyncio.timeout(LAST_WORD_LIMIT_S):
-                share.trace = await listening
+                state.trace = await listening
         except TimeoutError:
-            share.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
+            state.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
@@ -114,63 +114,63 @@ class StoppingRuleWatch:
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         halt: asyncio.Event,
     ) -> None:
         self._session = session
         self._run = run
-        self._shares = shares
+        self._states = states
         self._halt = halt
         self._rule: StoppingRule | None = None
         if session.stopping_rule_for is not None:
-            self._rule = session.stopping_rule_for(run, [share.name for share in shares])
+            self._rule = session.stopping_rule_for(run, [state.name for state in states])
         self._progress = ""
 
-    def add_intervals(self, share: HostRunState, intervals: Iterable[Interval]) -> None:
+    def add_intervals(self, state: HostRunState, intervals: Iterable[Interval]) -> None:
         """Take what a host has told. Once engines are to end, nothing more is looked at."""
         rule = self._rule
         if rule is None or self._halt.is_set():
             return
-        ahead_ns = require_clock_offset(share).offset_ns
+        ahead_ns = require_clock_offset(state).offset_ns
         for interval in intervals:
             rule.add_interval(
-                share.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios
+                state.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios
             )
         if rule.status_text != self._progress:
             self._progress = rule.status_text
             self._session.emit(StoppingRuleStatus(self._run, self._progress))
         if rule.is_satisfied and not self._session.stop.is_requested:
-            for each in self._shares:
+            for each in self._states:
                 each.has_enough = True
             self._halt.set()
 
 
-def engine_error(engine: EngineName, share: HostRunState) -> EngineError | None:
+def engine_error(engine: EngineName, state: HostRunState) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
-    fault = process_ending_error(engine, share)
-    if fault or share.ending is None or share.ending.halted or share.command is None:
+    fault = process_ending_error(engine, state)
+    if fault or state.ending is None or state.ending.halted or state.command is None:
         return fault
-    if share.reading is None or not share.reading.intervals:
-        return EngineError(f"{engine} on host '{share.name}' reported nothing.", _SEE_OUTPUT)
+    if state.reading is None or not state.reading.intervals:
+        return EngineError(f"{engine} on host '{state.name}' reported nothing.", _SEE_OUTPUT)
     return None
 
 
-def process_ending_error(engine: EngineName, share: HostRunState) -> EngineError | None:
+def process_ending_error(engine: EngineName, state: HostRunState) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
-    ending, reading = share.ending, share.reading
-    if ending is None or ending.halted or share.command is None:
+    ending, reading = state.ending, state.reading
+    if ending is None or ending.halted or state.command is None:
         return None
     faults = reading.faults if reading else ()
-    if how := exit_fault(ending, share.command, faults=faults):
+    if how := exit_fault(ending, state.command, faults=faults):
         return EngineError(
-            f"{engine} on host '{share.name}' {how}.", _hint_after_exit(ending.exited)
+            f"{engine} on host '{state.name}' {how}.", _hint_after_exit(ending.exited)
         )
     if faults:
         reason = excerpt("; ".join(faults)).rstrip(".")
-        return EngineError(f"{engine} on host '{share.name}': {reason}.", _SEE_OUTPUT)
+        return EngineError(f"{engine} on host '{state.name}': {reason}.", _SEE_OUTPUT)
     return None
 
 
@@ -214,21 +214,21 @@ class ProcessDriver(LoadDriver):
         self.engine = engine
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The phases before the load: without more, the devices are watched idle."""
         for phase in self.phases_before_load:
             if not session.stop.is_requested:
-                await phase(session, run, shares)
+                await phase(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
-        """Run the engine on all hosts at once and fill in their shares.
+        """Run the engine on all hosts at once and fill in their states.
 
         Raises HostError or EngineError when any host failed; the others are then stopped, and what
         they had measured is kept. The user's wish to stop ends all engines early without an error,
@@ -236,37 +236,37 @@ class ProcessDriver(LoadDriver):
         """
         self.begin_load_phase(session, run)
         halt = asyncio.Event()
-        looking = StoppingRuleWatch(session, run, shares, halt)
+        looking = StoppingRuleWatch(session, run, states, halt)
         runner = self.course_runner = None
         if session.study.course is not None:
-            runner = PhaseRunner(session, session.study.course, shares, halt)
+            runner = PhaseRunner(session, session.study.course, states, halt)
             self.course_runner = runner
-        commands = {share.name: self.command(session, run, share) for share in shares}
+        commands = {state.name: self.command(session, run, state) for state in states}
         listeners = {}
-        for index, share in enumerate(shares):
+        for index, state in enumerate(states):
             packer = OutputCompressor(
-                OUTPUT_KEPT_BYTES // len(shares),
+                OUTPUT_KEPT_BYTES // len(states),
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
-            listeners[share.name] = partial(_OutputListener, session, run, share, packer, looking)
+            listeners[state.name] = partial(_OutputListener, session, run, state, packer, looking)
 
-        async def load(share: HostRunState, go: HostStartTime) -> None:
-            command = share.command = commands[share.name]
+        async def load(state: HostRunState, go: HostStartTime) -> None:
+            command = state.command = commands[state.name]
             if runner is not None:
-                runner.set_load_start(go.real_ns - require_clock_offset(share).offset_ns)
-            listener = listeners[share.name](self.reader(run, share))
+                runner.set_load_start(go.real_ns - require_clock_offset(state).offset_ns)
+            listener = listeners[state.name](self.reader(run, state))
             try:
-                async with trace_device(share, command.wall_limit_s):
-                    await run_process_then_snapshot(share, command, go, halt, listener.feed)
+                async with trace_device(state, command.wall_limit_s):
+                    await run_process_then_snapshot(state, command, go, halt, listener.feed)
             finally:
                 listener.finish()
-            fault = engine_error(run.point.job.engine, share)
+            fault = engine_error(run.point.job.engine, state)
             if fault:
                 raise fault
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        work = start_load_together(session, shares, counters, load, halt, set_up_s=set_up_s)
+        work = start_load_together(session, states, counters, load, halt, set_up_s=set_up_s)
         await (work if runner is None else runner.run_with_load(work))
 
     def with_details(self, record: RunRecord) -> RunRecord:
@@ -282,17 +282,17 @@ class ProcessDriver(LoadDriver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """The process of one host."""
         _, longest_s = session.study.method.load_seconds_range
         return self.engine.command(
             run.point.job,
-            share.workdir.dir,
+            state.workdir.dir,
             seconds=longest_s,
-            seed=run_seed(session.study, run.point, share.name, run.repeat),
+            seed=run_seed(session.study, run.point, state.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""
         return self.engine.output_reader(run.point.job)
 
@@ -307,12 +307,12 @@ class _OutputListener:
         self,
         session: SessionContext,
         run: PlannedRun,
-        share: HostRunState,
+        state: HostRunState,
         packer: OutputCompressor,
         looking: StoppingRuleWatch,
         reader: OutputReader,
     ) -> None:
-        self.share = share
+        self.state = state
         self._session = session
         self._run = run
         self._packer = packer
@@ -327,16 +327,16 @@ class _OutputListener:
         for interval in intervals:
             self._elapsed_ns += interval.span_ns
             elapsed_s = self._elapsed_ns / NS_PER_S
-            self._session.emit(interval.to_event(self.share.name, self._run, elapsed_s))
-        limit_s = self.share.command.wall_limit_s if self.share.command else limits.RUN_S_MAX
+            self._session.emit(interval.to_event(self.state.name, self._run, elapsed_s))
+        limit_s = self.state.command.wall_limit_s if self.state.command else limits.RUN_S_MAX
         elapsed_s = self._elapsed_ns / NS_PER_S
         if not limits.duration_fault(elapsed_s, limit_s + limits.CLOCK_SLACK_S):
-            self._looking.add_intervals(self.share, intervals)
+            self._looking.add_intervals(self.state, intervals)
         # Otherwise the run fails at its end, and its rule must not follow such a series.
 
     def finish(self) -> None:
         """The output has ended, well or not."""
-        self.share.output = self._packer.finish()
-        reading = self.share.reading = self._reader.finish()
-        self.share.details = reading.details or self.share.details
-        self.share.intervals = IntervalLog.from_intervals(self.share.reading.intervals)
+        self.state.output = self._packer.finish()
+        reading = self.state.reading = self._reader.finish()
+        self.state.details = reading.details or self.state.details
+        self.state.intervals = IntervalLog.from_intervals(self.state.reading.intervals)

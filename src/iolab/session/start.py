@@ -51,30 +51,30 @@ class CommonStartTime(Record):
     real_ns: int
     lead_s: float
 
-    def start_on_host_clock_ns(self, share: HostRunState) -> int:
+    def start_on_host_clock_ns(self, state: HostRunState) -> int:
         """The same moment on that host's clock."""
-        return self.real_ns + require_clock_offset(share).offset_ns
+        return self.real_ns + require_clock_offset(state).offset_ns
 
 
 def common_start_time(
-    session: SessionContext, shares: Sequence[HostRunState], set_up_s: float
+    session: SessionContext, states: Sequence[HostRunState], set_up_s: float
 ) -> CommonStartTime:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `set_up_s` is what the load needs to get ready once its host was requested it.
     """
-    slowest_ns = max(require_clock_offset(share).rtt_ns for share in shares)
-    base_s = ALONE_ALLOWANCE_S if len(shares) == 1 else FLEET_ALLOWANCE_S
-    asking_s = base_s + len(shares) * HOST_ALLOWANCE_S
+    slowest_ns = max(require_clock_offset(state).rtt_ns for state in states)
+    base_s = ALONE_ALLOWANCE_S if len(states) == 1 else FLEET_ALLOWANCE_S
+    asking_s = base_s + len(states) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStartTime(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
-def require_clock_offset(share: HostRunState) -> ClockOffset:
+def require_clock_offset(state: HostRunState) -> ClockOffset:
     """The host's clock as it was read; ValueError when it was not."""
-    if share.offset is None:
+    if state.offset is None:
         raise ValueError("the clock is read before the start")
-    return share.offset
+    return state.offset
 
 
 class HostStartTime(Record):
@@ -101,7 +101,7 @@ async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: f
 
 
 async def watch_for_background_io(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
 ) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for.
 
@@ -110,9 +110,9 @@ async def watch_for_background_io(
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        share.name: _idle_watch_seconds_left(share, seconds, rests=rests)
-        for share in shares
-        if share.workdir.devices
+        state.name: _idle_watch_seconds_left(state, seconds, rests=rests)
+        for state in states
+        if state.workdir.devices
     }
     longest_s = max(left_s.values(), default=0.0)
     if not longest_s:
@@ -122,45 +122,45 @@ async def watch_for_background_io(
         return
     session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)
 
-    async def _watch_host(share: HostRunState) -> None:
-        before = await take_snapshot(share.workdir.host)
-        await asyncio.sleep(left_s[share.name])
+    async def _watch_host(state: HostRunState) -> None:
+        before = await take_snapshot(state.workdir.host)
+        await asyncio.sleep(left_s[state.name])
         proof = pre_run_activity(
-            before, await take_snapshot(share.workdir.host), share.workdir.devices
+            before, await take_snapshot(state.workdir.host), state.workdir.devices
         )
-        share.idle = share.idle.combined_with(proof) if share.idle and proof else proof
+        state.idle = state.idle.combined_with(proof) if state.idle and proof else proof
 
-    await run_on_each_host([share for share in shares if left_s.get(share.name)], _watch_host)
+    await run_on_each_host([state for state in states if left_s.get(state.name)], _watch_host)
 
 
-def _idle_watch_seconds_left(share: HostRunState, seconds: float, *, rests: bool) -> float:
-    watched_s = share.idle.watched_s if share.idle else 0.0
-    used = share.extents is not None or (share.cache is not None and share.cache.requested)
+def _idle_watch_seconds_left(state: HostRunState, seconds: float, *, rests: bool) -> float:
+    watched_s = state.idle.watched_s if state.idle else 0.0
+    used = state.extents is not None or (state.cache is not None and state.cache.requested)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
 @asynccontextmanager
 async def watch_for_background_io_during(
-    session: SessionContext, shares: Sequence[HostRunState]
+    session: SessionContext, states: Sequence[HostRunState]
 ) -> AsyncIterator[None]:
     """Begin to watch the devices while inside something is done that touches none of them.
 
     What was seen shortens `watch_for_background_io`. Where they were not quiet it counts for
     nothing, since what is done inside may have read its program from them.
     """
-    known = [share for share in shares if share.workdir.devices]
+    known = [state for state in states if state.workdir.devices]
     if not known or not session.study.method.idle_watch_s:
         yield
         return
     before: dict[str, DeviceSnapshot] = {}
 
-    async def _snapshot_before(share: HostRunState) -> None:
-        before[share.name] = await take_snapshot(share.workdir.host)
+    async def _snapshot_before(state: HostRunState) -> None:
+        before[state.name] = await take_snapshot(state.workdir.host)
 
-    async def _snapshot_after(share: HostRunState) -> None:
-        after = await take_snapshot(share.workdir.host)
-        proof = pre_run_activity(before[share.name], after, share.workdir.devices)
-        share.idle = proof if proof and proof.is_quiet else None
+    async def _snapshot_after(state: HostRunState) -> None:
+        after = await take_snapshot(state.workdir.host)
+        proof = pre_run_activity(before[state.name], after, state.workdir.devices)
+        state.idle = proof if proof and proof.is_quiet else None
 
     await run_on_each_host(known, _snapshot_before)
     yield
@@ -169,7 +169,7 @@ async def watch_for_background_io_during(
 
 async def start_load_together(
     session: SessionContext,
-    shares: Sequence[HostRunState],
+    states: Sequence[HostRunState],
     counters: CounterCollector,
     load: Callable[[HostRunState, HostStartTime], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
@@ -183,50 +183,50 @@ async def start_load_together(
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
     watches = {
-        share.name: HostWatch(session, share.workdir.host, index, counters)
-        for index, share in enumerate(shares)
+        state.name: HostWatch(session, state.workdir.host, index, counters)
+        for index, state in enumerate(states)
     }
 
-    async def begin_watch_and_snapshot(share: HostRunState) -> None:
-        await watches[share.name].begin()
-        share.drives_before = await read_drive_logs(share.workdir.host, share.workdir.devices)
-        share.offset = await measure_clock_offset(share.workdir.host, session.clock)
-        share.before = await take_snapshot(share.workdir.host)
+    async def begin_watch_and_snapshot(state: HostRunState) -> None:
+        await watches[state.name].begin()
+        state.drives_before = await read_drive_logs(state.workdir.host, state.workdir.devices)
+        state.offset = await measure_clock_offset(state.workdir.host, session.clock)
+        state.before = await take_snapshot(state.workdir.host)
 
-    async def run_watched_load(share: HostRunState) -> None:
-        go = HostStartTime(start.start_on_host_clock_ns(share), start.lead_s)
+    async def run_watched_load(state: HostRunState) -> None:
+        go = HostStartTime(start.start_on_host_clock_ns(state), start.lead_s)
         # A run without one of its hosts answers nothing.
         with set_event_on_failure(halt):
             await run_with_background(
-                load(share, go), watches[share.name].collect_until_cancelled(go.real_ns)
+                load(state, go), watches[state.name].collect_until_cancelled(go.real_ns)
             )
 
     try:
-        await run_on_each_host(shares, begin_watch_and_snapshot)
-        start = common_start_time(session, shares, set_up_s)
+        await run_on_each_host(states, begin_watch_and_snapshot)
+        start = common_start_time(session, states, set_up_s)
         await run_with_background(
-            run_on_each_host(shares, run_watched_load), session.stop.forward_to_event(halt)
+            run_on_each_host(states, run_watched_load), session.stop.forward_to_event(halt)
         )
-        await run_on_each_host(shares, _read_drives_after)
+        await run_on_each_host(states, _read_drives_after)
     finally:
-        await end_watches(watches, shares)
+        await end_watches(watches, states)
 
 
-async def _read_drives_after(share: HostRunState) -> None:
-    if share.drives_before:
-        share.drives_after = await read_drive_logs(share.workdir.host, share.workdir.devices)
+async def _read_drives_after(state: HostRunState) -> None:
+    if state.drives_before:
+        state.drives_after = await read_drive_logs(state.workdir.host, state.workdir.devices)
 
 
-async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostRunState]) -> None:
-    """Call off the watch of every share's host, and fill in what it saw of the host's clock."""
-    await asyncio.gather(*(watches[share.name].end(share.last_sample) for share in shares))
-    for share in shares:
-        share.clock_step_ns = watches[share.name].clock_step_ns
-        share.last_sample = None  # it is large, and the share is kept until the tables are made
+async def end_watches(watches: Mapping[str, HostWatch], states: Sequence[HostRunState]) -> None:
+    """Call off the watch of every host, and fill in what it saw of the host's clock."""
+    await asyncio.gather(*(watches[state.name].end(state.last_sample) for state in states))
+    for state in states:
+        state.clock_step_ns = watches[state.name].clock_step_ns
+        state.last_sample = None  # it is large, and the state is kept until the tables are made
 
 
 async def run_process_then_snapshot(
-    share: HostRunState,
+    state: HostRunState,
     command: Command,
     go: HostStartTime,
     halt: asyncio.Event,
@@ -234,8 +234,8 @@ async def run_process_then_snapshot(
     on_stderr: Callable[[bytes], None] | None = None,
 ) -> ProcessEnding:
     """One host's process from its start to its end, and then a look at the target's devices."""
-    ending = share.ending = await run_process(
-        share.workdir.host,
+    ending = state.ending = await run_process(
+        state.workdir.host,
         command,
         halt,
         on_output,
@@ -244,5 +244,5 @@ async def run_process_then_snapshot(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    share.after, share.last_sample = await snapshot_and_sample(share.workdir.host)
+    state.after, state.last_sample = await snapshot_and_sample(state.workdir.host)
     return ending

@@ -36,8 +36,8 @@ from iolab.store.index import IndexEntry, index_entry, read_index
 from iolab.store.verify import (
     Damage,
     Stamp,
-    damage_beside_plan,
     damage_from_error,
+    document_damage_except_plan,
     missing_run_damage,
     read_manifest,
     read_manifest_head,
@@ -227,17 +227,17 @@ class SessionReader:
         """
         if self._damaged_runs is None:
             self._read_heads()
-        return (*self.damage_beside_plan(), *(self._damaged_runs or ()))
+        return (*self.document_damage_except_plan(), *(self._damaged_runs or ()))
 
     def collected_damage(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
         return tuple(self._seen_damage)
 
-    def damage_beside_plan(self) -> tuple[Damage, ...]:
+    def document_damage_except_plan(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
         for _ in range(_LOOKS):
             session = read_session(self.directory)
-            damages = tuple(damage_beside_plan(self.directory, session))
+            damages = tuple(document_damage_except_plan(self.directory, session))
             if not damages or read_session(self.directory) == session:
                 break  # otherwise it was resumed meanwhile
         for damage in damages:

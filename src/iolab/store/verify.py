@@ -196,7 +196,7 @@ def read_study_text(directory: Path, session: SessionDocument) -> str:
     return _read_listed_file(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
 
 
-def damage_beside_plan(
+def document_damage_except_plan(
     directory: Path,
     session: SessionDocument,
     hosts: type[object] = HostsHead,
@@ -353,7 +353,7 @@ def _session_document_damage(directory: Path) -> Iterator[Damage]:
         read_plan(directory, session)
     except StoreError as error:
         yield damage_from_error(directory, layout.PLAN, error)
-    yield from damage_beside_plan(directory, session, HostsDocument, LedgerDocument)
+    yield from document_damage_except_plan(directory, session, HostsDocument, LedgerDocument)
 
 
 def _file_stamp(path: str) -> tuple[int, int, int, int] | None:

@@ -181,14 +181,14 @@ def _method_with_phases(method: Method, course: CoursePlan | None) -> Method:
 
 def _repeat_count(table: MethodTable) -> int:
     """As written; the adaptive method needs a spread, so where nothing is written it begins so."""
-    written = table.kind is MethodKind.FIXED or "repeats" in table.model_fields_set
-    return table.repeats if written else ADAPTIVE_REPEATS
+    is_set = table.kind is MethodKind.FIXED or "repeats" in table.model_fields_set
+    return table.repeats if is_set else ADAPTIVE_REPEATS
 
 
 def _run_order(table: MethodTable) -> RunOrder:
     """As written; where nothing is, the adaptive method lets no drift follow an axis."""
-    written = table.kind is MethodKind.FIXED or "order" in table.model_fields_set
-    return table.order if written else RunOrder.RANDOMISED
+    is_set = table.kind is MethodKind.FIXED or "order" in table.model_fields_set
+    return table.order if is_set else RunOrder.RANDOMISED
 
 
 def _retry_count(method: MethodTable) -> int:

@@ -92,7 +92,9 @@ def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Prob
     if adaptive and objective is not Objective.GRID:
         has = f"axis = 'adaptive' and objective = {quote_value(objective.value)}"
         yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
-    elif adaptive and (workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in item.written):
+    elif adaptive and (
+        workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in item.user_values
+    ):
         yield from _axis_problems(workload, varied)
     if workload.headline and not adaptive:
         yield Problem(("headline",), "headline but no adaptive axis", "Leave headline out.")
@@ -141,7 +143,7 @@ def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
 def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
     job = workload.build_job()
     listed = job.limit_axis
-    if workload.limit is None and "limit" not in item.written and not job.search_limit_text:
+    if workload.limit is None and "limit" not in item.user_values and not job.search_limit_text:
         hint = "Write for example limit = 'p99 <= 2ms'."
         yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
     if workload.limit is not None and job.search_limit_text:
@@ -191,13 +193,15 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
         if workload.hosts is not None:
             _add_host_count_faults(document, item, max(workload.hosts), tables)
     roles = {host.name: host.role for _, host in tables.items_of_table("host", HostTable)}
-    written = {
-        name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
+    host_names = {
+        name
+        for host in tables.items["host"]
+        if isinstance(name := host.user_values.get("name"), str)
     }
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         _add_storage_role_faults(document, item, configuration, roles)
         # A client whose table has a fault is still a client: only whole fleets can be counted.
-        if len(roles) == len(written):
+        if len(roles) == len(host_names):
             _add_rotation_faults(document, item, configuration, tables)
 
 
@@ -425,7 +429,7 @@ def _add_store_faults(document: StudyDocument, tables: StudyTables, *, required:
     """Add the faults of object stores: none where one is `required`, or half of one."""
     target = document.tree.get(TARGET)
     common = target if isinstance(target, dict) else {}
-    configurations = [(item.path, item.written) for item in tables.items["configuration"]]
+    configurations = [(item.path, item.user_values) for item in tables.items["configuration"]]
     for path, written in (((TARGET,), common), *configurations):
         if ("endpoint" in written) != ("bucket" in written):
             has, lacks = ("endpoint", "bucket") if "endpoint" in written else ("bucket", "endpoint")
@@ -433,7 +437,7 @@ def _add_store_faults(document: StudyDocument, tables: StudyTables, *, required:
             message = f"{where} has {'an' if has[0] == 'e' else 'a'} {has} but no {lacks}."
             document.add_fault((*path, has), message, f"Give its {lacks} too.")
     for item in tables.items["configuration"]:
-        if required and "endpoint" not in common and "endpoint" not in item.written:
+        if required and "endpoint" not in common and "endpoint" not in item.user_values:
             hint = (
                 "Write endpoint = 'http://HOST:PORT' and bucket = 'NAME' under [target], or give "
                 "--set target.endpoint=URL --set target.bucket=NAME."
@@ -450,7 +454,7 @@ def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:
 def _has_path(configuration: TableItem, host: tuple[TableItem, HostTable] | None) -> bool:
     """Whether there is a path at all; one with a fault of its own is not missing as well."""
     items = (configuration, *(host[:1] if host is not None else ()))
-    return any(key in item.written for item in items for key in ("path", "device"))
+    return any(key in item.user_values for item in items for key in ("path", "device"))
 
 
 def _path_or_device(table: ConfigurationTable | HostTable) -> str | None:
@@ -462,7 +466,7 @@ def _add_duplicate_name_faults(
 ) -> None:
     first: dict[str, TableItem] = {}
     for item in items:
-        name = item.written.get(key)
+        name = item.user_values.get(key)
         if not isinstance(name, str):
             continue
         if name in first:
@@ -477,10 +481,10 @@ def _add_duplicate_name_faults(
 
 def _host_problems(item: TableItem, host: HostTable) -> Iterator[Problem]:
     kind = host_kind(host)
-    if host.kind is HostKind.COMMAND and not item.written.get("command"):
+    if host.kind is HostKind.COMMAND and not item.user_values.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         yield Problem(("kind",), "kind = 'command' but no command", hint)
-    elif item.written.get("command") == []:
+    elif item.user_values.get("command") == []:
         hint = "Give the arguments that reach it, or leave the command out for this machine."
         yield Problem(("command",), "a command without a word", hint)
     if kind is not HostKind.COMMAND and host.command:
@@ -503,7 +507,9 @@ def _add_unknown_host_faults(
     document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
 ) -> None:
     names = [
-        name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
+        name
+        for host in tables.items["host"]
+        if isinstance(name := host.user_values.get("name"), str)
     ]
     others = {
         host.name: host.role
@@ -549,7 +555,7 @@ def _add_point_count_faults(
 ) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items["configuration"]), 1)
-    counts = [point_count(item.written, axes) for item in tables.items["workload"]]
+    counts = [point_count(item.user_values, axes) for item in tables.items["workload"]]
     points = configurations * sum(counts)
     runs = configurations * sum(
         count * _workload_repeats(item, tables)

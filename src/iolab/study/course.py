@@ -105,7 +105,7 @@ def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
         message = "method.runtime stands beside phases, which say how long a run is."
         document.add_fault(("method", "runtime"), message, "Leave it out.")
     for item, _ in tables.items_of_table("workload", LoadTable):
-        engine = item.written.get("engine", "fio")
+        engine = item.user_values.get("engine", "fio")
         if engine not in ENGINES:
             has = f"engine = {quote_value(engine)}, and the study has phases"
             hint = "Set engine = 'native' or 'fio'."

@@ -289,8 +289,8 @@ def _syntax_fault(detail: str, text: str, file_name: str) -> tuple[ValueOrigin, 
     reason = detail[: match.start()] if match else detail
     if match and match.group(1):
         line = int(match.group(1))
-        written = text.splitlines()[line - 1] if line <= len(text.splitlines()) else ""
-        message = f"This is not TOML: {reason} in {quote_value(written.strip())}."
+        line_text = text.splitlines()[line - 1] if line <= len(text.splitlines()) else ""
+        message = f"This is not TOML: {reason} in {quote_value(line_text.strip())}."
     else:
         line = text.rstrip("\n").count("\n") + 1
         message = f"This is not TOML: {reason} at the end of the file."

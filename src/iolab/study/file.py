@@ -277,8 +277,8 @@ def stopping_rule_settings_from_table(table: MethodTable) -> StoppingRuleSetting
     """
     named: dict[str, Any] = {f"{key}_s": getattr(table, key) for key in _TIMES}
     named |= {key: getattr(table, key) for key in _OTHERS}
-    written = {field: value for field, value in named.items() if value is not None}
-    return replace(PRESETS[table.load_kind], **written)
+    constants = {field: value for field, value in named.items() if value is not None}
+    return replace(PRESETS[table.load_kind], **constants)
 
 
 def add_method_faults(document: StudyDocument, method: MethodTable) -> None:
@@ -468,8 +468,8 @@ def host_kind(host: HostTable) -> HostKind:
         return host.kind
     if host.command:
         return HostKind.COMMAND
-    written = any(getattr(host, key) is not None for key in SSH_KEYS)
-    return HostKind.SSH if written else HostKind.LOCAL
+    has_ssh_key = any(getattr(host, key) is not None for key in SSH_KEYS)
+    return HostKind.SSH if has_ssh_key else HostKind.LOCAL
 
 
 class StudySection(Protocol):
@@ -487,7 +487,7 @@ class StudySection(Protocol):
     def makes_hosts(self) -> bool:
         """Whether it is of hosts that the session makes, none where it is not written."""
 
-    def placeholder_table(self, written: object) -> StudyTable:
+    def placeholder_table(self, user_value: object) -> StudyTable:
         """What a table that cannot be read counts as."""
 
 
@@ -553,22 +553,22 @@ class StudyFileSchema(Record):
         """The tables that elements of an array may be."""
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
-    def element_table(self, section: str, written: Mapping[str, Any]) -> type[StudyTable]:
+    def element_table(self, section: str, user_values: Mapping[str, Any]) -> type[StudyTable]:
         """The table that an element is."""
-        return self._workload_table(written)[0] if section == "workload" else ITEMS[section][0]
+        return self._workload_table(user_values)[0] if section == "workload" else ITEMS[section][0]
 
-    def possible_engines(self, written: Mapping[str, Any]) -> tuple[EngineName, ...]:
+    def possible_engines(self, user_values: Mapping[str, Any]) -> tuple[EngineName, ...]:
         """The engines that can make what a workload is."""
-        return self._workload_table(written)[1]
+        return self._workload_table(user_values)[1]
 
     def _workload_table(
-        self, written: Mapping[str, Any]
+        self, user_values: Mapping[str, Any]
     ) -> tuple[type[LoadTable], tuple[EngineName, ...]]:
         """The table and the engines of a workload: its engine decides, misspelt or not.
 
         Without one they are the first kind's.
         """
-        engine, loads = written.get("engine"), tuple(self.workloads.items())
+        engine, loads = user_values.get("engine"), tuple(self.workloads.items())
         if isinstance(engine, str):
             meant = nearest_word(engine, [name for _, names in loads for name in names])
             return next((load for load in loads if meant in load[1]), loads[0])

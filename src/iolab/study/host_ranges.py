@@ -128,12 +128,12 @@ def expand_hosts(document: StudyDocument) -> None:
 
 
 def _expand_host_tables(document: StudyDocument) -> None:
-    written = document.tree.get("host")
-    if not isinstance(written, list) or not any(_has_range_keys(element) for element in written):
+    elements = document.tree.get("host")
+    if not isinstance(elements, list) or not any(_has_range_keys(element) for element in elements):
         return
     hosts: list[object] = []
     origins: dict[KeyPath, ValueOrigin] = {("host",): document.origin_of(("host",))}
-    for index, element in enumerate(written):
+    for index, element in enumerate(elements):
         path: KeyPath = ("host", index)
         for copy in _host_tables_of_element(document, path, element):
             here: KeyPath = ("host", len(hosts))

@@ -189,10 +189,10 @@ def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
     """
     origins: dict[KeyPath, ValueOrigin] = {}
     for section in ("host", *INVENTORY_ONLY):
-        written = hosts.tree.get(section, [])
-        document.tree[section] = written
+        elements = hosts.tree.get(section, [])
+        document.tree[section] = elements
         origins[(section,)] = hosts.origin_of((section,))
-        for index, element in enumerate(written if isinstance(written, list) else ()):
+        for index, element in enumerate(elements if isinstance(elements, list) else ()):
             origins[section, index] = hosts.origin_of((section, index))
             for key in element if isinstance(element, dict) else ():
                 origins[section, index, key] = hosts.origin_of((section, index, key))
@@ -201,8 +201,8 @@ def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
 
 def _apply_host_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
     """Give every host the defaults that it does not write itself; without a kind it is ssh's."""
-    written = document.tree.get("host")
-    for index, element in enumerate(written if isinstance(written, list) else ()):
+    elements = document.tree.get("host")
+    for index, element in enumerate(elements if isinstance(elements, list) else ()):
         if not isinstance(element, dict):
             continue
         kind = element.get("kind", defaults.get("kind"))
@@ -262,15 +262,15 @@ class _MpiHostEntry(Record):
     port: int | None
 
     def table(self) -> dict[str, str | int | list[str]]:
-        written: dict[str, str | int | list[str]] = {
+        entry: dict[str, str | int | list[str]] = {
             "name": self.name,
             "kind": HostKind.SSH.value,
         }
         if self.user is not None:
-            written["user"] = self.user
+            entry["user"] = self.user
         if self.port is not None:
-            written["port"] = self.port
-        return written
+            entry["port"] = self.port
+        return entry
 
 
 def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: int) -> None:

@@ -143,7 +143,7 @@ class LoadStudyKind:
             id=table.id,
             title=table.title or table.id,
             job=table.build_job(),
-            sweep=table.sweep_axes(item.written),
+            sweep=table.sweep_axes(item.user_values),
             indicator=table.headline_indicator,
             repeats=table.repeats,
             search_goal=table.workload_objective,

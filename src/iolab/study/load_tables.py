@@ -107,16 +107,16 @@ class LoadTable(StudyTable):
     option_text = staticmethod(values.option_text)
     """How options of a tool are told to it."""
 
-    def sweep_axes(self, written: Mapping[str, Any]) -> tuple[Axis, ...]:
-        """Its axes: what is `written` as a list, but for keys with faults, which have no values.
+    def sweep_axes(self, user_values: Mapping[str, Any]) -> tuple[Axis, ...]:
+        """Its axes: lists among the `user_values`, but for keys with faults, which have no values.
 
         Who makes the load is told of every point that says so.
         """
         return tuple(
             Axis(name, tuple(listed))
             for name in self.axes
-            if isinstance(written.get(name), list)
-            or (name in (VMS_PER_NODE_AXIS, HOSTS_AXIS) and name in written)
+            if isinstance(user_values.get(name), list)
+            or (name in (VMS_PER_NODE_AXIS, HOSTS_AXIS) and name in user_values)
             if (listed := getattr(self, name)) is not None
         )
 

@@ -260,21 +260,22 @@ def _annotation_metadata_and_containers(annotation: object) -> Iterator[object]:
             yield from _annotation_metadata_and_containers(inner)
 
 
-def _parse_set_value(written: str, *, listed: bool, text: bool) -> object:
+def _parse_set_value(value_text: str, *, listed: bool, text: bool) -> object:
     """What `--set` gives, as TOML would have typed it."""
-    if listed and "," in written:
+    if listed and "," in value_text:
         return [
-            _parse_set_value(part.strip(), listed=False, text=text) for part in written.split(",")
+            _parse_set_value(part.strip(), listed=False, text=text)
+            for part in value_text.split(",")
         ]
     if text:
-        return written
-    if written in ("true", "false"):
-        return written == "true"
-    if _INTEGER.fullmatch(written):
-        return int(written)
-    if _DECIMAL.fullmatch(written):
-        return float(written)
-    return written
+        return value_text
+    if value_text in ("true", "false"):
+        return value_text == "true"
+    if _INTEGER.fullmatch(value_text):
+        return int(value_text)
+    if _DECIMAL.fullmatch(value_text):
+        return float(value_text)
+    return value_text
 
 
 def set_target_path(document: StudyDocument, path: str) -> None:

@@ -30,10 +30,10 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
     Storage nodes stay, and of a configuration that is named as a class its titles, hardware and
     cost. None where the study has no such table, or one with faults.
     """
-    written = document.tree.get(SECTION)
-    if not isinstance(written, dict):
+    user_values = document.tree.get(SECTION)
+    if not isinstance(user_values, dict):
         return None
-    table = read_table(document, KubernetesTable, written, (SECTION,))
+    table = read_table(document, KubernetesTable, user_values, (SECTION,))
     if table is None:
         _set_target(document, MOUNT_PATH)  # so that nobody misses a target beside the faults
         return None
@@ -109,10 +109,10 @@ def _set_target(document: StudyDocument, path: str, *, is_block: bool = False) -
 
 def _class_configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, Any]]:
     """A configuration for each class, with what the study says of one of its name."""
-    written = document.tree.get("configuration")
+    elements = document.tree.get("configuration")
     by_id = {
         item["id"]: item
-        for item in (written if isinstance(written, list) else ())
+        for item in (elements if isinstance(elements, list) else ())
         if isinstance(item, dict) and isinstance(item.get("id"), str)
     }
     kept = ("title", "nodes", "capacity", "cost", "hardware", "storage", "redundancy")

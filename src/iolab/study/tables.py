@@ -43,7 +43,7 @@ class TableItem(Record):
     """
 
     path: KeyPath
-    written: dict[str, Any]
+    user_values: dict[str, Any]
     table: StudyTable | None
 
 
@@ -107,15 +107,15 @@ def fewest_client_count(tables: StudyTables, configuration: ConfigurationTable) 
     return min([len(names), *fleets, *counts])
 
 
-def expand_clients(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
+def expand_clients(names: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.
 
     `clients` are the node of each, "" where it has none.
     """
-    if written is None:
+    if names is None:
         return tuple(clients)
     chosen: dict[str, None] = {}
-    for name in written:
+    for name in names:
         here = [client for client, node in clients.items() if node == name]
         chosen |= dict.fromkeys(here if name not in clients and here else [name])
     return tuple(chosen)
@@ -168,19 +168,19 @@ def _is_guest(host: StudyTable | None) -> bool:
 def read_table(
     document: StudyDocument,
     model: type[TableT],
-    written: dict[str, Any],
+    user_values: dict[str, Any],
     path: KeyPath,
     form: StudyFileSchema | None = None,
 ) -> TableT | None:
     """The table written at `path`, without the keys that have faults; None if it needs those."""
     try:
-        return model.model_validate(written)
+        return model.model_validate(user_values)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
             _add_pydantic_fault(document, model, detail, path, form)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
-    rest = copy.copy({key: value for key, value in written.items() if key not in wrong})
+    rest = copy.copy({key: value for key, value in user_values.items() if key not in wrong})
     try:
         return model.model_validate(rest)
     except ValidationError:
@@ -191,19 +191,19 @@ def read_items(
     document: StudyDocument, name: str, form: StudyFileSchema | None = None
 ) -> tuple[TableItem, ...]:
     """The elements of an array of tables."""
-    written = document.tree.get(name, [])
+    elements = document.tree.get(name, [])
     hint = f"Write [[{name}]] on a line of its own before each, with double brackets."
-    if not isinstance(written, list):
+    if not isinstance(elements, list):
         document.add_fault(
-            (name,), f"{name} is {quote_value(written)}, not a list of tables.", hint
+            (name,), f"{name} is {quote_value(elements)}, not a list of tables.", hint
         )
         return ()
-    if len(written) > ELEMENTS_MAX:
-        message = f"There are {len(written)} {name}s."
+    if len(elements) > ELEMENTS_MAX:
+        message = f"There are {len(elements)} {name}s."
         document.add_fault((name,), message, f"Give at most {ELEMENTS_MAX}.")
         return ()
     items = []
-    for index, element in enumerate(written):
+    for index, element in enumerate(elements):
         path: KeyPath = (name, index)
         if isinstance(element, dict):
             kind = form.element_table(name, element) if form else ITEMS[name][0]
@@ -271,10 +271,10 @@ def add_option_faults(
     They are read as written, so that they are told of also where another key is at fault.
     `text_of` gives the text that an engine gets, `advice` what to do about a name of another place.
     """
-    written = item.written.get(key)
+    user_value = item.user_values.get(key)
     if item.table is not None and not isinstance(item.table, model):
         return  # the key itself is told of
-    for name, value in written.items() if isinstance(written, dict) else ():
+    for name, value in user_value.items() if isinstance(user_value, dict) else ():
         if not isinstance(value, str | int | float):
             continue  # it is told of where the table is read
         path = (*item.path, key, name)
@@ -296,12 +296,12 @@ def add_option_faults(
 
 
 def _read_section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
-    written = document.tree.get(name, {})
-    if isinstance(written, dict):
-        return read_table(document, table, written, (name,))
+    user_value = document.tree.get(name, {})
+    if isinstance(user_value, dict):
+        return read_table(document, table, user_value, (name,))
     document.add_fault(
         (name,),
-        f"{name} is {quote_value(written)}, not a table.",
+        f"{name} is {quote_value(user_value)}, not a table.",
         f"Write [{name}] on a line of its own, its keys below.",
     )
     return None

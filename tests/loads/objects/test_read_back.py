@@ -71,12 +71,12 @@ class Session:
         self.session_id = "s-1"
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         self.hosts = {"local": host}
-        self.share = HostRunState(WorkDirectory(host, "/tmp", None, ""), details=RUN_OF_PUTS)
+        self.state = HostRunState(WorkDirectory(host, "/tmp", None, ""), details=RUN_OF_PUTS)
         self.driver = ObjectsDriver()
         store = ObjectStore(("http://127.0.0.1:9",), "bucket")
         access = StoreAccess(store, None, Credentials("KEY", "SECRET"))
         self.driver._stores[self.run.point.configuration] = access
-        self.share.command = engine_command(access, {}, "/", limit_s=1)
+        self.state.command = engine_command(access, {}, "/", limit_s=1)
 
     @property
     def run(self) -> PlannedRun:
@@ -88,8 +88,8 @@ class Session:
     async def read_back(self) -> ReadBackCount | None:
         """What is known of the run's objects when all is done."""
         session = cast(SessionContext, self)
-        await self.driver.after_measure(session, self.run, [self.share])
-        return ObjectsRun.require_type(self.share.details).read_back
+        await self.driver.after_measure(session, self.run, [self.state])
+        return ObjectsRun.require_type(self.state.details).read_back
 
 
 class FakeAgent:
@@ -144,7 +144,7 @@ def test_all_that_was_begun_is_read_back_and_then_removed(monkeypatch: pytest.Mo
     # It ends by itself, and has the time to tell what it read, in few lines.
     assert command.wall_limit_s > reading["runtime_s"] + reading["timeout_s"]
     assert reading["interval_ms"] >= reading["runtime_s"] * 1000
-    assert session.share.error is None
+    assert session.state.error is None
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_reading_back_that_fails_costs_no_run(
     assert count is not None
     assert (count.objects, count.unread, count.compared) == (10, 10, 0)
     assert reason in count.fault
-    assert session.share.error is None
+    assert session.state.error is None
     assert agent.documents[-1]["task"] == "delete"
 
 
@@ -182,7 +182,7 @@ def test_a_request_to_stop_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert asyncio.run(stop_meanwhile()) is None
     assert [document["task"] for document in agent.documents] == ["load", "delete"]
-    assert session.share.error is None
+    assert session.state.error is None
 
 
 def test_a_request_to_stop_ends_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_a_request_to_stop_ends_a_layout(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def stop_meanwhile() -> None:
         context = cast(SessionContext, session)
-        laying = session.driver._lay_out(context, session.run, [session.share], access, data_set)
+        laying = session.driver._lay_out(context, session.run, [session.state], access, data_set)
         task = asyncio.create_task(laying)
         await agent.begun.wait()
         session.stop.request_stop()
@@ -202,7 +202,7 @@ def test_a_request_to_stop_ends_a_layout(monkeypatch: pytest.MonkeyPatch) -> Non
 
     asyncio.run(stop_meanwhile())
     assert session.driver._data_set_bytes == {}
-    assert session.share.error is None
+    assert session.state.error is None
 
 
 def test_a_stopped_task_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_a_stopped_task_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_failed_is_not_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     session, agent = Session(), FakeAgent(end_line(10))
     monkeypatch.setattr(store_tasks, "run_process", agent.run)
-    session.share.error = "s3 on host 'local' was killed."
+    session.state.error = "s3 on host 'local' was killed."
     assert asyncio.run(session.read_back()) is None
     assert [document["task"] for document in agent.documents] == ["delete"]
 

@@ -74,7 +74,7 @@ def owned_objects(fleet: PodFleet, owner_uid: str) -> list[Object]:
     for item in fleet.classes:
         if fleet.access is VolumeAccess.RWX:
             made.append(_with_owner_reference(claim_object(fleet, item), owner))
-        made.append(_with_owner_reference(stateful_set_object(fleet, item), owner))
+        made.append(_with_owner_reference(stateful_set_manifest(fleet, item), owner))
     return made
 
 
@@ -94,7 +94,7 @@ def dry_run_objects(fleet: PodFleet) -> Iterator[Object]:
                 "volumes": [_temporary_volume(), _claim_volume(fleet, item)],
             },
         }
-        yield stateful_set_object(fleet, item)
+        yield stateful_set_manifest(fleet, item)
 
 
 def claim_object(fleet: PodFleet, item: StorageClassPods) -> Object:
@@ -107,7 +107,7 @@ def claim_object(fleet: PodFleet, item: StorageClassPods) -> Object:
     }
 
 
-def stateful_set_object(fleet: PodFleet, item: StorageClassPods) -> Object:
+def stateful_set_manifest(fleet: PodFleet, item: StorageClassPods) -> Object:
     """The pods of a class: one that is lost is made again, on the same volume."""
     shared = fleet.access is VolumeAccess.RWX
     name = fleet.object_name(item.group)

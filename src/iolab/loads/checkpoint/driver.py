@@ -55,11 +55,11 @@ class CheckpointDriver(ProcessDriver):
         self._run: _CheckpointPhases | None = None
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """See that the hosts can read what others save, and that the devices are idle."""
         job = CheckpointJob.require_type(run.point.job)
-        workdirs = [share.workdir for share in shares]
+        workdirs = [state.workdir for state in states]
         needs = {
             workdir.name: [
                 workdirs[maker].name for maker in savers_for_client(job, len(workdirs), client)
@@ -72,17 +72,17 @@ class CheckpointDriver(ProcessDriver):
         )
         await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, shares)
+            await watch_for_background_io(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """The save and, with caches dropped, the restore; the files are removed in any case."""
-        phases = self._run = _CheckpointPhases(session, run, shares)
+        phases = self._run = _CheckpointPhases(session, run, states)
         try:
             for phase in phases.job.phases:
                 if session.stop.is_requested:
@@ -91,7 +91,7 @@ class CheckpointDriver(ProcessDriver):
                 if phase is PhaseName.RESTORE:
                     await phases.drop_caches()
                 try:
-                    await super().measure(session, run, shares, counters)
+                    await super().measure(session, run, states, counters)
                 finally:
                     phases.collect_results()
         finally:
@@ -103,13 +103,13 @@ class CheckpointDriver(ProcessDriver):
         name = f"{run.point.title_text}, {self._phases.phase}"
         session.begin_phase(Phase.MEASURE, run, name)
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:  # noqa: ARG002 - the phases know
+    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:  # noqa: ARG002 - the phases know
         """See `ProcessDriver`."""
-        return self._phases.command(share)
+        return self._phases.command(state)
 
-    def reader(self, run: PlannedRun, share: HostRunState) -> CheckpointReader:  # noqa: ARG002 - as above
+    def reader(self, run: PlannedRun, state: HostRunState) -> CheckpointReader:  # noqa: ARG002 - as above
         """See `ProcessDriver`."""
-        return self._phases.reader(share)
+        return self._phases.reader(state)
 
     @property
     def _phases(self) -> _CheckpointPhases:
@@ -133,19 +133,19 @@ class _CheckpointPhases:
     """One run: its phases on all hosts, and what they come to together."""
 
     def __init__(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         self.job = CheckpointJob.require_type(run.point.job)
         self._session = session
         self._run = run
-        self._shares = shares
+        self._states = states
         self.phase = PhaseName.SAVE
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         # New files each time: what is written anew would lie where the old one lay.
         self._sequence = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt + 1
         self._name_prefix = f"checkpoint{self._sequence}-"
-        self._places = {share.name: place for place, share in enumerate(shares)}
-        self._results = {share.name: _HostPhaseResults() for share in shares}
+        self._places = {state.name: place for place, state in enumerate(states)}
+        self._results = {state.name: _HostPhaseResults() for state in states}
         self._readers: dict[str, CheckpointReader] = {}
 
     def begin(self, phase: PhaseName) -> None:
@@ -153,25 +153,25 @@ class _CheckpointPhases:
         self.phase = phase
         self._readers.clear()
 
-    def command(self, share: HostRunState) -> Command:
+    def command(self, state: HostRunState) -> Command:
         """What a host does in the phase."""
-        client = self._places[share.name]
+        client = self._places[state.name]
         return phase_command(
             self.job,
             self.phase,
-            rank_work_of_client(self.job, self.phase, len(self._shares), client),
-            self._client_folders(share),
+            rank_work_of_client(self.job, self.phase, len(self._states), client),
+            self._client_folders(state),
             client,
             name_prefix=self._name_prefix,
             seed=self._session.study.method.seed,
             sequence=self._sequence,
         )
 
-    def reader(self, share: HostRunState) -> CheckpointReader:
+    def reader(self, state: HostRunState) -> CheckpointReader:
         """What reads the output of that command."""
-        client = self._places[share.name]
-        ranks = ranks_of_client(self.job, self.phase, len(self._shares), client)
-        reader = self._readers[share.name] = CheckpointReader(self.phase, ranks)
+        client = self._places[state.name]
+        ranks = ranks_of_client(self.job, self.phase, len(self._states), client)
+        reader = self._readers[state.name] = CheckpointReader(self.phase, ranks)
         return reader
 
     async def drop_caches(self) -> None:
@@ -181,55 +181,55 @@ class _CheckpointPhases:
         """
         self._session.begin_phase(Phase.DROP_CACHES, self._run, "pages of the saved files")
 
-        async def drop_caches_of_host(share: HostRunState) -> None:
-            client, folders = self._places[share.name], self._client_folders(share)
+        async def drop_caches_of_host(state: HostRunState) -> None:
+            client, folders = self._places[state.name], self._client_folders(state)
             paths = [
-                f"{share.workdir.dir}/{path}" if "/" not in path else path
-                for work in rank_work_of_client(self.job, self.phase, len(self._shares), client)
+                f"{state.workdir.dir}/{path}" if "/" not in path else path
+                for work in rank_work_of_client(self.job, self.phase, len(self._states), client)
                 for read in work.files
                 if (path := checkpoint_file_path(read, folders, client, self._name_prefix))
             ]
             if self._session.study.method.drop_caches:
-                share.cache = await evict_page_cache(share.workdir, paths)
+                state.cache = await evict_page_cache(state.workdir, paths)
             else:
-                share.cache = CACHE_NOT_DROPPED
-            ended = share.after
+                state.cache = CACHE_NOT_DROPPED
+            ended = state.after
             if ended is None:
                 return
-            now = await take_snapshot(share.workdir.host)
-            results = self._results[share.name]
-            later = device_deltas(ended, now, share.workdir.devices)
+            now = await take_snapshot(state.workdir.host)
+            results = self._results[state.name]
+            later = device_deltas(ended, now, state.workdir.devices)
             results.phases[-1] = replace(results.phases[-1], devices_later=later)
 
-        await run_on_each_host(self._shares, drop_caches_of_host)
+        await run_on_each_host(self._states, drop_caches_of_host)
 
     def collect_results(self) -> None:
-        """Keep what the phase left in the shares, before the next one is begun."""
-        for share in self._shares:
-            results = self._results[share.name]
-            results.offset = results.offset or share.offset
-            results.before = results.before or share.before
-            reader = self._readers.get(share.name)
-            if reader is not None and share.reading is not None:
-                results.readings.append(share.reading)
-                devices = share.device_deltas
+        """Keep what the phase left in the states, before the next one is begun."""
+        for state in self._states:
+            results = self._results[state.name]
+            results.offset = results.offset or state.offset
+            results.before = results.before or state.before
+            reader = self._readers.get(state.name)
+            if reader is not None and state.reading is not None:
+                results.readings.append(state.reading)
+                devices = state.device_deltas
                 results.phases.append(PhaseRun(self.phase, reader.ranks, devices))
-            if share.output is not None:
-                results.outputs.append((self.phase.value, share.output))
+            if state.output is not None:
+                results.outputs.append((self.phase.value, state.output))
 
     def fill_host_run_states(self) -> None:
-        """Fill in the shares with what all phases came to, however they ended."""
-        for share in self._shares:
-            results = self._results[share.name]
-            share.details = CheckpointRun(tuple(results.phases))
+        """Fill in the states with what all phases came to, however they ended."""
+        for state in self._states:
+            results = self._results[state.name]
+            state.details = CheckpointRun(tuple(results.phases))
             # The run's offset is the one at its beginning: what was read later tells of drift.
-            share.offset = results.offset or share.offset
-            share.before = results.before or share.before
+            state.offset = results.offset or state.offset
+            state.before = results.before or state.before
             if results.readings:
-                share.reading = _joined_reading(results.readings)
-                share.intervals = IntervalLog.from_intervals(share.reading.intervals)
+                state.reading = _joined_reading(results.readings)
+                state.intervals = IntervalLog.from_intervals(state.reading.intervals)
             for name, output in results.outputs[:-1]:
-                share.files[f"{name}.jsonl"] = output
+                state.files[f"{name}.jsonl"] = output
 
     async def remove_files(self) -> None:
         """Remove what was saved, so that the next run finds its room.
@@ -238,27 +238,27 @@ class _CheckpointPhases:
         """
         halt = asyncio.Event()
 
-        async def remove_on_host(share: HostRunState) -> None:
-            if share.workdir.host.lost_reason:
+        async def remove_on_host(state: HostRunState) -> None:
+            if state.workdir.host.lost_reason:
                 return
-            client = self._places[share.name]
-            works = rank_work_of_client(self.job, PhaseName.SAVE, len(self._shares), client)
+            client = self._places[state.name]
+            works = rank_work_of_client(self.job, PhaseName.SAVE, len(self._states), client)
             command = removal_command(
-                self.job, works, self._client_folders(share), client, name_prefix=self._name_prefix
+                self.job, works, self._client_folders(state), client, name_prefix=self._name_prefix
             )
             with suppress(HostError):
-                await run_process(share.workdir.host, command, halt, lambda _: None)
+                await run_process(state.workdir.host, command, halt, lambda _: None)
 
-        await asyncio.gather(*(remove_on_host(share) for share in self._shares))
+        await asyncio.gather(*(remove_on_host(state) for state in self._states))
 
-    def _client_folders(self, share: HostRunState) -> Mapping[int, str]:
+    def _client_folders(self, state: HostRunState) -> Mapping[int, str]:
         """The folders of the clients by their places, as that host sees them."""
-        own = self._places[share.name]
+        own = self._places[state.name]
         return {
-            place: share.workdir.dir
+            place: state.workdir.dir
             if place == own
-            else peer_folder_path(share.workdir, other.workdir)
-            for place, other in enumerate(self._shares)
+            else peer_folder_path(state.workdir, other.workdir)
+            for place, other in enumerate(self._states)
         }
 
 

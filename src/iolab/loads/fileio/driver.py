@@ -65,49 +65,49 @@ class IoDriver(ProcessDriver):
         self.phases_before_load = (*before_load, record_file_identities)
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The generator's ceiling known; then as `ProcessDriver` does."""
-        await self._ceilings.set_ceilings(session, run, shares)
-        await super().prepare(session, run, shares)
+        await self._ceilings.set_ceilings(session, run, states)
+        await super().prepare(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """See `ProcessDriver`; then the files are looked at once more."""
-        await super().measure(session, run, shares, counters)
+        await super().measure(session, run, states, counters)
         if self.course_runner is not None and isinstance(self._files, NativeEngine):
-            self.course_runner.readbacks = await read_back(session, run, shares, self._files)
+            self.course_runner.readbacks = await read_back(session, run, states, self._files)
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
-            await run_on_each_host(shares, fetch_recording)
+            await run_on_each_host(states, fetch_recording)
 
-        async def check_files_on_host(share: HostRunState) -> None:
-            if share.file_identity_check is not None:
-                paths = _job_file_paths(session, run, share)
-                share.file_identity_check = await check_file_identities(
-                    share.workdir, paths, share.file_identity_check.before
+        async def check_files_on_host(state: HostRunState) -> None:
+            if state.file_identity_check is not None:
+                paths = _job_file_paths(session, run, state)
+                state.file_identity_check = await check_file_identities(
+                    state.workdir, paths, state.file_identity_check.before
                 )
 
-        await run_on_each_host(shares, check_files_on_host)
+        await run_on_each_host(states, check_files_on_host)
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_seconds_range
-        job = Job.require_type(run.point.job_on(share.name))
+        job = Job.require_type(run.point.job_on(state.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure_command(
             job,
-            share.workdir.data_set_on_host(data_set),
-            share.workdir.dir,
+            state.workdir.data_set_on_host(data_set),
+            state.workdir.dir,
             seconds=longest_s,
-            seed=run_seed(session.study, run.point, share.name, run.repeat),
-            later=poisson_arrival_offset(session.study, run.point, share.name),
+            seed=run_seed(session.study, run.point, state.name, run.repeat),
+            later=poisson_arrival_offset(session.study, run.point, state.name),
         )
-        ledger = session.ledgers.ledger_for(share.workdir, data_set) if job.verify else None
+        ledger = session.ledgers.ledger_for(state.workdir, data_set) if job.verify else None
         command = verified_against_ledger(self._files, command, ledger)
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
@@ -117,15 +117,15 @@ class IoDriver(ProcessDriver):
                 command = self._files.with_recording(command, telemetry.recorded_ios)
         return command
 
-    def reader(self, run: PlannedRun, share: HostRunState) -> OutputReader:
+    def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.measure_reader(Job.require_type(run.point.job_on(share.name)))
+        return self._files.measure_reader(Job.require_type(run.point.job_on(state.name)))
 
 
 async def read_back(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[HostRunState],
+    states: Sequence[HostRunState],
     engine: NativeEngine,
 ) -> tuple[Readback, ...]:
     """Every block that a verified job may have written, read from a host without cached pages.
@@ -137,42 +137,42 @@ async def read_back(
     session.begin_phase(Phase.PROVE, run, "every acknowledged write is read back")
     data_set = session.plan.data_set(run.point.data_set)
 
-    async def readback_on_host(share: HostRunState) -> Readback:
-        job = Job.require_type(run.point.job_on(share.name))
-        paths = _job_file_paths(session, run, share)
+    async def readback_on_host(state: HostRunState) -> Readback:
+        job = Job.require_type(run.point.job_on(state.name))
+        paths = _job_file_paths(session, run, state)
         if paths:
-            await evict_page_cache(share.workdir, paths)
-        held = share.workdir.data_set_on_host(data_set)
-        command = engine.readback_command(job, held, share.workdir.dir)
-        ledger = session.ledgers.ledger_for(share.workdir, data_set)
+            await evict_page_cache(state.workdir, paths)
+        held = state.workdir.data_set_on_host(data_set)
+        command = engine.readback_command(job, held, state.workdir.dir)
+        ledger = session.ledgers.ledger_for(state.workdir, data_set)
         command = verified_against_ledger(engine, command, ledger)
         reader = engine.readback_reader(job)
-        ending = await run_process(share.workdir.host, command, asyncio.Event(), reader.feed)
+        ending = await run_process(state.workdir.host, command, asyncio.Event(), reader.feed)
         totals = reader.finish().totals
         generator = totals.generator if totals else None
         verify = generator.verify if generator else None
         if verify is None or generator is None:
-            return Readback(share.name, fault=excerpt(ending.stderr_tail) or "it told no blocks")
+            return Readback(state.name, fault=excerpt(ending.stderr_tail) or "it told no blocks")
         failed = ", ".join(f"{count} x {name}" for name, count in generator.errors)
         return Readback(
-            share.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
+            state.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
         )
 
-    outcomes = await gather_hosts(shares, readback_on_host)
+    outcomes = await gather_hosts(states, readback_on_host)
     unread = (Readback(name, fault=error.message) for name, error in outcomes.errors.items())
     return (*outcomes.results.values(), *unread)
 
 
-async def fetch_recording(share: HostRunState) -> None:
-    """Bring the I/Os that a host recorded into its share; EngineError where it has no file."""
-    path = f"{share.workdir.dir}/{RECORDED_FILE}"
+async def fetch_recording(state: HostRunState) -> None:
+    """Bring the I/Os that a host recorded into its state; EngineError where it has no file."""
+    path = f"{state.workdir.dir}/{RECORDED_FILE}"
     try:
-        content = await fetch_file(share.workdir.host, path, FILE_BYTES_MAX)
+        content = await fetch_file(state.workdir.host, path, FILE_BYTES_MAX)
     except AgentRefusalError as refusal:
-        raise _no_recording_error(share.name, refusal.message) from None
+        raise _no_recording_error(state.name, refusal.message) from None
     if content is None:
-        raise _no_recording_error(share.name, "it was not written")
-    share.files[RECORDED_FILE] = CompressedBytes.compress(content)
+        raise _no_recording_error(state.name, "it was not written")
+    state.files[RECORDED_FILE] = CompressedBytes.compress(content)
 
 
 def _no_recording_error(host: str, reason: str) -> EngineError:
@@ -183,7 +183,7 @@ def _no_recording_error(host: str, reason: str) -> EngineError:
 
 
 async def send_trace(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
 ) -> None:
     """Give each host the trace that its job replays, in files of a message each."""
     job = Job.require_type(run.point.job)
@@ -195,41 +195,41 @@ async def send_trace(
         raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
     session.begin_phase(Phase.LAY_OUT, run, "sending the trace")
 
-    async def send_trace_to_host(share: HostRunState) -> None:
-        data_set = share.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
+    async def send_trace_to_host(state: HostRunState) -> None:
+        data_set = state.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
         for number, part in enumerate(trace_chunks(trace, data_set.file_bytes, job.trace_speed)):
-            await share.workdir.host.request(
+            await state.workdir.host.request(
                 "put",
                 part,
                 deadline_s=TRACE_PART_LIMIT_S,
-                path=f"{share.workdir.dir}/{trace_part_name(number)}",
+                path=f"{state.workdir.dir}/{trace_part_name(number)}",
                 mode=TRACE_PART_MODE,
             )
 
-    await run_on_each_host(shares, send_trace_to_host)
+    await run_on_each_host(states, send_trace_to_host)
 
 
-def _job_file_paths(session: SessionContext, run: PlannedRun, share: HostRunState) -> list[str]:
+def _job_file_paths(session: SessionContext, run: PlannedRun, state: HostRunState) -> list[str]:
     """The files that the job uses there."""
-    numjobs = Job.require_type(run.point.job_on(share.name)).numjobs
-    return share.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
+    numjobs = Job.require_type(run.point.job_on(state.name)).numjobs
+    return state.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
 
 
 async def record_file_identities(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
 ) -> None:
     """Remember the files as they are right before the load, but for trims, which unmap them."""
     if Job.require_type(run.point.job).access.has_trims:
         return
 
-    async def record_identity(share: HostRunState) -> None:
-        if not share.workdir.device:
-            before = share.extents or await prove_extents(
-                share.workdir, _job_file_paths(session, run, share)
+    async def record_identity(state: HostRunState) -> None:
+        if not state.workdir.device:
+            before = state.extents or await prove_extents(
+                state.workdir, _job_file_paths(session, run, state)
             )
-            share.file_identity_check = FileIdentityCheck(before, None)
+            state.file_identity_check = FileIdentityCheck(before, None)
 
-    await run_on_each_host(shares, record_identity)
+    await run_on_each_host(states, record_identity)
 
 
 _Kinds = frozenset[tuple[str, Job]]
@@ -251,9 +251,9 @@ class GeneratorCeilings:
         self._known: dict[_Kinds, Mapping[str, GeneratorCeiling]] = {}
 
     async def set_ceilings(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
-        """Give each host's share its ceiling, measured on all at once where it is not known.
+        """Give each host's state its ceiling, measured on all at once where it is not known.
 
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
         method leaves it out, and nothing of trims, which have no ceiling.
@@ -261,22 +261,22 @@ class GeneratorCeilings:
         if Job.require_type(run.point.job).access.has_trims:
             return
         if not session.study.method.generator_limit:
-            for share in shares:
-                share.ceiling_fault = CEILING_LEFT_OUT
+            for state in states:
+                state.ceiling_fault = CEILING_LEFT_OUT
             return
         kinds = {
-            share.name: job_for_generator_ceiling(Job.require_type(run.point.job_on(share.name)))
-            for share in shares
+            state.name: job_for_generator_ceiling(Job.require_type(run.point.job_on(state.name)))
+            for state in states
         }
         kinds_key = frozenset(kinds.items())
         if kinds_key not in self._known and not session.stop.is_requested:
-            limits = await _measure_ceilings(session, run, kinds, shares)
+            limits = await _measure_ceilings(session, run, kinds, states)
             if not session.stop.is_requested:
                 self._known[kinds_key] = limits
         ceilings = self._known.get(kinds_key, {})
-        for share in shares:
-            ceiling = ceilings.get(share.name, _STOPPED_CEILING)
-            share.ceiling_iops, share.ceiling_fault = ceiling.iops, ceiling.fault
+        for state in states:
+            ceiling = ceilings.get(state.name, _STOPPED_CEILING)
+            state.ceiling_iops, state.ceiling_fault = ceiling.iops, ceiling.fault
 
 
 _STOPPED_CEILING: Final = GeneratorCeiling(None)
@@ -286,33 +286,33 @@ async def _measure_ceilings(
     session: SessionContext,
     run: PlannedRun,
     kinds: Mapping[str, Job],
-    shares: Sequence[HostRunState],
+    states: Sequence[HostRunState],
 ) -> Mapping[str, GeneratorCeiling]:
     """What each host's job comes to while all the others' go on, too."""
     engine = session.engine_for_run(run)
     limits: dict[str, GeneratorCeiling] = {}
 
-    async def measure_ceiling(share: HostRunState) -> None:
-        limits[share.name] = await _measure_ceiling_on_host(
-            session, engine, kinds[share.name], share
+    async def measure_ceiling(state: HostRunState) -> None:
+        limits[state.name] = await _measure_ceiling_on_host(
+            session, engine, kinds[state.name], state
         )
 
     detail = f"{engine.name}'s ceiling, on a null target"
     session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].ceiling_measurement_s)
-    async with watch_for_background_io_during(session, shares):
-        await run_on_each_host(shares, measure_ceiling)
+    async with watch_for_background_io_during(session, states):
+        await run_on_each_host(states, measure_ceiling)
     return limits
 
 
 async def _measure_ceiling_on_host(
-    session: SessionContext, engine: FileEngine[Job], job: Job, share: HostRunState
+    session: SessionContext, engine: FileEngine[Job], job: Job, state: HostRunState
 ) -> GeneratorCeiling:
     command = engine.null_target_command(job, seconds=FILE_ENGINES[engine.name].ceiling_load_s)
     if command is None:
         return GeneratorCeiling(None)
     reader = engine.null_target_reader(job)
     halt = asyncio.Event()
-    work = run_process(share.workdir.host, command, halt, reader.feed)
+    work = run_process(state.workdir.host, command, halt, reader.feed)
     ending = await run_with_background(work, session.stop.forward_to_event(halt))
     reading = reader.finish()
     rate = null_target_iops(reading.totals) if reading.totals else None

@@ -186,24 +186,24 @@ def _copy_arguments(source: str, destination: str, reflink: str) -> tuple[str, .
 async def drop_folder_caches(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[HostRunState],
+    states: Sequence[HostRunState],
     folder_for_workdir: Callable[[WorkDirectory], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
 
-    The proof, also that nothing was requested, stands in the shares. Raises HostError or
+    The proof, also that nothing was requested, stands in the states. Raises HostError or
     EngineError.
     """
-    for share in shares:
-        share.cache = CACHE_NOT_DROPPED
+    for state in states:
+        state.cache = CACHE_NOT_DROPPED
     if not session.study.method.drop_caches:
         return
     session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop_folder_cache_on_host(share: HostRunState) -> None:
-        share.cache = await drop_folder_cache(share.workdir, folder_for_workdir(share.workdir))
+    async def drop_folder_cache_on_host(state: HostRunState) -> None:
+        state.cache = await drop_folder_cache(state.workdir, folder_for_workdir(state.workdir))
 
-    await run_on_each_host(shares, drop_folder_cache_on_host)
+    await run_on_each_host(states, drop_folder_cache_on_host)
 
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropProof:

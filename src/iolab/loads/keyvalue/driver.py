@@ -122,7 +122,7 @@ class YcsbClientState(Record):
     output_streams: YcsbStreams
 
 
-def fill_in_client_results(share: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
+def fill_in_client_results(state: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was requested.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -131,14 +131,14 @@ def fill_in_client_results(share: HostRunState, client: YcsbClientState) -> tupl
         bytes(client.output_streams.stdout), bytes(client.output_streams.stderr)
     )
     logs = [
-        _read_latency_log(share, name) for name in client.latency_log_names if name in share.files
+        _read_latency_log(state, name) for name in client.latency_log_names if name in state.files
     ]
     intervals = log_intervals(logs)
-    share.intervals = IntervalLog.from_intervals(intervals)
+    state.intervals = IntervalLog.from_intervals(intervals)
     if intervals:
         first, last = intervals[0], intervals[-1]
-        share.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
-    halted = share.ending is None or share.ending.halted
+        state.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
+    halted = state.ending is None or state.ending.halted
     faults = () if halted else ycsb_faults(output, client.job, logs, client.seconds)
     reply = KeyValueRun(
         counts=output.operation_counts,
@@ -150,25 +150,25 @@ def fill_in_client_results(share: HostRunState, client: YcsbClientState) -> tupl
         reported_s=output.reported_s,
         faults=faults,
     )
-    share.details = reply
+    state.details = reply
     return faults
 
 
-def require_common_window(shares: Sequence[HostRunState], method: Method) -> None:
+def require_common_window(states: Sequence[HostRunState], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
     """
     spans = [
         (
-            share.span[0] - require_clock_offset(share).offset_ns,
-            share.span[1] - require_clock_offset(share).offset_ns,
+            state.span[0] - require_clock_offset(state).offset_ns,
+            state.span[1] - require_clock_offset(state).offset_ns,
         )
-        for share in shares
-        if share.span
+        for state in states
+        if state.span
     ]
     common_s = 0.0
-    if len(spans) == len(shares):
+    if len(spans) == len(states):
         common_ns = min(end for _, end in spans) - max(start for start, _ in spans)
         common_s = max(common_ns, 0) / NS_PER_S
     if common_s < method.warmup_s + SHARE_MIN * method.runtime_s:
@@ -180,8 +180,8 @@ def require_common_window(shares: Sequence[HostRunState], method: Method) -> Non
         )
 
 
-def _read_latency_log(share: HostRunState, name: str) -> HdrLog:
-    return read_hdr_log(share.files[name].decompress())
+def _read_latency_log(state: HostRunState, name: str) -> HdrLog:
+    return read_hdr_log(state.files[name].decompress())
 
 
 Servers = Callable[[ServerSettings], Server | None]
@@ -209,61 +209,61 @@ class YcsbDriver(LoadDriver):
         self._embedded = EmbeddedStores()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin_phase(Phase.PROVE, run, "YCSB and Java on every client")
-        await run_on_each_host(shares, lambda share: self._find_tools(session, share))
+        await run_on_each_host(states, lambda state: self._find_tools(session, state))
 
-        async def make_folder(share: HostRunState) -> None:
+        async def make_folder(state: HostRunState) -> None:
             # A log of the run before must not be read as this one's.
-            await remove_folder(share.workdir.host, work_folder(share.workdir))
+            await remove_folder(state.workdir.host, work_folder(state.workdir))
             await run_and_get_output(
-                share.workdir.host, ("mkdir", "--", work_folder(share.workdir))
+                state.workdir.host, ("mkdir", "--", work_folder(state.workdir))
             )
 
-        await run_on_each_host(shares, make_folder)
+        await run_on_each_host(states, make_folder)
         if session.stop.is_requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {share.name: self._tools.install_of_host(share.workdir) for share in shares}
+            tools = {state.name: self._tools.install_of_host(state.workdir) for state in states}
             await self._embedded.prepare_databases(
-                session, run, YcsbJob.require_type(run.point.job), shares, tools
+                session, run, YcsbJob.require_type(run.point.job), states, tools
             )
         else:
-            await self._prepare_server(session, run, shares)
+            await self._prepare_server(session, run, states)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, shares)
+            await watch_for_background_io(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = YcsbJob.require_type(run.point.job), self._server
         seconds = execution_limit_s(
-            session.study.method, server_settings(session.study).kind, len(shares)
+            session.study.method, server_settings(session.study).kind, len(states)
         )
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
-        for share in shares:
-            self._prepare_client_command(session, job, share, seconds)
-        clients = YcsbClients(session, run, shares, counters, record_bytes=job.record_bytes)
+        for state in states:
+            self._prepare_client_command(session, job, state, seconds)
+        clients = YcsbClients(session, run, states, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
-            async with self._collect_server_counters(session, run, shares, counters):
+            async with self._collect_server_counters(session, run, states, counters):
                 await clients.measure(server.death_text if server else never_failing_probe)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
             await server.finish_run(session, run)
-        failure = await self._read_results(clients, job, shares, seconds, failure)
+        failure = await self._read_results(clients, job, states, seconds, failure)
         if failure:
             raise failure
         if not session.stop.is_requested:
-            require_common_window(shares, session.study.method)
+            require_common_window(states, session.study.method)
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
@@ -274,14 +274,14 @@ class YcsbDriver(LoadDriver):
         server, self._server = self._server, None
         return await server.stop() if server else ()
 
-    async def _find_tools(self, session: SessionContext, share: HostRunState) -> None:
+    async def _find_tools(self, session: SessionContext, state: HostRunState) -> None:
         tools = await self._tools.find_or_install(
-            share.workdir, server_settings(session.study), lambda text: session.emit(Notice(text))
+            state.workdir, server_settings(session.study), lambda text: session.emit(Notice(text))
         )
-        share.engine_version = tools.versions
+        state.engine_version = tools.versions
 
     async def _prepare_server(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """A server that answers, with all records in it."""
         server = self._server = self._server or self._servers(server_settings(session.study))
@@ -294,31 +294,31 @@ class YcsbDriver(LoadDriver):
 
         async def load_all_records() -> None:
             store = self._ycsb_store(session, "")
-            records = split_records(job.records, len(shares))
+            records = split_records(job.records, len(states))
             await load_records(
                 session,
                 run,
-                list(zip(shares, records, strict=True)),
+                list(zip(states, records, strict=True)),
                 lambda workdir: self._tools.install_of_host(workdir).kit,
                 lambda _: store,
             )
 
         await server.prepare_run(
-            session, run, [share.workdir for share in shares], load_all_records
+            session, run, [state.workdir for state in states], load_all_records
         )
-        for share in shares:
-            dropped = server.cache_proof if share.name == server.host else None
-            share.cache = dropped or CACHE_NOT_DROPPED
+        for state in states:
+            dropped = server.cache_proof if state.name == server.host else None
+            state.cache = dropped or CACHE_NOT_DROPPED
 
     def _prepare_client_command(
-        self, session: SessionContext, job: YcsbJob, share: HostRunState, seconds: int
+        self, session: SessionContext, job: YcsbJob, state: HostRunState, seconds: int
     ) -> None:
         """What this client is to run."""
-        share.command = measure_command(
+        state.command = measure_command(
             job,
-            self._ycsb_store(session, database_copy_folder(share.workdir)),
-            self._tools.install_of_host(share.workdir).kit,
-            work_folder(share.workdir),
+            self._ycsb_store(session, database_copy_folder(state.workdir)),
+            self._tools.install_of_host(state.workdir).kit,
+            work_folder(state.workdir),
             seconds=seconds,
             prefix=LATENCY_LOG_PREFIX,
         )
@@ -339,14 +339,14 @@ class YcsbDriver(LoadDriver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> AbstractAsyncContextManager[None]:
         """The server's own counters, by the number of the host on which it runs."""
         if self._server is None:
             return nullcontext()
         beside = monitored_host_specs(session.study, run.point.configuration)
-        names = (*(share.name for share in shares), *(spec.name for spec in beside))
+        names = (*(state.name for state in states), *(spec.name for spec in beside))
         return self._server.collect_counters(
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
@@ -355,34 +355,34 @@ class YcsbDriver(LoadDriver):
         self,
         clients: YcsbClients,
         job: YcsbJob,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         seconds: int,
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
-        async def read_client(share: HostRunState) -> None:
-            start = self._embedded.start_state_of_client(share)
+        async def read_client(state: HostRunState) -> None:
+            start = self._embedded.start_state_of_client(state)
             client = YcsbClientState(
-                job, seconds, names, start, clients.streams_by_host[share.name]
+                job, seconds, names, start, clients.streams_by_host[state.name]
             )
-            faults = fill_in_client_results(share, client)
+            faults = fill_in_client_results(state, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = excerpt("; ".join(faults)).rstrip(".")
-                raise EngineError(f"YCSB on host '{share.name}': {reason}.", OUTPUT_HINT)
+                raise EngineError(f"YCSB on host '{state.name}': {reason}.", OUTPUT_HINT)
 
-        async def remove_client_folders(share: HostRunState) -> None:
-            if not share.workdir.host.lost_reason:
-                await self._embedded.remove_copy(share)
-                await remove_folder(share.workdir.host, work_folder(share.workdir))
+        async def remove_client_folders(state: HostRunState) -> None:
+            if not state.workdir.host.lost_reason:
+                await self._embedded.remove_copy(state)
+                await remove_folder(state.workdir.host, work_folder(state.workdir))
 
         first_failure = failure
         for step in (
             clients.fetch_files(names),
-            run_on_each_host(shares, read_client),
-            run_on_each_host(shares, remove_client_folders),
+            run_on_each_host(states, read_client),
+            run_on_each_host(states, remove_client_folders),
         ):
             try:
                 await step
@@ -405,7 +405,7 @@ class DbBenchDriver(LoadDriver):
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
@@ -416,13 +416,13 @@ class DbBenchDriver(LoadDriver):
             watch_for_background_io,
         ):
             if not session.stop.is_requested:
-                await phase(session, run, shares)
+                await phase(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
@@ -431,46 +431,46 @@ class DbBenchDriver(LoadDriver):
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
         cells = {
-            share.name: self._create_client_task(session, run, share, seconds) for share in shares
+            state.name: self._create_client_task(session, run, state, seconds) for state in states
         }
 
-        async def run_bench_on_host(share: HostRunState, go: HostStartTime) -> None:
-            await run_bench(session, run, share, cells[share.name], go, halt)
+        async def run_bench_on_host(state: HostRunState, go: HostStartTime) -> None:
+            await run_bench(session, run, state, cells[state.name], go, halt)
 
         try:
-            await start_load_together(session, shares, counters, run_bench_on_host, halt)
+            await start_load_together(session, states, counters, run_bench_on_host, halt)
         finally:
-            await _remove_copies(shares)
+            await _remove_copies(states)
 
     async def _read_versions(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         session.begin_phase(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def read_version_on_host(share: HostRunState) -> None:
-            self._versions[share.name] = await self._programs.version_on_host(
-                share.workdir, KeyValueJob.require_type(run.point.job)
+        async def read_version_on_host(state: HostRunState) -> None:
+            self._versions[state.name] = await self._programs.version_on_host(
+                state.workdir, KeyValueJob.require_type(run.point.job)
             )
 
-        await run_on_each_host(shares, read_version_on_host)
+        await run_on_each_host(states, read_version_on_host)
 
     async def _load_or_find_databases(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
         job = KeyValueJob.require_type(run.point.job)
         self._golden_databases.clear()
 
-        async def find_database(share: HostRunState) -> None:
-            source = await self._cached_user_database_shape(share, job)
+        async def find_database(state: HostRunState) -> None:
+            source = await self._cached_user_database_shape(state, job)
             database = await find_golden_database(
-                share.workdir, job, self._versions[share.name], source
+                state.workdir, job, self._versions[state.name], source
             )
             if database is not None:
-                self._golden_databases[share.name] = database
+                self._golden_databases[state.name] = database
 
-        await run_on_each_host(shares, find_database)
-        missing = [share for share in shares if share.name not in self._golden_databases]
+        await run_on_each_host(states, find_database)
+        missing = [state for state in states if state.name not in self._golden_databases]
         if missing:
             await self._load_missing_databases(session, run, missing)
         for database in self._golden_databases.values():
@@ -478,17 +478,17 @@ class DbBenchDriver(LoadDriver):
                 self._loads.add(load_seed_range(database.seed))
 
     async def _cached_user_database_shape(
-        self, share: HostRunState, job: KeyValueJob
+        self, state: HostRunState, job: KeyValueJob
     ) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
-        sources = self._sources.setdefault(share.workdir.host, {})
-        if golden_database_folder(share.workdir, job) not in sources:
-            sources[golden_database_folder(share.workdir, job)] = await read_user_database_shape(
-                share.workdir, job
+        sources = self._sources.setdefault(state.workdir.host, {})
+        if golden_database_folder(state.workdir, job) not in sources:
+            sources[golden_database_folder(state.workdir, job)] = await read_user_database_shape(
+                state.workdir, job
             )
-        return sources[golden_database_folder(share.workdir, job)]
+        return sources[golden_database_folder(state.workdir, job)]
 
     async def _load_missing_databases(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunState]
@@ -501,65 +501,65 @@ class DbBenchDriver(LoadDriver):
         session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load_database_on_client(share: HostRunState) -> None:
-            database = await self._load_database(session, run, share, halt)
+        async def load_database_on_client(state: HostRunState) -> None:
+            database = await self._load_database(session, run, state, halt)
             if database is not None:
-                self._golden_databases[share.name] = database
+                self._golden_databases[state.name] = database
 
         await run_with_background(
             run_on_each_host(missing, load_database_on_client), session.stop.forward_to_event(halt)
         )
 
     async def _load_database(
-        self, session: SessionContext, run: PlannedRun, share: HostRunState, halt: asyncio.Event
+        self, session: SessionContext, run: PlannedRun, state: HostRunState, halt: asyncio.Event
     ) -> GoldenDatabase | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = KeyValueJob.require_type(run.point.job), self._versions[share.name]
-        folder = golden_database_folder(share.workdir, job)
-        failed = self._failed.setdefault(share.workdir.host, {})
+        job, version = KeyValueJob.require_type(run.point.job), self._versions[state.name]
+        folder = golden_database_folder(state.workdir, job)
+        failed = self._failed.setdefault(state.workdir.host, {})
         if folder in failed and run.attempt == 1:
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
-        names = ("load", folder.rpartition("/")[2], share.name)
+        names = ("load", folder.rpartition("/")[2], state.name)
         wanted = load_seed_range(derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._tasks, wanted)
         try:
-            return await make_golden_database(share.workdir, job, version, seed, halt)
+            return await make_golden_database(state.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.message, fault.hint
             raise
 
     async def _copy_databases(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """A copy of each golden database, which is what that is."""
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the database on every client")
 
-        async def copy_on_host(share: HostRunState) -> None:
-            host, gold = share.workdir.host, self._golden_databases[share.name]
-            await remove_folder(host, run_folder(share.workdir))
-            await run_and_get_output(host, ("mkdir", "--", run_folder(share.workdir)))
-            how = await clone_folder(host, gold.database, _database_copy_path(share.workdir))
-            held = await folder_bytes(share.workdir, _database_copy_path(share.workdir))
+        async def copy_on_host(state: HostRunState) -> None:
+            host, gold = state.workdir.host, self._golden_databases[state.name]
+            await remove_folder(host, run_folder(state.workdir))
+            await run_and_get_output(host, ("mkdir", "--", run_folder(state.workdir)))
+            how = await clone_folder(host, gold.database, _database_copy_path(state.workdir))
+            held = await folder_bytes(state.workdir, _database_copy_path(state.workdir))
             if held != gold.file_bytes:
                 message = (
-                    f"The copy of the database on host '{share.name}' is not what was loaded: "
+                    f"The copy of the database on host '{state.name}' is not what was loaded: "
                     f"it has {held} bytes instead of {gold.file_bytes}."
                 )
                 raise EngineError(message, "Let nobody change files in the scratch folder.")
-            self._copied_by[share.name] = how
+            self._copied_by[state.name] = how
 
-        await session.stop.run_unless_stopped(run_on_each_host(shares, copy_on_host))
+        await session.stop.run_unless_stopped(run_on_each_host(states, copy_on_host))
 
     def _create_client_task(
-        self, session: SessionContext, run: PlannedRun, share: HostRunState, seconds: int
+        self, session: SessionContext, run: PlannedRun, state: HostRunState, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.require_type(run.point.job), self._golden_databases[share.name]
-        names = (run.point.digest, run.repeat, run.attempt, share.name)
+        job, gold = KeyValueJob.require_type(run.point.job), self._golden_databases[state.name]
+        names = (run.point.digest, run.repeat, run.attempt, state.name)
         wanted = bench_seed_range(job, derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._loads | self._tasks, wanted)
         self._tasks.add(bench_seed_range(job, seed))
@@ -568,16 +568,16 @@ class DbBenchDriver(LoadDriver):
             seconds=seconds,
             seed=seed,
             load_seed=gold.seed,
-            version=self._versions[share.name],
-            copied_by=self._copied_by[share.name],
+            version=self._versions[state.name],
+            copied_by=self._copied_by[state.name],
             start=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
-        report = f"{run_folder(share.workdir)}/{REPORT}"
+        report = f"{run_folder(state.workdir)}/{REPORT}"
         command = bench_command(
             job,
-            share.workdir.dir,
-            _database_copy_path(share.workdir),
+            state.workdir.dir,
+            _database_copy_path(state.workdir),
             seconds=seconds,
             seed=seed,
             report_file=report,
@@ -595,16 +595,16 @@ def _database_copy_path(workdir: WorkDirectory) -> str:
 
 
 async def _drop_caches(
-    session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
 ) -> None:
-    await drop_folder_caches(session, run, shares, _database_copy_path)
+    await drop_folder_caches(session, run, states, _database_copy_path)
 
 
-async def _remove_copies(shares: Sequence[HostRunState]) -> None:
+async def _remove_copies(states: Sequence[HostRunState]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
-    living = [share for share in shares if not share.workdir.host.lost_reason]
+    living = [state for state in states if not state.workdir.host.lost_reason]
     await gather_hosts(
-        living, lambda share: remove_folder(share.workdir.host, run_folder(share.workdir))
+        living, lambda state: remove_folder(state.workdir.host, run_folder(state.workdir))
     )
 
 

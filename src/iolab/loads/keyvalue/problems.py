@@ -70,7 +70,7 @@ def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
         add_option_faults(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
         add_option_faults(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_option_text)
     for item, bench in tables.items_of_table("workload", DbBenchTable):
-        add_problems(document, item, _db_bench_problems(bench, item.written))
+        add_problems(document, item, _db_bench_problems(bench, item.user_values))
     for item, mixed in tables.items_of_table("workload", YcsbTable):
         add_problems(document, item, _mix_problems(mixed))
     _add_server_faults(document, tables)
@@ -124,7 +124,7 @@ def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
     if not isinstance(written, dict):
         return
     workloads = tables.items_of_table("workload", YcsbTable)
-    if not any(item.written.get("engine") == "ycsb" for item in tables.items["workload"]):
+    if not any(item.user_values.get("engine") == "ycsb" for item in tables.items["workload"]):
         message = "[server] has no effect: no workload of the study has engine = 'ycsb'."
         document.add_fault(("server",), message, "Leave it out.")
         return

@@ -32,34 +32,34 @@ class KvCacheDriver(ProcessDriver):
         self._replay: Replay | None = None
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The requests drawn; then as `ProcessDriver` does."""
         self._replay = _replay_of_run(session, run)
-        await super().prepare(session, run, shares)
+        await super().prepare(session, run, states)
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job = KvCacheJob.require_type(run.point.job)
         replay = self._replay or _replay_of_run(session, run)
-        host = _host_index(session, run, share)
-        self._readers[share.name] = KvCacheReader(job, replay, host)
+        host = _host_index(session, run, state)
+        self._readers[state.name] = KvCacheReader(job, replay, host)
         return kv_cache_command(
             job,
             replay,
             host,
-            share.workdir.dir,
+            state.workdir.dir,
             seconds=session.study.method.load_seconds_range[1],
-            seed=run_seed(session.study, run.point, share.name, run.repeat),
+            seed=run_seed(session.study, run.point, state.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, share: HostRunState) -> KvCacheReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, state: HostRunState) -> KvCacheReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
-        return self._readers[share.name]
+        return self._readers[state.name]
 
 
-def _host_index(session: SessionContext, run: PlannedRun, share: HostRunState) -> int:
-    return load_host_names_of_point(session.study, run.point).index(share.name)
+def _host_index(session: SessionContext, run: PlannedRun, state: HostRunState) -> int:
+    return load_host_names_of_point(session.study, run.point).index(state.name)
 
 
 def _replay_of_run(session: SessionContext, run: PlannedRun) -> Replay:

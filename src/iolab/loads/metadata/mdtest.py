@@ -251,38 +251,38 @@ class MdtestDriver(LoadDriver):
         self.rates: tuple[ReportedRate, ...] = ()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
         session.begin_phase(Phase.PROVE, run, "mdtest and MPI on every client")
         await run_on_each_host(
-            shares, lambda share: _require_programs(share, MetadataJob.require_type(run.point.job))
+            states, lambda state: _require_programs(state, MetadataJob.require_type(run.point.job))
         )
-        await _require_one_target(shares)
+        await _require_one_target(states)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, shares)
+            await watch_for_background_io(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
         job = MetadataJob.require_type(run.point.job)
         session.begin_phase(Phase.MEASURE, run, run.point.title_text)
         halt = asyncio.Event()
-        mpi = await _common_mpi(shares, job, halt)
-        first = shares[0]
+        mpi = await _common_mpi(states, job, halt)
+        first = states[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
         places = [
-            RankPlacement(share.name, mpi_address(share.workdir), job.ranks) for share in shares
+            RankPlacement(state.name, mpi_address(state.workdir), job.ranks) for state in states
         ]
         first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
-        raw = await _run_mdtest(session, shares, counters, first.command, halt)
-        self.rates = _reported_rates(shares, job, raw)
+        raw = await _run_mdtest(session, states, counters, first.command, halt)
+        self.rates = _reported_rates(states, job, raw)
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
@@ -300,55 +300,55 @@ def mpi_address(workdir: WorkDirectory) -> str:
     return "localhost" if spec.kind is HostKind.LOCAL else spec.name
 
 
-async def _require_programs(share: HostRunState, job: MetadataJob) -> None:
+async def _require_programs(state: HostRunState, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
     programs = find_mpi_programs(job)
     asked = {
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
     }
-    answer = await share.workdir.host.request(
-        "facts", deadline_s=FACTS_LIMIT_S, path=share.workdir.dir, tools=asked
+    answer = await state.workdir.host.request(
+        "facts", deadline_s=FACTS_LIMIT_S, path=state.workdir.dir, tools=asked
     )
-    facts = read_facts(share.name, answer)
+    facts = read_facts(state.name, answer)
     for name, words in asked.items():
         tool = facts.tool_facts(name)
         if tool is None or tool.path is None:
-            message = f"There is no {excerpt(words[0])} on host '{share.name}'."
+            message = f"There is no {excerpt(words[0])} on host '{state.name}'."
             raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_one_target(shares: Sequence[HostRunState]) -> None:
+async def _require_one_target(states: Sequence[HostRunState]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
-    first = shares[0].workdir
-    for share in shares:
-        if posixpath.dirname(share.workdir.dir) != posixpath.dirname(first.dir):
+    first = states[0].workdir
+    for state in states:
+        if posixpath.dirname(state.workdir.dir) != posixpath.dirname(first.dir):
             message = (
-                f"mdtest works below one path on all clients, and '{share.name}' has its target at "
-                f"{posixpath.dirname(share.workdir.dir)}, '{first.name}' at "
+                f"mdtest works below one path on all clients, and '{state.name}' has its target at "
+                f"{posixpath.dirname(state.workdir.dir)}, '{first.name}' at "
                 f"{posixpath.dirname(first.dir)}."
             )
             raise HostError(message, _SHARE)
-    workdirs = [share.workdir for share in shares]
+    workdirs = [state.workdir for state in states]
     needs = {workdir.name: [first.name] for workdir in workdirs[1:]}
     if needs:
         await require_shared_target(workdirs, needs, hint=_SHARE)
 
 
-async def _common_mpi(shares: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+async def _common_mpi(states: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def mpi_of_host(share: HostRunState) -> Mpi:
+    async def mpi_of_host(state: HostRunState) -> Mpi:
         words = bytearray()
-        command = version_command(find_mpi_programs(job), share.workdir.dir)
-        ending = await run_process(share.workdir.host, command, halt, words.extend)
+        command = version_command(find_mpi_programs(job), state.workdir.dir)
+        ending = await run_process(state.workdir.host, command, halt, words.extend)
         if fault := exit_fault(ending, command):
-            raise EngineError(f"mpiexec on host '{share.name}' {fault}.", INSTALL_MPI)
+            raise EngineError(f"mpiexec on host '{state.name}' {fault}.", INSTALL_MPI)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
-    mpis = (await gather_hosts(shares, mpi_of_host)).results_or_raise()
+    mpis = (await gather_hosts(states, mpi_of_host)).results_or_raise()
     _require_equal_mpis(mpis)
-    return mpis[shares[0].name]
+    return mpis[states[0].name]
 
 
 def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
@@ -361,31 +361,31 @@ def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
 
 async def _run_mdtest(
     session: SessionContext,
-    shares: Sequence[HostRunState],
+    states: Sequence[HostRunState],
     counters: CounterCollector,
     command: Command,
     halt: asyncio.Event,
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        share.name: HostWatch(
-            session, share.workdir.host, index, counters, share.workdir.inode_path
+        state.name: HostWatch(
+            session, state.workdir.host, index, counters, state.workdir.inode_path
         )
-        for index, share in enumerate(shares)
+        for index, state in enumerate(states)
     }
-    first = shares[0]
+    first = states[0]
     packer, raw = OutputCompressor(MDTEST_OUTPUT_BYTES_MAX), bytearray()
 
-    async def begin_watch(share: HostRunState) -> None:
-        await watches[share.name].begin()
-        share.offset = await measure_clock_offset(share.workdir.host, session.clock)
-        share.before = await take_snapshot(share.workdir.host)
+    async def begin_watch(state: HostRunState) -> None:
+        await watches[state.name].begin()
+        state.offset = await measure_clock_offset(state.workdir.host, session.clock)
+        state.before = await take_snapshot(state.workdir.host)
 
-    async def end_watch(share: HostRunState) -> None:
-        share.after, share.last_sample = await snapshot_and_sample(
-            share.workdir.host, share.workdir.inode_path
+    async def end_watch(state: HostRunState) -> None:
+        state.after, state.last_sample = await snapshot_and_sample(
+            state.workdir.host, state.workdir.inode_path
         )
-        share.offset_after = await measure_clock_offset(share.workdir.host, session.clock)
+        state.offset_after = await measure_clock_offset(state.workdir.host, session.clock)
 
     def append_output(piece: bytes) -> None:
         packer.add(piece)
@@ -398,26 +398,26 @@ async def _run_mdtest(
             )
         finally:
             first.output = packer.finish()
-        await run_on_each_host(shares, end_watch)
+        await run_on_each_host(states, end_watch)
 
     async def watch_all_hosts() -> None:
-        await _wait_for_first([_collect_telemetry(share, watches[share.name]) for share in shares])
+        await _wait_for_first([_collect_telemetry(state, watches[state.name]) for state in states])
 
     try:
-        await run_on_each_host(shares, begin_watch)
+        await run_on_each_host(states, begin_watch)
         heeding = run_with_background(run_command(), session.stop.forward_to_event(halt))
         await run_with_background(heeding, watch_all_hosts())
     finally:
-        await end_watches(watches, shares)
+        await end_watches(watches, states)
     return bytes(raw)
 
 
-async def _collect_telemetry(share: HostRunState, watch: HostWatch) -> None:
-    """Telemetry until cancelled; a host that is lost is told of in its share."""
+async def _collect_telemetry(state: HostRunState, watch: HostWatch) -> None:
+    """Telemetry until cancelled; a host that is lost is told of in its state."""
     try:
         await watch.collect_until_cancelled(0)
     except HostError as fault:
-        share.error = fault.message
+        state.error = fault.message
         raise
 
 
@@ -435,16 +435,16 @@ async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 def _reported_rates(
-    shares: Sequence[HostRunState], job: MetadataJob, raw: bytes
+    states: Sequence[HostRunState], job: MetadataJob, raw: bytes
 ) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was requested; EngineError when it is not that."""
-    first = shares[0]
+    first = states[0]
     output = parse_mdtest_output(raw)
-    ranks = job.ranks * len(shares)
+    ranks = job.ranks * len(states)
     faults = output_faults(output, job, ranks)
-    for share in shares:
-        own_faults = faults if share is first else ()
-        share.reading = EngineReading(output.version, None, None, (), None, own_faults)
+    for state in states:
+        own_faults = faults if state is first else ()
+        state.reading = EngineReading(output.version, None, None, (), None, own_faults)
     fault = process_ending_error(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.message

@@ -358,11 +358,11 @@ class MetadataDriver(LoadDriver):
     """The built-in `metadata` engine; see `LoadDriver`."""
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
         job = MetadataJob.require_type(run.point.job)
-        workdirs = [share.workdir for share in shares]
+        workdirs = [state.workdir for state in states]
         needs = {
             workdirs[share.index].name: [
                 workdirs[other].name for other in share.other_maker_indexes
@@ -375,17 +375,17 @@ class MetadataDriver(LoadDriver):
         )
         await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, shares)
+            await watch_for_background_io(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """All operations in order, as far as no host fails and nobody stops."""
-        iteration = _Iteration(session, run, shares, counters)
+        iteration = _Iteration(session, run, states, counters)
         try:
             await iteration.measure()
         finally:
@@ -400,30 +400,30 @@ class _Iteration:
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         self._session = session
         self._run = run
-        self._shares = shares
+        self._states = states
         self._job = MetadataJob.require_type(run.point.job)
-        self._rank_shares = rank_shares(self._job, len(shares))
+        self._rank_shares = rank_shares(self._job, len(states))
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         self._number = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt
         self._rank_share_by_host = {
-            share.name: rank_share
-            for share, rank_share in zip(shares, self._rank_shares, strict=True)
+            state.name: rank_share
+            for state, rank_share in zip(states, self._rank_shares, strict=True)
         }
         self._watches = {
-            share.name: HostWatch(
-                session, share.workdir.host, index, counters, share.workdir.inode_path
+            state.name: HostWatch(
+                session, state.workdir.host, index, counters, state.workdir.inode_path
             )
-            for index, share in enumerate(shares)
+            for index, state in enumerate(states)
         }
         self._telemetry_tasks: dict[str, asyncio.Task[None]] = {}
         self._first_offsets: dict[str, ClockOffset] = {}
         self._began_ns = 0
-        self._done: dict[str, list[OperationRun]] = {share.name: [] for share in shares}
+        self._done: dict[str, list[OperationRun]] = {state.name: [] for state in states}
         self._unclean_hosts: set[str] = set()
         self._created_files: dict[int, tuple[int, ...]] = {}
         self._files_left = False
@@ -431,13 +431,13 @@ class _Iteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await run_on_each_host(self._shares, self._connect_and_snapshot_host)
+        await run_on_each_host(self._states, self._connect_and_snapshot_host)
         failure: HostError | EngineError | None = None
         try:
             await run_with_background(
                 self._measure_phases(), self._session.stop.forward_to_event(self._halt)
             )
-            await run_on_each_host(self._shares, self._snapshot_after)
+            await run_on_each_host(self._states, self._snapshot_after)
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean_hosts and self._must_remove_files():
@@ -447,38 +447,38 @@ class _Iteration:
 
     def fill_host_run_states(self) -> None:
         """Fill in what is known only at the end, however it came."""
-        for share in self._shares:
-            done = tuple(self._done[share.name])
+        for state in self._states:
+            done = tuple(self._done[state.name])
             complete = len(done) == len(Operation) and not any(phase.skipped for phase in done)
-            share.was_halted = not complete and share.error is None
-            share.details = MetadataRun(done)
+            state.was_halted = not complete and state.error is None
+            state.details = MetadataRun(done)
             starts = [phase.first_start_real_ns for phase in done if phase.first_start_real_ns]
             ends = [phase.last_end_real_ns for phase in done if phase.last_end_real_ns]
-            share.span = (min(starts), max(ends)) if starts and ends else None
+            state.span = (min(starts), max(ends)) if starts and ends else None
             # The run's offset is the one at its beginning: what was read later tells of drift.
-            share.offset = self._first_offsets.get(share.name, share.offset)
+            state.offset = self._first_offsets.get(state.name, state.offset)
 
     async def stop_telemetry(self) -> None:
         """Call the telemetry off."""
         for task in self._telemetry_tasks.values():
             task.cancel()
         await asyncio.gather(*self._telemetry_tasks.values(), return_exceptions=True)
-        await end_watches(self._watches, self._shares)
+        await end_watches(self._watches, self._states)
 
-    async def _connect_and_snapshot_host(self, share: HostRunState) -> None:
-        hello = await share.workdir.host.connect()
-        share.engine_version = f"iolab-agent {hello.version}"
-        asked = self._operation_request(share, Operation.FILE_STAT)
-        share.requested = json.dumps(
+    async def _connect_and_snapshot_host(self, state: HostRunState) -> None:
+        hello = await state.workdir.host.connect()
+        state.engine_version = f"iolab-agent {hello.version}"
+        asked = self._operation_request(state, Operation.FILE_STAT)
+        state.requested = json.dumps(
             {**asked, "phase": [operation.display_name for operation in Operation]}, indent=1
         )
-        share.cache = CACHE_NOT_DROPPED
-        await self._watches[share.name].begin()
-        share.before = await take_snapshot(share.workdir.host)
+        state.cache = CACHE_NOT_DROPPED
+        await self._watches[state.name].begin()
+        state.before = await take_snapshot(state.workdir.host)
 
-    async def _snapshot_after(self, share: HostRunState) -> None:
-        share.after, share.last_sample = await snapshot_and_sample(
-            share.workdir.host, share.workdir.inode_path
+    async def _snapshot_after(self, state: HostRunState) -> None:
+        state.after, state.last_sample = await snapshot_and_sample(
+            state.workdir.host, state.workdir.inode_path
         )
 
     async def _measure_phases(self) -> None:
@@ -496,37 +496,37 @@ class _Iteration:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
         self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.display_name}")
 
-        async def drop_on_host(share: HostRunState) -> None:
-            before = share.cache
+        async def drop_on_host(state: HostRunState) -> None:
+            before = state.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
-            proof = await evict_page_cache(share.workdir, ())
+            proof = await evict_page_cache(state.workdir, ())
             if before is not None and before.requested:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheDropProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
-            share.cache = proof
+            state.cache = proof
 
-        await run_on_each_host(self._shares, drop_on_host)
+        await run_on_each_host(self._states, drop_on_host)
 
     async def _measure_phase(self, operation: Operation) -> None:
         seconds = phase_seconds(self._job, operation)
         self._session.begin_phase(Phase.MEASURE, self._run, operation.display_name, seconds)
-        await run_on_each_host(self._shares, self._read_clock)
+        await run_on_each_host(self._states, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
-        start = common_start_time(self._session, self._shares, set_up_s)
+        start = common_start_time(self._session, self._states, set_up_s)
         self._start_telemetry(start)
 
-        async def measure_on_host(share: HostRunState) -> None:
+        async def measure_on_host(state: HostRunState) -> None:
             # A run without one of its hosts answers nothing.
             with set_event_on_failure(self._halt):
                 await run_with_background(
-                    self._run_operation(share, operation, start), self._wait_for_telemetry(share)
+                    self._run_operation(state, operation, start), self._wait_for_telemetry(state)
                 )
 
-        await run_on_each_host(self._shares, measure_on_host)
+        await run_on_each_host(self._states, measure_on_host)
 
-    async def _read_clock(self, share: HostRunState) -> None:
-        share.offset = await measure_clock_offset(share.workdir.host, self._session.clock)
-        self._first_offsets.setdefault(share.name, share.offset)
+    async def _read_clock(self, state: HostRunState) -> None:
+        state.offset = await measure_clock_offset(state.workdir.host, self._session.clock)
+        self._first_offsets.setdefault(state.name, state.offset)
 
     def _start_telemetry(self, start: CommonStartTime) -> None:
         """From the first start on, telemetry is collected without a break."""
@@ -534,60 +534,60 @@ class _Iteration:
             return
         self._began_ns = start.real_ns
         self._telemetry_tasks = {
-            share.name: asyncio.create_task(
-                self._watches[share.name].collect_until_cancelled(
-                    start.start_on_host_clock_ns(share)
+            state.name: asyncio.create_task(
+                self._watches[state.name].collect_until_cancelled(
+                    start.start_on_host_clock_ns(state)
                 ),
-                name=f"telemetry of {share.name}",
+                name=f"telemetry of {state.name}",
             )
-            for share in self._shares
+            for state in self._states
         }
 
-    async def _wait_for_telemetry(self, share: HostRunState) -> None:
-        await asyncio.shield(self._telemetry_tasks[share.name])
+    async def _wait_for_telemetry(self, state: HostRunState) -> None:
+        await asyncio.shield(self._telemetry_tasks[state.name])
 
     async def _run_operation(
-        self, share: HostRunState, operation: Operation, start: CommonStartTime
+        self, state: HostRunState, operation: Operation, start: CommonStartTime
     ) -> None:
-        rank_share = self._rank_share_by_host[share.name]
-        asked = self._operation_request(share, operation)
+        rank_share = self._rank_share_by_host[state.name]
+        asked = self._operation_request(state, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
-        reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
-        offset_ns = start.start_on_host_clock_ns(share) - start.real_ns
+        reader = PhaseReader(self._job, rank_share, operation, len(state.intervals), files)
+        offset_ns = start.start_on_host_clock_ns(state) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
-            self._unclean_hosts.add(share.name)
+            self._unclean_hosts.add(state.name)
         try:
             answers = await measure_phase(
-                share.workdir.host,
+                state.workdir.host,
                 asked,
                 start,
-                start.start_on_host_clock_ns(share),
+                start.start_on_host_clock_ns(state),
                 self._halt,
                 reader,
-                lambda interval: self._emit_interval(share, interval, offset_ns),
+                lambda interval: self._emit_interval(state, interval, offset_ns),
                 operations=operations_per_client(self._job, operation),
             )
             try:
                 phase = reader.take_result(answers)
             except ValueError as fault:
                 words = f"sent a malformed measured phase: {fault}"
-                raise share.workdir.host.mark_lost(words) from None
+                raise state.workdir.host.mark_lost(words) from None
         finally:
-            share.intervals.extend(reader.intervals)
+            state.intervals.extend(reader.intervals)
         if operation is Operation.FILE_CREATE and answers.tried:
             self._created_files[rank_share.index] = answers.tried
         self._files_left |= operation is Operation.FILE_REMOVE and answers.skipped > 0
-        done = self._done[share.name]
+        done = self._done[state.name]
         done.append(phase)
         if answers.processor:
-            share.phase_processors.append(answers.processor)
-        share.phase_libraries = answers.libraries or share.phase_libraries
+            state.phase_processors.append(answers.processor)
+        state.phase_libraries = answers.libraries or state.phase_libraries
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
-            self._unclean_hosts.discard(share.name)
+            self._unclean_hosts.discard(state.name)
 
-    def _emit_interval(self, share: HostRunState, interval: Interval, offset_ns: int) -> None:
+    def _emit_interval(self, state: HostRunState, interval: Interval, offset_ns: int) -> None:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
-        self._session.emit(interval.to_event(share.name, self._run, elapsed_s))
+        self._session.emit(interval.to_event(state.name, self._run, elapsed_s))
 
     def _must_remove_files(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
@@ -600,13 +600,13 @@ class _Iteration:
         """
         halt = asyncio.Event()
 
-        async def remove_on_host(share: HostRunState, operation: Operation) -> None:
-            if share.workdir.host.lost_reason:
+        async def remove_on_host(state: HostRunState, operation: Operation) -> None:
+            if state.workdir.host.lost_reason:
                 return
             with suppress(HostError):
                 await request_phase(
-                    share.workdir.host,
-                    self._operation_request(share, operation, shifted=False),
+                    state.workdir.host,
+                    self._operation_request(state, operation, shifted=False),
                     halt,
                     lambda _: None,
                     limit_s=wall_limit_s(operations_per_client(self._job, operation)),
@@ -614,7 +614,7 @@ class _Iteration:
 
         async def remove_on_all_hosts() -> None:
             for operation in operations:
-                await asyncio.gather(*(remove_on_host(share, operation) for share in self._shares))
+                await asyncio.gather(*(remove_on_host(state, operation) for state in self._states))
 
         if self._session.study.target.keep_files:
             await remove_on_all_hosts()
@@ -624,14 +624,14 @@ class _Iteration:
             )
 
     def _operation_request(
-        self, share: HostRunState, operation: Operation, *, shifted: bool = True
+        self, state: HostRunState, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
-        rank_share = self._rank_share_by_host[share.name]
+        rank_share = self._rank_share_by_host[state.name]
         dirs = {
-            other: peer_folder_path(share.workdir, self._shares[other].workdir)
+            other: peer_folder_path(state.workdir, self._states[other].workdir)
             for other in rank_share.other_maker_indexes
         }
-        dirs[rank_share.index] = share.workdir.dir
+        dirs[rank_share.index] = state.workdir.dir
         return phase_request(
             self._job,
             rank_share,

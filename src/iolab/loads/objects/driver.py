@@ -138,67 +138,67 @@ class ObjectsDriver(ProcessDriver):
         self._ceilings: dict[CeilingKey, dict[str, GeneratorCeiling]] = {}
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
         try:
-            access = await self._open_store_access(session, run, shares)
-            await self._set_ceilings(session, run, shares, access)
+            access = await self._open_store_access(session, run, states)
+            await self._set_ceilings(session, run, states, access)
             data_set = required_data_set(session.study, run.point)
             if data_set is not None and data_set.id not in self._data_set_bytes:
-                await self._lay_out(session, run, shares, access, data_set)
+                await self._lay_out(session, run, states, access, data_set)
         except EngineError as fault:
             # The record of a failed run has the message alone.
             raise EngineError(f"{fault.message} {fault.hint}", "") from None
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, shares)
+            await watch_for_background_io(session, run, states)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
     ) -> None:
         """See `ProcessDriver`; then what each host did."""
         self._readers.clear()
         try:
-            await super().measure(session, run, shares, counters)
+            await super().measure(session, run, states, counters)
         finally:
             data_set = point_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
-            key = _ceiling_key(run, shares)
-            for share in shares:
-                if share.details is None:
+            key = _ceiling_key(run, states)
+            for state in states:
+                if state.details is None:
                     continue
-                details = ObjectsRun.require_type(share.details)
-                ceiling = self._ceilings.get(key, {}).get(share.name)
+                details = ObjectsRun.require_type(state.details)
+                ceiling = self._ceilings.get(key, {}).get(state.name)
                 if ceiling is not None:
-                    share.ceiling_iops = ceiling.with_tls(details)
-                share.details = replace(
+                    state.ceiling_iops = ceiling.with_tls(details)
+                state.details = replace(
                     details,
                     data_set_bytes=size,
                     ceiling_has_tls=ceiling is not None and bool(details.tls_ns and details.done),
                 )
 
     async def after_measure(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """What the run put is read back where the job asks for it, and removed."""
         job = ObjectsJob.require_type(run.point.job)
-        if not job.put or not any(share.command for share in shares):
+        if not job.put or not any(state.command for state in states):
             return
-        has_failed = any(share.error for share in shares)
+        has_failed = any(state.error for state in states)
         if job.read_back and not has_failed and not session.stop.is_requested:
-            await self._read_back(session, run, shares)
+            await self._read_back(session, run, states)
         await self._remove_objects(session, run.point.configuration, _run_prefix(session, run))
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job, study = ObjectsJob.require_type(run.point.job), session.study
         hosts = load_host_names_of_point(study, run.point)
-        place = hosts.index(share.name)
+        place = hosts.index(state.name)
         access = self._stores[run.point.configuration]
         seconds = study.method.load_seconds_range[1]
         first, count = host_object_range(job.object_count, place, len(hosts))
@@ -211,27 +211,27 @@ class ObjectsDriver(ProcessDriver):
                 len(hosts),
             ),
             "share": {"first": first, "count": count},
-            "later": poisson_arrival_offset(study, run.point, share.name),
+            "later": poisson_arrival_offset(study, run.point, state.name),
             "runtime_s": seconds,
-            "seed": run_seed(study, run.point, share.name, run.repeat),
+            "seed": run_seed(study, run.point, state.name, run.repeat),
         }
-        self._readers[share.name] = ObjectsReader(job)
+        self._readers[state.name] = ObjectsReader(job)
         limit_s, output_limit_bytes = load_time_and_output_limits(seconds, job.timeout_s)
         return engine_command(
             access,
             document,
-            share.workdir.dir,
+            state.workdir.dir,
             limit_s=limit_s,
             output_limit_bytes=output_limit_bytes,
             waits_for_start=True,
         )
 
-    def reader(self, run: PlannedRun, share: HostRunState) -> ObjectsReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, state: HostRunState) -> ObjectsReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
-        return self._readers[share.name]
+        return self._readers[state.name]
 
     async def _read_back(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """Each host reads the objects that it put, and compares them."""
         job, study = ObjectsJob.require_type(run.point.job), session.study
@@ -239,30 +239,30 @@ class ObjectsDriver(ProcessDriver):
         hosts = load_host_names_of_point(study, run.point)
         session.begin_phase(Phase.PROVE, run, "what the run put is read back")
 
-        async def read_back(share: HostRunState) -> None:
-            if share.details is None:
+        async def read_back(state: HostRunState) -> None:
+            if state.details is None:
                 return
-            details = ObjectsRun.require_type(share.details)
+            details = ObjectsRun.require_type(state.details)
             objects = details.put_objects + details.failed_puts
             if not objects:
                 return
-            place = hosts.index(share.name)
+            place = hosts.index(state.name)
             document = read_back_document(
                 job,
                 _data_set_document(session, run),
                 _new_object_prefix(session, run, place),
-                run_seed(study, run.point, share.name, run.repeat),
+                run_seed(study, run.point, state.name, run.repeat),
                 objects,
                 LONG_TASK_LIMIT_S,
             )
             limit_s, _ = load_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
             try:
                 count = await run_store_task(
-                    share.workdir.host,
+                    state.workdir.host,
                     access,
                     document,
                     "end",
-                    directory=share.workdir.dir,
+                    directory=state.workdir.dir,
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=limit_s,
                     stop=session.stop,
@@ -274,9 +274,9 @@ class ObjectsDriver(ProcessDriver):
                 # The run itself went well: its check says that nothing is known.
                 reason = excerpt(fault.message, FAULT_CHARACTERS_MAX)
                 count = ReadBackCount(objects, 0, 0, 0, objects, reason)
-            share.details = replace(details, read_back=count)
+            state.details = replace(details, read_back=count)
 
-        await run_on_each_host(shares, read_back)
+        await run_on_each_host(states, read_back)
 
     async def close(self) -> tuple[str, ...]:
         """Remove all objects of the session, unless the study keeps them."""
@@ -291,14 +291,14 @@ class ObjectsDriver(ProcessDriver):
         return tuple(faults)
 
     async def _open_store_access(
-        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> StoreAccess:
         """The store of a run's configuration, whose bucket is made where the study says so."""
         name = run.point.configuration
         if name not in self._stores:
             access = open_store(_object_store(session, name))
             if access.store.create_bucket:
-                await create_bucket(shares[0].workdir.host, access)
+                await create_bucket(states[0].workdir.host, access)
             self._stores[name] = access
         return self._stores[name]
 
@@ -306,46 +306,46 @@ class ObjectsDriver(ProcessDriver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         access: StoreAccess,
     ) -> None:
         """Give each host what it makes on a null target, measured once for each kind of load."""
         if not session.study.method.generator_limit:
-            for share in shares:
-                share.ceiling_fault = CEILING_LEFT_OUT
+            for state in states:
+                state.ceiling_fault = CEILING_LEFT_OUT
             return
-        key = _ceiling_key(run, shares)
+        key = _ceiling_key(run, states)
         if key not in self._ceilings and not session.stop.is_requested:
             session.begin_phase(Phase.CEILING, run, "s3's ceiling, on a null target", CEILING_S)
             measured: dict[str, GeneratorCeiling] = {}
 
-            async def measure_ceiling(share: HostRunState) -> None:
-                measured[share.name] = await _measure_ceiling(share, access, key[0])
+            async def measure_ceiling(state: HostRunState) -> None:
+                measured[state.name] = await _measure_ceiling(state, access, key[0])
 
-            await run_on_each_host(shares, measure_ceiling)
+            await run_on_each_host(states, measure_ceiling)
             self._ceilings[key] = measured
-        for share in shares:
-            ceiling = self._ceilings.get(key, {}).get(share.name, GeneratorCeiling())
-            share.ceiling_iops, share.ceiling_fault = ceiling.ops_per_s, ceiling.fault
+        for state in states:
+            ceiling = self._ceilings.get(key, {}).get(state.name, GeneratorCeiling())
+            state.ceiling_iops, state.ceiling_fault = ceiling.ops_per_s, ceiling.fault
 
     async def _lay_out(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         access: StoreAccess,
         data_set: ObjectDataSet,
     ) -> None:
         """Each host puts its part of the objects that are not there yet with their size."""
         size = format_bytes(round(data_set.expected_bytes))
-        makers = counted_noun(len(shares), "host")
+        makers = counted_noun(len(states), "host")
         detail = f"{format_count(data_set.object_count)} objects, {size}, from {makers}"
         session.begin_phase(Phase.LAY_OUT, run, detail)
         laid_out: list[LayoutResult] = []
 
-        async def lay_out(share: HostRunState) -> None:
-            place = [each.name for each in shares].index(share.name)
-            first, count = host_object_range(data_set.object_count, place, len(shares))
+        async def lay_out(state: HostRunState) -> None:
+            place = [each.name for each in states].index(state.name)
+            first, count = host_object_range(data_set.object_count, place, len(states))
             document = {
                 "task": "layout",
                 "objects": data_set.agent_document(session_object_prefix(session.session_id)),
@@ -355,11 +355,11 @@ class ObjectsDriver(ProcessDriver):
             }
             with suppress(Interrupted):
                 result = await run_store_task(
-                    share.workdir.host,
+                    state.workdir.host,
                     access,
                     document,
                     "layout",
-                    directory=share.workdir.dir,
+                    directory=state.workdir.dir,
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=LONG_TASK_LIMIT_S,
                     stop=session.stop,
@@ -367,7 +367,7 @@ class ObjectsDriver(ProcessDriver):
                 )
                 laid_out.append(result)
 
-        await run_on_each_host(shares, lay_out)
+        await run_on_each_host(states, lay_out)
         if session.stop.is_requested:
             return
         whole = sum(laid_out, LayoutResult())
@@ -402,12 +402,12 @@ class ObjectsDriver(ProcessDriver):
         return f"{left} objects below {prefix} stay in {access.store.url_text}."
 
 
-def _ceiling_key(run: PlannedRun, shares: Sequence[HostRunState]) -> CeilingKey:
-    return ceiling_key(run.point, [share.name for share in shares])
+def _ceiling_key(run: PlannedRun, states: Sequence[HostRunState]) -> CeilingKey:
+    return ceiling_key(run.point, [state.name for state in states])
 
 
 async def _measure_ceiling(
-    share: HostRunState, access: StoreAccess, job: ObjectsJob
+    state: HostRunState, access: StoreAccess, job: ObjectsJob
 ) -> GeneratorCeiling:
     """What one host makes of a job on a null target, or why that is not known."""
     sizes = [{"bytes": job.object_bytes, "share": 1.0}]
@@ -423,7 +423,7 @@ async def _measure_ceiling(
     document |= {"task": "ceiling", "runtime_s": CEILING_LOAD_S}
     try:
         answer = await run_store_task(
-            share.workdir.host, access, document, "ceiling", directory=share.workdir.dir
+            state.workdir.host, access, document, "ceiling", directory=state.workdir.dir
         )
         table = require_object(answer)
         operations = optional_count(table, "operations")

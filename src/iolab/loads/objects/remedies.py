@@ -74,12 +74,12 @@ PROBLEMS: Final = {
 """By the class's name, or by what the engine says of a name without address."""
 
 
-def problem_key(text: str) -> str | None:
+def problem_name_in_text(text: str) -> str | None:
     """The key of the problem whose class a sentence on a failed request names."""
     return next((name for name in PROBLEMS if name in text), None)
 
 
 def problem_hint(text: str) -> str:
     """What to do about a request that failed, by the name of its class in a sentence on it."""
-    name = problem_key(text)
+    name = problem_name_in_text(text)
     return OTHER_HINT if name is None else PROBLEMS[name].hint

@@ -13,7 +13,7 @@ from iolab.errors import EngineError, Fault
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
 from iolab.loads.objects.engine import StoreAccess
-from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS, problem_key
+from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS, problem_name_in_text
 from iolab.loads.objects.store_tasks import run_store_task
 from iolab.record import Record
 from iolab.text import excerpt, list_text, quote_value
@@ -69,7 +69,7 @@ async def check_store(
                     host, access, document, CHECK_ANSWER, endpoints=(endpoint,)
                 )
             except EngineError as error:
-                problem = problem_key(error.message)
+                problem = problem_name_in_text(error.message)
                 if problem is None:
                     raise
                 found.append(_unreachable_status(host, endpoint, problem, error))

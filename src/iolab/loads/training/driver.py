@@ -26,23 +26,23 @@ class TrainingDriver(ProcessDriver):
     def __init__(self) -> None:
         self._readers: dict[str, TrainingReader] = {}
 
-    def command(self, session: SessionContext, run: PlannedRun, share: HostRunState) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`."""
         job = TrainingJob.require_type(run.point.job)
         hosts = load_host_names_of_point(session.study, run.point)
-        accelerators = job.accelerators_of_host(hosts.index(share.name), len(hosts))
-        self._readers[share.name] = TrainingReader(accelerators)
+        accelerators = job.accelerators_of_host(hosts.index(state.name), len(hosts))
+        self._readers[state.name] = TrainingReader(accelerators)
         return training_command(
             job,
             accelerators,
-            share.workdir.dir,
+            state.workdir.dir,
             seconds=session.study.method.load_seconds_range[1],
-            seed=run_seed(session.study, run.point, share.name, run.repeat),
+            seed=run_seed(session.study, run.point, state.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, share: HostRunState) -> TrainingReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, state: HostRunState) -> TrainingReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
-        return self._readers[share.name]
+        return self._readers[state.name]
 
 
 SESSION: Final = LoadSessionKind(drivers={TRAINING_ENGINE: TrainingDriver})

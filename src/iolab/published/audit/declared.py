@@ -51,7 +51,7 @@ def audit_declared_relations(published: PublishedSet) -> Iterator[AuditOutcome]:
         expressions = {text: parse_arithmetic(text) for text in relation.expressions}
         for element in by_kind.get(kind, ()):
             figures = _ElementFigures(element, by_kind)
-            yield from _relation_outcomes(relation, key, expressions, figures)
+            yield from _audit_declared_relation(relation, key, expressions, figures)
 
 
 class _ElementFigures:
@@ -100,7 +100,7 @@ class _ElementFigures:
         return f"{inner_key_text(expression)} {text}" if single else text.replace("*", "x")
 
 
-def _relation_outcomes(
+def _audit_declared_relation(
     relation: SetRelation, key: str, expressions: Mapping[str, ast.expr], figures: _ElementFigures
 ) -> Iterator[AuditOutcome]:
     """The outcome by the expression that comes nearest; none where figures are missing."""

@@ -357,9 +357,7 @@ def bare_marker_notes(metrics: Iterable[Metric]) -> list[str]:
 def too_wide_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
     lacking = Counter(
-        missing_interval_reason(metric)
-        for metric in metrics
-        if metric.has_interval_too_wide_to_show
+        missing_interval_reason(metric) for metric in metrics if metric.has_uninformative_interval
     )
     return [
         f"{why.capitalize()} for an interval of {number} of {len(metrics)} {noun}."

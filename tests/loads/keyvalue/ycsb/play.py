@@ -127,7 +127,7 @@ class Played:
 
     @property
     def only(self) -> HostRunState:
-        """The share of the only client of the only run, which went well."""
+        """The state of the only client of the only run, which went well."""
         assert self.faults == [None], self.faults
         ((mine,),) = self.runs
         return mine
@@ -191,11 +191,11 @@ def play(
         at_once(session)
         for number in range(runs):
             before(number, stop, connected)
-            shares = [HostRunState(workdir) for workdir in workdirs]
-            played.runs.append(shares)
+            states = [HostRunState(workdir) for workdir in workdirs]
+            played.runs.append(states)
             try:
-                await driver.prepare(session, plan.runs[0], shares)
-                await driver.measure(session, plan.runs[0], shares, CounterCollector())
+                await driver.prepare(session, plan.runs[0], states)
+                await driver.measure(session, plan.runs[0], states, CounterCollector())
                 played.faults.append(None)
             except IolabError as fault:
                 played.faults.append(fault)

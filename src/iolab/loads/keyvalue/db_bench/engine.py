@@ -311,7 +311,7 @@ class DbBenchTask(Record):
 async def run_bench(
     session: SessionContext,
     run: PlannedRun,
-    share: HostRunState,
+    state: HostRunState,
     cell: DbBenchTask,
     go: HostStartTime,
     halt: asyncio.Event,
@@ -320,18 +320,18 @@ async def run_bench(
 
     EngineError when it is not what was requested, HostError when the host fails.
     """
-    share.command = cell.command
-    heard = _BenchOutputReader(session, run, share, cell)
+    state.command = cell.command
+    heard = _BenchOutputReader(session, run, state, cell)
     report: bytes | None = None
     try:
         ending = await run_process_then_snapshot(
-            share, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
+            state, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
         )
-        report = await fetch_file(share.workdir.host, cell.report, REPORT_LIMIT_BYTES)
+        report = await fetch_file(state.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
-    killed = out_of_memory_error("db_bench", share.name, cell.command, ending, MEMORY_HINT)
-    if fault := killed or process_ending_error(DB_BENCH_ENGINE, share):
+    killed = out_of_memory_error("db_bench", state.name, cell.command, ending, MEMORY_HINT)
+    if fault := killed or process_ending_error(DB_BENCH_ENGINE, state):
         raise fault
 
 
@@ -339,11 +339,11 @@ class _BenchOutputReader:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(
-        self, session: SessionContext, run: PlannedRun, share: HostRunState, cell: DbBenchTask
+        self, session: SessionContext, run: PlannedRun, state: HostRunState, cell: DbBenchTask
     ) -> None:
         self._session = session
         self._run = run
-        self._share = share
+        self._state = state
         self._cell = cell
         self._stdout = bytearray()
         self._stderr = bytearray()
@@ -356,12 +356,12 @@ class _BenchOutputReader:
     def feed_stderr(self, piece: bytes) -> None:
         """Take the next bytes of standard error."""
         self._stderr += piece
-        now_ns = self._session.clock.real_ns() + require_clock_offset(self._share).offset_ns
+        now_ns = self._session.clock.real_ns() + require_clock_offset(self._state).offset_ns
         entry_bytes = self._cell.request.job.loaded.entry_bytes
         for second, ops_per_s in self._live.feed(piece, now_ns):
             self._session.emit(
                 IntervalReported(
-                    host=self._share.name,
+                    host=self._state.name,
                     run=self._run,
                     elapsed_s=float(second),
                     iops=ops_per_s,
@@ -372,15 +372,15 @@ class _BenchOutputReader:
 
     def finish(self, report: bytes | None) -> None:
         """The process has ended, well or not."""
-        share, ending = self._share, self._share.ending
+        state, ending = self._state, self._state.ending
         stdout, stderr = bytes(self._stdout), bytes(self._stderr)
-        share.output = CompressedBytes.compress(stdout)
-        share.files[STDERR] = CompressedBytes.compress(stderr)
+        state.output = CompressedBytes.compress(stdout)
+        state.files[STDERR] = CompressedBytes.compress(stderr)
         if report is not None:
-            share.files[STORED_REPORT] = CompressedBytes.compress(report)
+            state.files[STORED_REPORT] = CompressedBytes.compress(report)
         exited_ns = ending.exited.real_ns if ending else None
         left = BenchRunOutput(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
-        share.reading, replies = read_bench_run(self._cell.request, left, halted=halted)
-        share.details = replies
-        share.intervals = IntervalLog.from_intervals(share.reading.intervals)
+        state.reading, replies = read_bench_run(self._cell.request, left, halted=halted)
+        state.details = replies
+        state.intervals = IntervalLog.from_intervals(state.reading.intervals)

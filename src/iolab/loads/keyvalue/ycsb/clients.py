@@ -184,25 +184,25 @@ def never_failing_probe() -> str | None:
 class YcsbClients:
     """All clients of one run; `measure` once, then `fetch_files`.
 
-    Each client's command stands in its share; `printed` holds what each process printed.
+    Each client's command stands in its state; `printed` holds what each process printed.
     """
 
     def __init__(
         self,
         session: SessionContext,
         run: PlannedRun,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         counters: CounterCollector,
         *,
         record_bytes: int,
     ) -> None:
         self._session = session
-        self._shares = shares
+        self._states = states
         self._counters = counters
         self._halt = asyncio.Event()
         self.streams_by_host = {
-            share.name: YcsbStreams(live_status_callback(session, run, share.name, record_bytes))
-            for share in shares
+            state.name: YcsbStreams(live_status_callback(session, run, state.name, record_bytes))
+            for state in states
         }
 
     async def measure(self, failure_probe: FailureProbe = never_failing_probe) -> None:
@@ -212,7 +212,7 @@ class YcsbClients:
         stopped. The user's wish to stop ends all of them early without an error.
         """
         load = start_load_together(
-            self._session, self._shares, self._counters, self._run_client, self._halt
+            self._session, self._states, self._counters, self._run_client, self._halt
         )
         try:
             await run_with_background(load, self._halt_on_failure(failure_probe))
@@ -221,44 +221,44 @@ class YcsbClients:
                 raise
         if fault := failure_probe():
             # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
-            for share in self._shares:
-                share.error = None
+            for state in self._states:
+                state.error = None
             hint = "See what the server said before it died; the next run starts it again."
             raise EngineError(fault, hint)
 
     async def fetch_files(self, names: Sequence[str]) -> None:
-        """Bring these files of each client's work folder into its share, as far as they are there.
+        """Bring these files of each client's work folder into its state, as far as they are there.
 
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def fetch_from_host(share: HostRunState) -> None:
+        async def fetch_from_host(state: HostRunState) -> None:
             for name in names:
-                path = f"{work_folder(share.workdir)}/{name}"
+                path = f"{work_folder(state.workdir)}/{name}"
                 with suppress(AgentRefusalError):
-                    content = await fetch_file(share.workdir.host, path, STREAM_BYTES_MAX)
+                    content = await fetch_file(state.workdir.host, path, STREAM_BYTES_MAX)
                     if content is not None:
-                        share.files[name] = CompressedBytes.compress(content)
+                        state.files[name] = CompressedBytes.compress(content)
 
         await run_on_each_host(
-            [share for share in self._shares if not share.workdir.host.lost_reason], fetch_from_host
+            [state for state in self._states if not state.workdir.host.lost_reason], fetch_from_host
         )
 
-    async def _run_client(self, share: HostRunState, go: HostStartTime) -> None:
+    async def _run_client(self, state: HostRunState, go: HostStartTime) -> None:
         """One client's process between two looks at its devices."""
-        if share.command is None:
+        if state.command is None:
             raise ValueError("a client has its command before the run is measured")
-        printed = self.streams_by_host[share.name]
+        printed = self.streams_by_host[state.name]
         try:
             ending = await run_process_then_snapshot(
-                share, share.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
+                state, state.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
             )
         finally:
-            if share.ending is not None:
-                share.ending = printed.ending_without_status_lines(share.ending)
-            share.output, share.files[STDERR] = printed.compressed
-        killed = out_of_memory_error("YCSB", share.name, share.command, ending, MEMORY_HINT)
-        if fault := killed or process_ending_error(YCSB_ENGINE, share):
+            if state.ending is not None:
+                state.ending = printed.ending_without_status_lines(state.ending)
+            state.output, state.files[STDERR] = printed.compressed
+        killed = out_of_memory_error("YCSB", state.name, state.command, ending, MEMORY_HINT)
+        if fault := killed or process_ending_error(YCSB_ENGINE, state):
             raise fault
 
     async def _halt_on_failure(self, failure_probe: FailureProbe) -> None:
@@ -310,23 +310,23 @@ def load_limit_s(count: int) -> int:
 async def load_records(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[tuple[HostRunState, RecordRange]],
+    states: Sequence[tuple[HostRunState, RecordRange]],
     kit_on: Callable[[WorkDirectory], JavaKit],
     store_on: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
-    """Each client writes its share, all at once. EngineError unless every record came in.
+    """Each client writes its part, all at once. EngineError unless every record came in.
 
     HostError when a host fails; Interrupted when the user wishes to stop, with a store that is
     loaded in part.
     """
     halt = asyncio.Event()
     work = {
-        share.name: (
+        state.name: (
             load_command(
                 YcsbJob.require_type(run.point.job),
-                store_on(share.workdir),
-                kit_on(share.workdir),
-                work_folder(share.workdir),
+                store_on(state.workdir),
+                kit_on(state.workdir),
+                work_folder(state.workdir),
                 first=records.first,
                 count=records.count,
                 threads=LOAD_THREADS,
@@ -334,19 +334,19 @@ async def load_records(
             ),
             records,
         )
-        for share, records in shares
+        for state, records in states
         if records.count
     }
     progress = _LoadProgress(session, run, sum(records.count for _, records in work.values()))
 
-    async def load_records_on_client(share: HostRunState) -> None:
-        command, records = work[share.name]
-        printed = YcsbStreams(progress.status_callback_for_host(share.name))
+    async def load_records_on_client(state: HostRunState) -> None:
+        command, records = work[state.name]
+        printed = YcsbStreams(progress.status_callback_for_host(state.name))
         with set_event_on_failure(halt):
-            await _load_records_of_client(share, command, records, printed, halt)
+            await _load_records_of_client(state, command, records, printed, halt)
 
     loading = run_on_each_host(
-        [share for share, records in shares if records.count], load_records_on_client
+        [state for state, records in states if records.count], load_records_on_client
     )
     await run_with_background(loading, session.stop.forward_to_event(halt))
     if session.stop.is_requested:
@@ -378,7 +378,7 @@ class _LoadProgress:
 
 
 async def _load_records_of_client(
-    share: HostRunState,
+    state: HostRunState,
     command: Command,
     records: RecordRange,
     printed: YcsbStreams,
@@ -386,7 +386,7 @@ async def _load_records_of_client(
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await run_program_or_raise(
-        share.workdir.host,
+        state.workdir.host,
         command,
         halt,
         printed.feed_stdout,
@@ -395,14 +395,14 @@ async def _load_records_of_client(
     )
     if ending.halted:
         return
-    if killed := out_of_memory_error("YCSB", share.name, command, ending, MEMORY_HINT):
+    if killed := out_of_memory_error("YCSB", state.name, command, ending, MEMORY_HINT):
         raise killed
     if fault := exit_fault(printed.ending_without_status_lines(ending), command):
-        raise EngineError(f"YCSB on host '{share.name}' {fault}.", RELOAD_HINT)
+        raise EngineError(f"YCSB on host '{state.name}' {fault}.", RELOAD_HINT)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
         reason = excerpt("; ".join(faults)).rstrip(".")
-        raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", RELOAD_HINT)
+        raise EngineError(f"A load of YCSB on host '{state.name}': {reason}.", RELOAD_HINT)
 
 
 class YcsbInstall(Record):
@@ -551,16 +551,16 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStartState] = {}
 
-    def start_state_of_client(self, share: HostRunState) -> DatabaseStartState | None:
+    def start_state_of_client(self, state: HostRunState) -> DatabaseStartState | None:
         """How that client's database was at the start; None where it has none of its own."""
-        return self._starts.get(share.name)
+        return self._starts.get(state.name)
 
     async def prepare_databases(
         self,
         session: SessionContext,
         run: PlannedRun,
         job: YcsbJob,
-        shares: Sequence[HostRunState],
+        states: Sequence[HostRunState],
         tools: Mapping[str, YcsbInstall],
     ) -> None:
         """A fresh copy of a whole database on each client, not in its page cache.
@@ -570,34 +570,34 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def find_database(share: HostRunState) -> None:
-            shapes[share.name] = await _loaded_shape(share.workdir, job, tools[share.name])
+        async def find_database(state: HostRunState) -> None:
+            shapes[state.name] = await _loaded_shape(state.workdir, job, tools[state.name])
 
-        await run_on_each_host(shares, find_database)
-        missing = [share for share in shares if shapes[share.name] is None]
+        await run_on_each_host(states, find_database)
+        missing = [state for state in states if shapes[state.name] is None]
         if missing:
             shapes.update(await _load_databases(session, run, job, missing, tools))
         if session.stop.is_requested:
             return
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the loaded database")
 
-        async def copy_database(share: HostRunState) -> None:
+        async def copy_database(state: HostRunState) -> None:
             how = await clone_folder(
-                share.workdir.host,
-                golden_database_folder(share.workdir, job),
-                database_copy_folder(share.workdir),
+                state.workdir.host,
+                golden_database_folder(state.workdir, job),
+                database_copy_folder(state.workdir),
             )
-            shape = shapes[share.name]
+            shape = shapes[state.name]
             if shape is not None:
-                self._starts[share.name] = DatabaseStartState(how, shape)
+                self._starts[state.name] = DatabaseStartState(how, shape)
 
-        await session.stop.run_unless_stopped(run_on_each_host(shares, copy_database))
-        await drop_folder_caches(session, run, shares, database_copy_folder)
+        await session.stop.run_unless_stopped(run_on_each_host(states, copy_database))
+        await drop_folder_caches(session, run, states, database_copy_folder)
 
-    async def remove_copy(self, share: HostRunState) -> None:
+    async def remove_copy(self, state: HostRunState) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
-        if self._starts.pop(share.name, None):
-            await remove_folder(share.workdir.host, database_copy_folder(share.workdir))
+        if self._starts.pop(state.name, None):
+            await remove_folder(state.workdir.host, database_copy_folder(state.workdir))
 
 
 async def _load_databases(
@@ -610,8 +610,8 @@ async def _load_databases(
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
     all_records = RecordRange(0, job.records)
 
-    async def remove_database_on_host(share: HostRunState) -> None:
-        await remove_folder(share.workdir.host, golden_database_folder(share.workdir, job))
+    async def remove_database_on_host(state: HostRunState) -> None:
+        await remove_folder(state.workdir.host, golden_database_folder(state.workdir, job))
 
     session.begin_phase(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
@@ -620,15 +620,15 @@ async def _load_databases(
     await load_records(
         session,
         run,
-        [(share, all_records) for share in missing],
+        [(state, all_records) for state in missing],
         lambda workdir: tools[workdir.name].kit,
         lambda workdir: _ycsb_store(workdir, job),
     )
     session.begin_phase(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def compact_on_host(share: HostRunState) -> None:
-        shapes[share.name] = await _compact_and_mark_database(share.workdir, job, tools[share.name])
+    async def compact_on_host(state: HostRunState) -> None:
+        shapes[state.name] = await _compact_and_mark_database(state.workdir, job, tools[state.name])
 
     await session.stop.run_unless_stopped(run_on_each_host(missing, compact_on_host))
     return shapes
