@@ -2,6 +2,8 @@
 SHELL := /bin/sh
 # Where a distribution has mkfs, losetup and sshd; not every user looks there.
 export PATH := $(PATH):/usr/sbin:/sbin
+# Without bytecode each worker compiles every test anew, and each command that a test starts all of iolab.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
@@ -19,8 +21,11 @@ AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name 
 DEMO_PATH ?= scratch/demo
 # Where its session goes.
 DEMO_OUT ?= scratch/sessions/demo-$(shell date -u +%Y%m%dT%H%M%SZ)
-# How many tests run at a time. End-to-end tests mostly wait.
-WORKERS ?= 2
+# How many tests run at a time on two cores: a third of unit tests' time is waiting, and most of end-to-end tests'.
+# Long ones have guests, Java and rates that would take the cores from each other.
+WORKERS ?= 3
+e2e: WORKERS = 4
+e2e-long properties: WORKERS = 2
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --durations 10 -rs --tb short
 # Where end-to-end tests are: to look for them in all tests takes longer than most of them.
 E2E := --dist loadfile --no-loadscope-reorder tests/e2e tests/fleet tests/campaign tests/session tests/hosts tests/guests tests/loads
@@ -153,8 +158,9 @@ demo: setup ## measure a scratch directory with the cluster-kpi study and write 
 	@mkdir -p $(DEMO_PATH)
 	@$(BIN)/iolab demo --path $(abspath $(DEMO_PATH)) --out $(DEMO_OUT)
 
-test: setup test-packages ## lint, types and the tests that tell whether iolab works
-	@tools/phases.sh guest-kit lint rust unit e2e
+# To link the agent takes one core for a minute, and to check types another.
+test: .venv/.synced test-packages ## lint, types and the tests that tell whether iolab works
+	@tools/phases.sh "setup lint" guest-kit rust unit e2e
 
 test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
 	@tools/phases.sh docs java-kits object-server guest-kit drive-qemu e2e-long e2e-alone properties
@@ -175,7 +181,7 @@ guest-kit: setup ## make what the guests of the tests boot from: a kernel, the a
 drive-qemu: setup ## fetch a QEMU whose NVMe drives count what their flash writes
 	@$(BIN)/python -m tests.drive_qemu
 
-lint: setup ## formats, linters, types, and the subjects of new commits
+lint: packages .venv/.synced ## formats, linters, types, and the subjects of new commits
 	@tools/subjects.sh
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from iolab import errors
 from iolab.errors import ExitCode, IolabError
 from tests import site_parts
@@ -138,16 +140,26 @@ def prose(page: Path) -> str:
     return QUOTED.sub(lambda match: "\n" * match[0].count("\n"), page.read_text(encoding="utf-8"))
 
 
-def messages(module: Path) -> Iterator[tuple[int, str]]:
+@pytest.fixture(scope="module")
+def modules() -> dict[Path, list[ast.AST]]:
+    """Every node of every module of ours."""
+    return {
+        module: list(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
+        for module in tracked("src/iolab/*.py")
+    }
+
+
+def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of each string of several words that is no docstring."""
-    tree = ast.parse(module.read_text(encoding="utf-8"))
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
             yield node.lineno, node.value if " " in node.value.strip() else ""
 
 
-def test_pages_and_messages_have_the_glossary_s_words() -> None:
+def test_pages_and_messages_have_the_glossary_s_words(
+    modules: dict[Path, list[ast.AST]],
+) -> None:
     word = unwanted()
     lines = [
         (f"{page.relative_to(ROOT)}:{number}", line)
@@ -156,8 +168,8 @@ def test_pages_and_messages_have_the_glossary_s_words() -> None:
     ]
     said = [
         (f"{module.relative_to(ROOT)}:{number}", text)
-        for module in tracked("src/iolab/*.py")
-        for number, text in messages(module)
+        for module, nodes in modules.items()
+        for number, text in messages(nodes)
     ]
     shown = [
         (str(template.relative_to(ROOT)), line)
@@ -173,14 +185,13 @@ def test_pages_and_messages_have_the_glossary_s_words() -> None:
     assert found == []
 
 
-def names(module: Path) -> Iterator[tuple[int, str]]:
+def names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and name of each variable, parameter and loop; a class's fields may be keys of files."""
-    tree = ast.parse(module.read_text(encoding="utf-8"))
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
     fields = {
         id(line.target) for c in classes for line in c.body if isinstance(line, ast.AnnAssign)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if (
             isinstance(node, ast.Name)
             and isinstance(node.ctx, ast.Store)
@@ -193,14 +204,14 @@ def names(module: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.name
 
 
-def test_names_say_what_they_hold() -> None:
+def test_names_say_what_they_hold(modules: dict[Path, list[ast.AST]]) -> None:
     text = (ROOT / "tests" / "words.md").read_text(encoding="utf-8")
     fillers = set(re.findall(r"`(\w+)`", text.partition("## Names that say nothing")[2]))
     assert len(fillers) >= 5
     found = [
         f"{module.relative_to(ROOT)}:{line}: {name}"
-        for module in tracked("src/iolab/*.py")
-        for line, name in names(module)
+        for module, nodes in modules.items()
+        for line, name in names(nodes)
         if name in fillers
     ]
     assert found == []

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Make targets one after another, each whatever the one before said, and tell at the end how they went
-# and which packages skipped tests lacked.
+# Make phases one after another, each whatever the one before said, and tell at the end how they went
+# and which packages skipped tests lacked. The targets of a phase are made side by side.
 #
-#   phases.sh TARGET ...
+#   phases.sh "TARGET ..." ...
 set -u
 trap 'exit 130' INT
 
@@ -13,16 +13,21 @@ trap 'rm -f "$IOLAB_SKIPPED"' EXIT
 
 told=""
 status=0
-for target in "$@"; do
-    echo "== $target"
+for phase in "$@"; do
+    echo "== $phase"
     began=$(date +%s)
-    if "${MAKE:-make}" --no-print-directory "$target"; then
+    # shellcheck disable=SC2086 # the words of a phase are its targets
+    set -- $phase
+    together=""
+    [ $# -eq 1 ] || together="--jobs=$# --output-sync=target"
+    # shellcheck disable=SC2086
+    if "${MAKE:-make}" --no-print-directory --keep-going $together "$@"; then
         outcome=passed
     else
         outcome=FAILED
         status=1
     fi
-    told="$told$(printf '%-12s %-8s %4d s' "$target" "$outcome" $(($(date +%s) - began)))
+    told="$told$(printf '%-12s %-8s %4d s' "$phase" "$outcome" $(($(date +%s) - began)))
 "
 done
 printf '\n%s' "$told"

@@ -149,6 +149,8 @@ def kill_both(agent: Agent, program: Path, tmp_path: Path, mark: str) -> None:
         for pid in (agent.process.pid, agent.hello["pid"]):
             os.kill(pid, number)
     assert until(lambda: len(pids_marked(mark)) == (0 if contained else 1))
+    agent.process.wait(PATIENCE_S)
+    assert until(lambda: not Path(f"/proc/{agent.hello['pid']}").exists())  # nor its lock
     with Agent(program) as other:
         found = other.ask("leftovers", path=str(tmp_path))
         assert {*pids_marked(mark)} <= {left["pid"] for left in found["processes"]}

@@ -21,6 +21,7 @@ def test_two_pairs_are_a_session_whose_engines_are_compared(tmp_path: Path) -> N
     done = run_command("calibrate", "--path", target, *words, "--out", session)
     await_none_on(target)
     assert list(target.iterdir()) == []
+    assert "Left behind" not in done.stderr
     document = json.loads(done.stdout)
     sides = [document[side]["configuration"] for side in ("baseline", "candidate")]
     assert sides == ["fio", "native"]

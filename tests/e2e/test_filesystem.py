@@ -286,6 +286,7 @@ def test_a_keeper_that_is_killed_with_it_leaves_groups_to_the_next_agent(
     os.kill(agent.process.pid, signal.SIGKILL)
     agent.process.wait(PATIENCE_S)
     assert groups(agent) == [group]
+    assert until(lambda: not Path(f"/proc/{agent.hello['pid']}").exists())  # nor its lock
     with Agent(program) as other:
         assert open_scratch(other, folder).is_ == "scratch"
         assert groups(agent) == []
