@@ -240,6 +240,7 @@ class Run(Record, dict=True):
     digest: str
     status: RunStatus
     failure: str | None
+    failure_hint: str | None
     window_s: float
     metrics: Mapping[str, Metric]
     verdict: Verdict
@@ -401,6 +402,7 @@ class Session:
             digest=result.digest,
             status=result.status,
             failure=result.failure,
+            failure_hint=result.failure_hint,
             window_s=result.window_s,
             metrics=result.metrics,
             verdict=result.verdict,

@@ -21,8 +21,8 @@ from tests.judging import judge
 GOLDEN = Path(__file__).parents[1] / "golden" / "sessions"
 STUDIES = ("cluster-kpi", "ssd-cluster", "rocksdb", "cassandra", "vm-fleet")
 CLOSE = 1e-9
-METRICS_ADDED_LATER: Final = frozenset({"engine_write_amplification"})
-"""Metrics that came after these sessions, which have nothing to be held against."""
+KEYS_ADDED_LATER: Final = frozenset({"engine_write_amplification", "failure_hint"})
+"""Keys that came after these sessions, which have nothing to be held against."""
 
 RENAMED: Final = {
     "bystander-lost": "monitored-node-lost",
@@ -87,8 +87,8 @@ def numbers(metrics: Any) -> dict[str, Any]:
 
 
 def known(metrics: Any) -> dict[str, Any]:
-    """The numbers without those of metrics that came later."""
-    return {key: value for key, value in numbers(metrics).items() if key not in METRICS_ADDED_LATER}
+    """The numbers without those of keys that came later."""
+    return {key: value for key, value in numbers(metrics).items() if key not in KEYS_ADDED_LATER}
 
 
 def figures(value: Any, place: str = "") -> dict[str, Any]:
@@ -99,7 +99,7 @@ def figures(value: Any, place: str = "") -> dict[str, Any]:
         parts = (figures(one, f"{place}/{index}") for index, one in enumerate(value))
         return {k: v for part in parts for k, v in part.items()}
     is_word = isinstance(value, str) and place.rsplit("/", 1)[-1] not in ("level", "code", "unit")
-    is_added_later = bool(METRICS_ADDED_LATER.intersection(place.split("/")))
+    is_added_later = bool(KEYS_ADDED_LATER.intersection(place.split("/")))
     return {} if is_word or is_added_later else {place: value}
 
 

@@ -63,11 +63,14 @@ def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[
 def test_a_failed_run_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     view = LinesView(progress(), clock=lambda: 0.0)
     failed = replace(
-        make_record(RUN, SHAPE), status=RunStatus.FAILED, failure="fio\x1b[31m said no."
+        make_record(RUN, SHAPE),
+        status=RunStatus.FAILED,
+        failure="fio\x1b[31m said no.",
+        failure_hint="Ask\x1b[31m it.",
     )
     view.on_event(RunFinished(failed))
     err = capsys.readouterr().err
-    assert "failed: fio\\x1b[31m said no." in err
+    assert "failed: fio\\x1b[31m said no. Ask\\x1b[31m it." in err
 
 
 def test_notices_are_told_and_their_text_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:

@@ -279,9 +279,11 @@ def test_the_end_names_what_limits_the_best_points() -> None:
 
 
 def test_a_run_that_did_not_end_well_says_why() -> None:
-    failed = replace(RESULTS[0], status=RunStatus.FAILED, failure="fio was killed.")
+    failed = replace(
+        RESULTS[0], status=RunStatus.FAILED, failure="fio was killed.", failure_hint="See dmesg."
+    )
     lines = drawn(result_lines(STUDY, [failed, RESULTS[1]]))
-    assert f"  workload-1, iodepth 1, bs 4k: failed. {failed.failure}" in lines
+    assert f"  workload-1, iodepth 1, bs 4k: failed. {failed.failure} See dmesg." in lines
 
 
 def test_details_list_checks_that_are_valid_in_all_runs_once() -> None:

@@ -54,6 +54,7 @@ def test_a_killed_engine_fails_its_run_with_its_evidence_and_the_session_goes_on
     (host,) = record.hosts
     assert host.exit_signal == 9
     assert host.error == record.failure
+    assert "kernel log" in str(record.failure_hint)
     assert int(record.intervals.ios.sum()) == 2000
     assert len(record.counters) > 0
     assert record.outputs[0].content.decompress().count(b'"fio version"') == 2

@@ -123,6 +123,7 @@ RECORDS = st.builds(
     run=RUNS,
     status=st.sampled_from(RunStatus),
     failure=st.none() | st.text(max_size=8),
+    failure_hint=st.none() | st.text(max_size=8),
     started_real_ns=SCALARS[int],
     ended_real_ns=SCALARS[int],
     warmup_s=SCALARS[float],

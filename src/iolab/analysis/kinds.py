@@ -340,6 +340,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         digest=point.digest,
         status=record.status,
         failure=record.failure,
+        failure_hint=record.failure_hint,
         window_s=kind.window_s(view),
         metrics={**metrics, **course_metrics(figures)},
         hosts=tuple(

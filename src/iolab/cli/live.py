@@ -328,7 +328,8 @@ class LinesView(LiveView):
                 self._print_newest_second(event.run)
             case RunFinished(record) if record.failure:
                 run = self._run_text(record.run)
-                print_message(f"{run}: {record.status.value}: {one_line(record.failure)}")
+                why = one_line(f"{record.failure} {record.failure_hint or ''}".strip())
+                print_message(f"{run}: {record.status.value}: {why}")
             case _:
                 return
 

@@ -200,7 +200,8 @@ def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield ""
     yield section_title("Failed or interrupted runs")
     for result in bad[:FAILURES_MAX]:
-        why = one_line(result.failure or _WITHOUT_REASON[result.status])
+        reason = result.failure or _WITHOUT_REASON[result.status]
+        why = one_line(f"{reason} {result.failure_hint or ''}".strip())
         name = run_label(result.workload, result.axis, result.repeat)
         yield literal_text(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:

@@ -463,6 +463,7 @@ class Result(Record):
     drives: tuple[DriveWear, ...] = ()
     power: tuple[PowerUse, ...] = ()
     course: CourseFigures | None = None
+    failure_hint: str | None = None
 
     @property
     def key(self) -> RunKey:

@@ -510,6 +510,7 @@ class EngineOutput(Record):
 class RunManifest(Record, kw_only=True):
     """What is known of one run beside its tables, before any judgement.
 
+    `failure` is what ended a run that failed, `failure_hint` what to do about it.
     `hosts` made the load, `bystanders` were watched. In `idle_spans` the machines idled before
     and after the load with their meters read, those of `meter_faults` not throughout. `details`
     are what the kind of load tells of the whole fleet, None where it tells nothing.
@@ -542,6 +543,7 @@ class RunManifest(Record, kw_only=True):
     rule: StoppingRuleSettings | None = None
     fleet: Fleet | None = None
     course: Course | None = None
+    failure_hint: str | None = None
 
     def manifest_fields(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""

@@ -168,7 +168,7 @@ def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
     """That a run did not end well, with its reason where there is one."""
     return (
         f"{run_with_configuration_text(result, titles)} failed or was interrupted. "
-        f"{result.failure or ''}"
+        f"{result.failure or ''} {result.failure_hint or ''}"
     ).strip()
 
 

@@ -61,7 +61,16 @@ POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; ea
 TEXT_COLUMNS: Final = frozenset(
     {
         "steadiness",
-        *("configuration", "workload", "status", "verdict", "objections", "failure", "digest"),
+        *(
+            "configuration",
+            "workload",
+            "status",
+            "verdict",
+            "objections",
+            "failure",
+            "failure_hint",
+            "digest",
+        ),
         *("excluded_hosts", "notes", "node", "outliers", "host", "operation"),
     }
 )
@@ -246,6 +255,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "digest": result.digest,
         "status": result.status.value,
         "failure": result.failure,
+        "failure_hint": result.failure_hint,
         "window_s": finite_number_or_none(result.window_s),
         "metrics": _metrics_document(result.metrics),
         "hosts": [_host_document(host) for host in result.hosts],
@@ -315,6 +325,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     lists["segment"] = [result.segment for result in results]
     lists["excluded_hosts"] = [" ".join(result.excluded_hosts) for result in results]
     lists["failure"] = [result.failure for result in results]
+    lists["failure_hint"] = [result.failure_hint for result in results]
     lists["digest"] = [result.digest for result in results]
     return lists
 

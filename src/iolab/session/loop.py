@@ -140,6 +140,7 @@ async def execute_run(
         run=run,
         status=_run_status(states, fault),
         failure=failure_text(fault) if fault else None,
+        failure_hint=failure_hint_text(fault) or None if fault else None,
         started_real_ns=started_ns,
         ended_real_ns=ended_ns,
         warmup_s=method.warmup_s if run.point.job.has_warmup and not rule else 0.0,
@@ -183,6 +184,12 @@ def failure_text(fault: IolabError) -> str:
     parts = [part.message for part in fault.faults] or [fault.message]
     more = len(parts) - FAULTS_SHOWN
     return " ".join([*parts[:FAULTS_SHOWN], *([f"And {more} more."] if more > 0 else [])])
+
+
+def failure_hint_text(fault: IolabError) -> str:
+    """What to do about it: the hint of each fault whose message is told."""
+    hints = [part.hint for part in fault.faults[:FAULTS_SHOWN]] or [fault.hint]
+    return " ".join(dict.fromkeys(filter(None, hints)))
 
 
 def engine_outputs(run: PlannedRun, states: Sequence[HostRunState]) -> tuple[EngineOutput, ...]:
@@ -425,4 +432,5 @@ def _session_ending_error(record: RunRecord) -> IolabError:
     failed = [host for host in record.hosts if host.error]
     ran = any(host.exit_code is not None or host.exit_signal is not None for host in failed)
     kind = EngineError if ran else HostError
-    return kind(record.failure or "A run failed.", RESUME_HINT)
+    hint = f"{record.failure_hint or ''} {RESUME_HINT}".strip()
+    return kind(record.failure or "A run failed.", hint)

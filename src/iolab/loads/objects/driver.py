@@ -142,15 +142,11 @@ class ObjectsDriver(ProcessDriver):
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
-        try:
-            access = await self._open_store_access(session, run, states)
-            await self._set_ceilings(session, run, states, access)
-            data_set = required_data_set(session.study, run.point)
-            if data_set is not None and data_set.id not in self._data_set_bytes:
-                await self._lay_out(session, run, states, access, data_set)
-        except EngineError as fault:
-            # The record of a failed run has the message alone.
-            raise EngineError(f"{fault.message} {fault.hint}", "") from None
+        access = await self._open_store_access(session, run, states)
+        await self._set_ceilings(session, run, states, access)
+        data_set = required_data_set(session.study, run.point)
+        if data_set is not None and data_set.id not in self._data_set_bytes:
+            await self._lay_out(session, run, states, access, data_set)
         if not session.stop.is_requested:
             await watch_for_background_io(session, run, states)
 
