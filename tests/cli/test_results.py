@@ -48,7 +48,7 @@ def ending(
 ) -> Iterator[RenderableType]:
     """The last lines that `show` prints of results."""
     points = summarise_points(results, STUDY)
-    answer = session_answer(report_kinds(), STUDY, points, results)
+    answer = session_answer(report_kinds(), STUDY, points, results, {})
     return closing_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
 
 
@@ -198,7 +198,7 @@ def screen_lines(
     """What `show` prints of a source on a terminal of that height."""
     study, results = source.study, source.results()
     points = summarise_points(results, study)
-    answer = session_answer(report_kinds(), study, points, results)
+    answer = session_answer(report_kinds(), study, points, results, {})
     screen = SessionScreen(
         study,
         results,

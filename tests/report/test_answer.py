@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import Role
+from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -74,7 +75,7 @@ def figure(
 def study(*names: str) -> Study:
     made = shared.brief("sweep").study
     owners = tuple(Configuration(name, name.title(), ("h",), "/x") for name in names)
-    return replace(made, configurations=owners)
+    return replace(made, configurations=owners, hosts=(HostSpec("h", HostKind.LOCAL),))
 
 
 def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tuple[Cell, ...]]:
@@ -221,8 +222,8 @@ def test_figures_of_memory_are_no_headline_beside_those_of_storage() -> None:
     assert tells(text, "1 k IOPS (stored"), text
     assert "9 k IOPS" not in text
     alone = answer_sentence(study("one"), (cached,), RUNS, ())
-    assert tells(alone, "9 k IOPS", "from memory, not from the storage"), alone
-    assert "from memory" not in answer_sentence(study("one"), (stored,), RUNS, ())
+    assert tells(alone, "Not a storage result", "9 k IOPS", "more data than memory"), alone
+    assert "storage result" not in answer_sentence(study("one"), (stored,), RUNS, ())
     assert "from\N{NO-BREAK SPACE}memory" in told(cached)[0][1].note
 
 
@@ -335,11 +336,11 @@ def busy(share: float, code: str = "device-busy") -> Objection:
     name = "share_of_run" if code == "device-busy" else "others_busy_share"
     check = CheckResult(code, Level.INDICATIVE, code, {name: share})
     run = replace(shared.brief("sweep").results[0], verdict=Verdict(Level.INDICATIVE, (check,)))
-    return Objection(code, Level.INDICATIVE, code, (run,), 1)
+    return Objection(code, Level.INDICATIVE, (code,), (run,), 1)
 
 
 def test_others_as_busy_as_the_run_are_told_first() -> None:
-    other = replace(busy(0.0), code="run-too-short", message="short")
+    other = replace(busy(0.0), code="run-too-short", messages=("short",))
     for code in ("device-busy", "client-starved"):
         for share, first in ((0.9, code), (0.1, "run-too-short")):
             caveats = (other, busy(share, code))
@@ -392,10 +393,10 @@ def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
 def test_every_invalid_run_has_its_check_in_trust() -> None:
     first, second, third = shared.brief("sweep").results[:3]
     caveats = [
-        Objection("start-skew", Level.INVALID, "Hosts began apart.", (first, second), 6),
-        Objection("engine-failed", Level.INVALID, "It failed.", (second,), 6),
-        Objection("guest-bound", Level.INVALID, "A guest was full.", (second, third), 6),
-        Objection("run-too-short", Level.INDICATIVE, "It was short.", (first, third), 6),
+        Objection("start-skew", Level.INVALID, ("Hosts began apart.",), (first, second), 6),
+        Objection("engine-failed", Level.INVALID, ("It failed.",), (second,), 6),
+        Objection("guest-bound", Level.INVALID, ("A guest was full.",), (second, third), 6),
+        Objection("run-too-short", Level.INDICATIVE, ("It was short.",), (first, third), 6),
     ]
     text = gravest_caveats_sentence(caveats)
     assert tells(text, "Hosts began apart.", "start-skew, 2 of 6 runs", "guest-bound in 1 run")

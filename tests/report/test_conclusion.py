@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration, ProcurementCost
+from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import Level
 from iolab.report.best import BestFigure
 from iolab.report.blocks import Paragraph, blocks_in_reading_order, brief_blocks
@@ -27,7 +28,11 @@ BOTH = tuple(Configuration(name, name, ("h",), "/x") for name in ("one", "two"))
 
 def brief_of(owners: Sequence[Configuration]) -> Brief:
     made = shared.brief("sweep")
-    return replace(made, study=replace(made.study, configurations=tuple(owners)))
+    names = dict.fromkeys(name for owner in owners for name in owner.hosts)
+    hosts = tuple(HostSpec(name, HostKind.LOCAL) for name in names)
+    return replace(
+        made, study=replace(made.study, configurations=tuple(owners), hosts=hosts), facts={}
+    )
 
 
 def concluded(*figures: BestFigure, owners: Sequence[Configuration] = BOTH) -> str:
@@ -143,3 +148,15 @@ def test_it_stands_on_the_first_page_alone() -> None:
             if isinstance(block, Paragraph) and block.text == text
         ]
         assert len(places) == 1
+
+
+def test_a_demonstration_names_the_best_and_gives_no_advice() -> None:
+    figures = (*pair("reads", 100.0, 200.0), *pair("writes", 150.0, 100.0))
+    rows = workload_rows(figures)
+    text = choice_sentence(rows, {}, is_advice=False)
+    assert tells(text, "two was the best in reads (2.00×)", "one was the best in writes"), text
+    alike = choice_sentence(workload_rows(pair("reads", 100.0, 100.1)), {}, is_advice=False)
+    still_open = workload_rows(pair("reads", 100.0, 200.0, None))
+    leading = choice_sentence(still_open, {}, is_advice=False)
+    assert leading.startswith("two is ahead in reads")
+    assert not any("Take" in said for said in (text, alike, leading))

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.findings import best_point_findings
 from iolab.analysis.points import summarise_points
 from iolab.core.configuration import LatencyLimit, Objective, WorkloadObjective
-from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, BY_LATENCY
@@ -19,6 +21,7 @@ from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted
 from iolab.report.matrix import matrix_table, workload_rows
 from iolab.report.narrative import configuration_names, finding_sentence
 from iolab.report.phrases import (
+    Objection,
     configuration_titles_if_several,
     merge_objections,
     objection_runs_text,
@@ -146,7 +149,7 @@ def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
         (headline,) = best_point_headlines(study, points)
         assert headline.best is not None
         assert headline.best.left_out_repeats_text == "1 of 2 repeats invalid"
-        answer = session_answer(report_kinds(), study, points, results)
+        answer = session_answer(report_kinds(), study, points, results, {})
         assert "1 of 2 repeats invalid" in answer.sentence
         (cell,) = (
             cell
@@ -222,17 +225,37 @@ def test_checks_that_say_the_same_of_the_same_runs_are_one_objection() -> None:
     assert [one.code for one in merge_objections(runs)] == [check.code, "zz-other"]
 
 
-def test_where_runs_differ_in_numbers_those_are_said_to_be_of_the_first() -> None:
+def test_a_sentence_of_several_runs_has_the_range_of_each_number() -> None:
     run = result(1, 1.0, Level.INDICATIVE)
     (check,) = run.verdict.objections
-    other = replace(result(2, 1.0, Level.INDICATIVE), verdict=run.verdict)
-    assert objection_runs_text(merge_objections([run, other])[0]) == "all 2 runs"
-    worse = Verdict(Level.INDICATIVE, (replace(check, message="Busier."),))
-    (differing,) = merge_objections([run, replace(other, verdict=worse)])
-    assert (differing.message, objection_runs_text(differing)) == (
-        check.message,
-        "all 2 runs (values from the first run)",
+    texts = ("a2 did 646 IOPS: 7 % of 5.", "a1 did 1.24 k IOPS: 0.5 % of 5.")
+    found = _objection_with_messages(run, check, texts)
+    assert found.message == "a2 and a1 did 0.646 to 1.24 k IOPS: 0.5 to 7 % of 5."
+    assert objection_runs_text(found) == "all 2 runs"
+    (alone,) = merge_objections([run])
+    assert alone.message == check.message
+
+
+def test_other_sentences_are_not_hidden_by_a_range() -> None:
+    run = result(1, 1.0, Level.INDICATIVE)
+    (check,) = run.verdict.objections
+    found = _objection_with_messages(run, check, ("It took 9 ms.", "It took 2 s.", "Busier."))
+    assert found.message == "It took 9 ms to 2 s."
+    assert objection_runs_text(found) == "all 3 runs (others differ)"
+
+
+def _objection_with_messages(run: Result, check: CheckResult, texts: Sequence[str]) -> Objection:
+    """What one check objects to in runs with these sentences."""
+    (found,) = merge_objections(
+        [
+            replace(
+                result(place, 1.0),
+                verdict=Verdict(Level.INDICATIVE, (replace(check, message=text),)),
+            )
+            for place, text in enumerate(texts, 1)
+        ]
     )
+    return found
 
 
 def test_repeats_of_a_point_are_named_once() -> None:

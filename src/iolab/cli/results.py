@@ -209,7 +209,7 @@ def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
 
 
 def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]:
-    """What keeps results from being valid, each check once with what it says of its first run."""
+    """What keeps results from being valid, each check once, with the ranges of its numbers."""
     if not objections:
         return
     yield ""
@@ -222,7 +222,7 @@ def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]
             if objection.concerns_every_run
             else f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
         )
-        whose += objection.first_run_values_note
+        whose += objection.other_messages_note
         text = literal_text(objection.codes_text, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append(
             [

@@ -170,7 +170,7 @@ def print_session(
     from iolab.report.answer import session_answer
 
     summaries = summarise_points(results, study) if points is None else points
-    answer = session_answer(report_kinds(), study, summaries, results)
+    answer = session_answer(report_kinds(), study, summaries, results, reader.facts)
     screen = SessionScreen(
         study,
         results,

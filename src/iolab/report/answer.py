@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.pairs import GainsByPair
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import DEFAULT_CONFIGURATION
+from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import AnswerKind, Study
@@ -21,6 +22,7 @@ from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.choice import MEASURE_AGAIN, choice_sentence
 from iolab.report.fast_facts import FastFact, fast_facts
+from iolab.report.hardware import demonstration_text
 from iolab.report.low_load import low_load_rows
 from iolab.report.matrix import (
     WorkloadRow,
@@ -53,7 +55,7 @@ from iolab.report.short_names import column_names
 from iolab.report.storage_classes import storage_classes_sentence
 from iolab.report.table import Table
 from iolab.report.value import cost_capacity_rows, with_storage_alone_notes
-from iolab.text import counted_noun, list_text, percent_text
+from iolab.text import counted_noun, list_text, percent_text, uncapitalised
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -72,8 +74,14 @@ CHECK_CODES_SHOWN: Final = 2
 DEPTH_WORKLOADS_SHOWN: Final = 3
 """Workloads named for a depth; others are counted."""
 
-FROM_MEMORY: Final = " from memory, not from the storage: take more data than memory holds"
-"""What follows figures of reads that memory answered, where there are no others."""
+FROM_MEMORY: Final = "Not a storage result, since memory answered the reads: "
+"""What stands before figures of reads that memory answered, where there are no others."""
+
+MORE_DATA: Final = " Measure with more data than memory holds."
+"""What follows them."""
+
+TARGET: Final = "The target"
+"""What a configuration without a name is called."""
 
 CHART_BARS_MIN: Final = 2
 """A chart of one bar says no more than its number."""
@@ -143,6 +151,7 @@ def build_answer(
     touching = sorted(
         caveats,
         key=lambda caveat: (
+            -caveat.level.rank,
             not is_explained_by_other_load(caveat),
             not _is_about_quoted_run(caveat, quoted),
         ),
@@ -173,6 +182,7 @@ def build_answer(
             brief.points,
             brief.kinds.answer_text(brief.study, brief.points),
             labels,
+            demonstration=demonstration_text(brief.study, brief.facts),
         ),
         conclusion=conclusion,
         detail_texts=tuple(
@@ -262,15 +272,27 @@ class SessionAnswer(Record):
 
 
 def session_answer(
-    kinds: LoadReportKinds, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+    kinds: LoadReportKinds,
+    study: Study,
+    points: Sequence[PointSummary],
+    results: Sequence[Result],
+    facts: Mapping[str, HostFacts],
 ) -> SessionAnswer:
-    """The answer of results, whose points are `summarise(results, study)`."""
+    """The answer of results on hosts with `facts`; points are `summarise(results, study)`."""
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
     own = kinds.answer_text(study, points)
     names = column_names(study)
+    demonstration = demonstration_text(study, facts)
     sentence = answer_sentence(
-        study, figures, count_verdicts(results), objections, points, own, names
+        study,
+        figures,
+        count_verdicts(results),
+        objections,
+        points,
+        own,
+        names,
+        demonstration=demonstration,
     )
     return SessionAnswer(sentence, confidence_line(figures), objections, tuple(figures))
 
@@ -283,11 +305,14 @@ def answer_sentence(
     points: Sequence[PointSummary] = (),
     load_text: str = "",
     titles: Mapping[str, str] | None = None,
+    *,
+    demonstration: str = "",
 ) -> str:
     """The answer, of the kind that the study's question wants.
 
     `load_text` is what its kind of load says of one configuration, if it has words of its own;
-    `titles` are what configurations are called, if not by their titles.
+    `titles` are what configurations are called, if not by their titles; `demonstration` is how it
+    begins where no drives were measured.
     """
     rows = workload_rows(figures)
     measured = [row for row in rows if row.best is not None]
@@ -327,8 +352,12 @@ def answer_sentence(
     if classes := storage_classes_sentence(study, points):
         return f"{caveat}{classes}"
     if _has_several_configurations(figures):
-        return f"{caveat}{choice_sentence(rows, titles or study.configuration_titles)}"
-    return f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
+        names = titles or study.configuration_titles
+        choice = choice_sentence(rows, names, is_advice=not demonstration)
+        return f"{demonstration}{caveat}{choice}"
+    text = f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
+    is_noun_first = text.startswith((TARGET, FROM_MEMORY))
+    return f"{demonstration}{uncapitalised(text) if demonstration and is_noun_first else text}"
 
 
 def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
@@ -337,7 +366,7 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     owner = measured[0].cells[0].configuration
     title = study.configuration_titles.get(owner, owner)
     # An imported configuration has no name but the session's.
-    name = "The target" if owner == DEFAULT_CONFIGURATION or title == study.title else title
+    name = TARGET if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
     unknown = len(rows) - len(measured)
     lost = f" {counted_noun(unknown, 'figure')} {NOT_MEASURABLE}." if unknown else ""
@@ -349,7 +378,6 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     )
     bests = [row.best for row in measured if row.best is not None]
     from_storage = [best for best in bests if not best.is_from_memory]
-    memory = "" if from_storage else FROM_MEMORY
     bests = from_storage or bests
     are_indicative = all(best.level is Level.INDICATIVE for best in bests)
     texts = list(
@@ -363,7 +391,10 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     doubt = ""
     if are_indicative:
         doubt = f" {MEASURE_AGAIN}"
-    return f"{name} {verb} {list_text(texts)}{memory}.{lost}{doubt}"
+    reached = f"{name} {verb} {list_text(texts)}."
+    if not from_storage:
+        reached = f"{FROM_MEMORY}{uncapitalised(reached) if name == TARGET else reached}{MORE_DATA}"
+    return f"{reached}{lost}{doubt}"
 
 
 def confidence_line(figures: Sequence[BestFigure]) -> str:

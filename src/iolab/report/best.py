@@ -21,6 +21,7 @@ from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
+from iolab.report.memory_share import is_from_memory
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text
 from iolab.stats.comparison import Comparison
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 COMPARED_CONFIGURATIONS_MAX: Final = 6
 """Configurations whose best figures are compared in pairs: of more their intervals alone tell."""
-
-READS_FROM_MEMORY: Final = "reads-from-memory"
-"""The check that tells figures of memory from those of storage."""
 
 UNKNOWN_METRIC: Final = Metric(None, "")
 """Where a run has no such metric at all."""
@@ -291,11 +289,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         best.left_out_repeats_text,
         headline.workload.headline_or_rate_metric,
         best.axis,
-        is_from_memory=any(
-            objection.code == READS_FROM_MEMORY
-            for run in best.results
-            for objection in run.verdict.objections
-        ),
+        is_from_memory=any(map(is_from_memory, best.results)),
     )
 
 

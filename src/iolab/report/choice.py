@@ -16,13 +16,19 @@ TITLES_SHOWN: Final = 3
 WINNERS_SHOWN: Final = 3
 """Configurations named in the answer; others are counted."""
 
+TAKE_NONE: Final = "Take none yet: "
+"""How the answer begins where no interval supports a lead."""
+
 MEASURE_AGAIN: Final = "All figures are indicative: measure again before you rely on them."
 
 
-def choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+def choice_sentence(
+    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, is_advice: bool = True
+) -> str:
     """`Take b for reads (1.29×) and a for streams (1.25×). For writes …`, or why none is named.
 
-    `titles` are those of the configurations by their ids.
+    `titles` are those of the configurations by their ids. Where it is no advice, as of a
+    demonstration, it says who was the best instead of what to take.
     """
     by_winner = _rows_by_leader(row for row in rows if row.has_supported_winner)
     winners = sorted(by_winner.items(), key=lambda item: -len(item[1]))
@@ -30,9 +36,9 @@ def choice_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> s
     bests = [row.best for row in rows if row.best is not None]
     are_indicative = bool(bests) and all(best.level is Level.INDICATIVE for best in bests)
     texts = [
-        _winners_sentence(winners, titles, len(rows)),
-        _open_sentence(rest, titles, are_all=not winners),
-        _alike_sentence(rest, len(rows)),
+        _winners_sentence(winners, titles, len(rows), is_advice=is_advice),
+        _open_sentence(rest, titles, beginning="" if winners or not is_advice else TAKE_NONE),
+        _alike_sentence(rest, len(rows), is_advice=is_advice),
         _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
     ]
@@ -52,9 +58,12 @@ def _winners_sentence(
     winners: Sequence[tuple[str, Sequence[WorkloadRow]]],
     titles: Mapping[str, str],
     workload_count: int,
+    *,
+    is_advice: bool,
 ) -> str:
     if not winners:
         return ""
+    verb, for_what = ("Take ", "for") if is_advice else ("", "was the best in")
     if len(winners) == 1 and len(winners[0][1]) == workload_count:
         ((owner, own),) = winners
         where = (
@@ -62,14 +71,15 @@ def _winners_sentence(
             if workload_count > TITLES_SHOWN
             else _named_leads_text(own)
         )
-        return f"Take {titles.get(owner, owner)}: the best in {where}."
+        link = ": the" if is_advice else " was the"
+        return f"{verb}{titles.get(owner, owner)}{link} best in {where}."
     choices = [
-        f"{titles.get(owner, owner)} for {_named_leads_text(own)}"
+        f"{titles.get(owner, owner)} {for_what} {_named_leads_text(own)}"
         for owner, own in winners[:WINNERS_SHOWN]
     ]
     others = sum(len(own) for _, own in winners[WINNERS_SHOWN:])
-    more = [f"others for {counted_noun(others, 'workload')}"] if others else []
-    return f"Take {list_text([*choices, *more])}."
+    more = [f"others {for_what} {counted_noun(others, 'workload')}"] if others else []
+    return f"{verb}{list_text([*choices, *more])}."
 
 
 def _named_leads_text(rows: Sequence[WorkloadRow]) -> str:
@@ -85,7 +95,9 @@ def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def _open_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, are_all: bool) -> str:
+def _open_sentence(
+    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, beginning: str
+) -> str:
     """Who is ahead where no interval supports it, and what would."""
     still_open = [row for row in rows if row.open_reason and row.best is not None]
     if not still_open:
@@ -98,17 +110,16 @@ def _open_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, ar
     reasons = list_text(dict.fromkeys(row.open_reason for row in still_open))
     is_lost = any(row.open_reason == POINT_LOST for row in still_open)
     step = "repeat those points" if is_lost else "measure three repeats or more"
-    beginning = "Take none yet: " if are_all else ""
     return f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."
 
 
-def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:
+def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int, *, is_advice: bool) -> str:
     alike = [row.title for row in rows if row.indistinguishable]
     if not alike:
         return ""
     if len(alike) == workload_count:
         of = "the only workload" if workload_count == 1 else f"any of {workload_count} workloads"
-        return f"Take any: repeats show no sure difference in {of}."
+        return f"{'Take any: repeats' if is_advice else 'Repeats'} show no sure difference in {of}."
     return f"No sure difference in {list_text(alike, TITLES_SHOWN)}."
 
 

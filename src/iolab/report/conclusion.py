@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.core.study import AnswerKind
 from iolab.report.bottleneck import bottlenecks_sentence, recommended_step_text
+from iolab.report.hardware import demonstration_text
 from iolab.report.matrix import WorkloadRow
 from iolab.report.numbers import axis_name_text, ratio_text
 
@@ -22,12 +23,17 @@ def conclusion_sentences(
     rows: Sequence[WorkloadRow],
     costs: Sequence[CostCapacityRow],
 ) -> str:
-    """Which configuration is the best value; of a single one what would raise its figures."""
+    """Which configuration is the best value; of a single one what would raise its figures.
+
+    A demonstration on other than the drives that were paid for tells nothing of their value.
+    """
     measured = [row for row in rows if row.best is not None]
     if not measured:
         return ""
     compared = [row for row in measured if len(row.cells) > 1]
     if compared:
+        if demonstration_text(brief.study, brief.facts):
+            return ""
         return _best_value_sentence(brief, costs)
     return _machine_count_sentence(brief) or _bottleneck_sentences(brief)
 

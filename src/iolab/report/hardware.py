@@ -348,6 +348,28 @@ def _first_kind_text(texts: Iterable[str]) -> str:
     return f"{kinds[0]}{more}" if kinds else ""
 
 
+def demonstration_text(study: Study, facts: Mapping[str, HostFacts]) -> str:
+    """How an answer begins that tells nothing of drives; empty where drives were measured.
+
+    Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive.
+    """
+    if not any(_stand_in_disks(study, facts, owner) for owner in study.configurations):
+        return ""
+    is_stated = any(_stated_drive_text(owner) for owner in study.configurations)
+    return f"Demonstration, not {'the stated drives' if is_stated else 'drives'}: "
+
+
+def _stand_in_disks(
+    study: Study, facts: Mapping[str, HostFacts], owner: Configuration
+) -> list[DiskFacts]:
+    """The disks that a configuration was measured on in place of drives."""
+    disks = _target_disks(facts_by_host(study, facts, owner.id).values())
+    if not _are_all_disks_virtual(disks):
+        return []
+    has_stated = bool(_stated_drive_text(owner))
+    return [disk for disk in disks if has_stated or disk.name.startswith(MADE_NAMES)]
+
+
 def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str:
     """What was measured where that is not the stated drive, lives in a file or has set limits.
 
@@ -361,7 +383,7 @@ def measured_storage_caveat(study: Study, facts: Mapping[str, HostFacts]) -> str
         drive = _stated_drive_text(owner)
         models = [disk.model for disk in disks if disk.model]
         if _are_all_disks_virtual(disks):
-            virtual += [disk for disk in disks if drive or disk.name.startswith(MADE_NAMES)]
+            virtual += _stand_in_disks(study, facts, owner)
         elif drive and models and not _is_model_among_disks(drive, models):
             stated.append(f"{drive} for {owner.title}")
             reported += models

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ from iolab.report.numbers import (
     point_text,
     value_text,
 )
+from iolab.report.sentence_ranges import MergedSentence, merge_sentences
 from iolab.study.schedule import Search
 from iolab.text import counted_noun, percent_text
 from iolab.units import format_ns
@@ -52,32 +54,40 @@ LEVEL_SENTENCES: Final = {
 """What a sentence ends with, by the worst verdict behind it."""
 
 
-class Objection(Record):
+class Objection(Record, dict=True):
     """One check's objection at one level, and the runs that it was made to.
 
-    `message` is the sentence of the first run (`has_other_numbers` if others have other numbers in
-    it), and `equivalent_codes` are other checks that say the same of the same runs. Of several
+    `messages` are its sentences, each once in the order of the runs, and `equivalent_codes` are
+    other checks that say the same of the same runs. Of several
     configurations `configuration_titles` are those of all by id, and runs are named with theirs.
     """
 
     code: str
     level: Level
-    message: str
+    messages: tuple[str, ...]
     runs: tuple[Result, ...]
     run_count: int
     configuration_titles: Mapping[str, str] = field(default_factory=dict)
     equivalent_codes: tuple[str, ...] = ()
-    has_other_numbers: bool = False
 
     @property
     def codes_text(self) -> str:
         """The checks that say it, as a list for people."""
         return ", ".join((self.code, *self.equivalent_codes))
 
+    @cached_property
+    def _merged_message(self) -> MergedSentence:
+        return merge_sentences(self.messages)
+
     @property
-    def first_run_values_note(self) -> str:
-        """What is added to the runs where the sentence has other numbers for each."""
-        return " (values from the first run)" if self.has_other_numbers else ""
+    def message(self) -> str:
+        """The sentence, with the range of each number over the runs."""
+        return self._merged_message.text
+
+    @property
+    def other_messages_note(self) -> str:
+        """What is added to the runs where the sentence of some is another."""
+        return "" if self._merged_message.covers_all else " (others differ)"
 
     @property
     def concerns_every_run(self) -> bool:
@@ -103,20 +113,19 @@ def merge_objections(
         Objection(
             code=code,
             level=level,
-            message=hits[0][1].message,
+            messages=tuple(dict.fromkeys(check.message for _, check in hits)),
             runs=tuple(result for result, _ in hits),
             run_count=len(results),
             configuration_titles=names,
-            has_other_numbers=len({check.message for _, check in hits}) > 1,
         )
         for (level, code), hits in grouped.items()
     ]
     ordered = sorted(
         every, key=lambda objection: (-objection.level.rank, -len(objection.runs), objection.code)
     )
-    same: dict[tuple[Level, str, tuple[tuple[str, int], ...]], Objection] = {}
+    same: dict[tuple[Level, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
-        key = (objection.level, objection.message, tuple(run.key for run in objection.runs))
+        key = (objection.level, objection.messages, tuple(run.key for run in objection.runs))
         first = same.get(key)
         same[key] = (
             objection
@@ -128,7 +137,7 @@ def merge_objections(
 
 def objection_runs_text(objection: Objection) -> str:
     """To which runs an objection was made, in words: their names where they are few."""
-    return f"{_affected_runs_text(objection)}{objection.first_run_values_note}"
+    return f"{_affected_runs_text(objection)}{objection.other_messages_note}"
 
 
 def _affected_runs_text(objection: Objection) -> str:

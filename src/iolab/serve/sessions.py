@@ -378,7 +378,9 @@ class SessionLibrary:
 
     def _answer_text(self, session: LoadedSession) -> str:
         points = summarise_points(session.results, session.study)
-        return session_answer(self._kinds, session.study, points, session.results).sentence
+        return session_answer(
+            self._kinds, session.study, points, session.results, session.reader.facts
+        ).sentence
 
     def _error_without_root(self, error: IolabError) -> str:
         """What an error says, of places below the directory and not of where that lies."""

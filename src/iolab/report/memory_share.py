@@ -1,0 +1,47 @@
+"""How much of what a run read memory answered, and not the storage, by what its checks found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from iolab.core.metric import CheckResult, Evidence, Level, Result
+
+FROM_MEMORY_MAJORITY: Final = 0.5
+"""A larger share makes a figure one of memory."""
+
+_STORAGE_SHARES: Final = {"reads-from-memory": "from_device", "restored-from-memory": "share"}
+"""Checks whose evidence has the share that devices read, each with its name there."""
+
+_COUNTED_BYTES: Final = "bytes-moved"
+"""The check whose evidence has the bytes that were read, and those of the devices."""
+
+_RAM_TARGET: Final = "target-in-memory"
+"""The check that objects to targets without any device of storage."""
+
+
+def is_from_memory(result: Result) -> bool:
+    """Whether memory answered most of what a run read: its figures are not of the storage."""
+    shares = (share for check in result.verdict.checks for share in _memory_shares(check))
+    return any(share > FROM_MEMORY_MAJORITY for share in shares)
+
+
+def _memory_shares(check: CheckResult) -> Iterator[float]:
+    """Which shares came from memory by one check; others' reads make them lower than they are."""
+    if check.code == _RAM_TARGET and check.level in (Level.INDICATIVE, Level.INVALID):
+        yield 1.0
+    elif check.code in _STORAGE_SHARES:
+        share = _number(check.evidence, _STORAGE_SHARES[check.code])
+        if share is not None:
+            yield 1 - share
+    elif check.code == _COUNTED_BYTES:
+        claimed = _number(check.evidence, "claimed_read_bytes")
+        for name in ("device_read_bytes", "below_read_bytes"):
+            read = _number(check.evidence, name)
+            if claimed and read is not None:
+                yield 1 - read / claimed
+
+
+def _number(evidence: Evidence, name: str) -> float | None:
+    value = evidence.get(name)
+    return float(value) if isinstance(value, int | float) else None
