@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
-from iolab.core.host import Role
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostKind, HostSpec, Role
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -69,7 +68,7 @@ def figure(
     latencies = (("mean", "1 ms"),)
     better = BetterDirection.LOWER if unit == "ns" else BetterDirection.HIGHER
     place = (title, title, owner)
-    return BestFigure(*place, metric, latencies, "", level, None, reason, missing, better)
+    return BestFigure(*place, metric, latencies, "", level, None, reason, ((),) * missing, better)
 
 
 def study(*names: str) -> Study:

@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
+from iolab.report.charts.lines import ChartLine, latency_chart
+from iolab.report.charts.palette import SERIES
+from iolab.report.charts.svg import draw_inline_svg
+from iolab.report.formats.html import page_script
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 
@@ -78,10 +82,28 @@ def test_a_marker_tells_its_values_under_the_pointer(browser: Browser, report: P
     assert "iodepth: 4" in told
     assert any(line.endswith((" µs", " ms")) for line in told)
     assert "indicative" in told
-    assert told[-1].startswith("Here too: Two, ")
+    assert not [line for line in told if line.startswith("Here too")]
     page.mouse.move(2, 2)
     assert not page.locator(".tip").is_visible()
     assert said == []
+    page.context.close()
+
+
+def test_points_that_a_marker_covers_are_told_with_it(browser: Browser, tmp_path: Path) -> None:
+    points = tuple(point for point in shared.brief("pair").points if point.key.axis)[:2]
+    lines = [ChartLine(name, SERIES[at], (), points) for at, name in enumerate(("One", "Two"))]
+    drawing = draw_inline_svg(latency_chart("s", points[0].key.axis[0][0], lines))
+    path = tmp_path / "covered.html"
+    path.write_text(
+        f"<!DOCTYPE html><body><header class='masthead'></header><figure><h4>s</h4>{drawing.svg}"
+        f'<script type="application/json">{drawing.marks_json}</script></figure>'
+        f"<script>{page_script()}</script>",
+        encoding="utf-8",
+    )
+    page, _ = opened(browser, path)
+    page.mouse.move(*middle(page.locator("[data-m] path[transform]").first))
+    told = page.locator(".tip").inner_text().splitlines()
+    assert told[-1].startswith("Here too: Two, ")
     page.context.close()
 
 

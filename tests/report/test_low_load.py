@@ -1,11 +1,12 @@
-"""The latency at the least load stands in the matrix, of workloads with several loads."""
+"""The latency at one load stands in the matrix, of workloads with several loads."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, Level, Verdict
-from iolab.report.low_load import GROUP, low_load_rows
+from iolab.report.brief import Brief
+from iolab.report.low_load import GROUP, LESS_IS_INVALID, low_load_rows
 from iolab.report.page import build_report_page
 from tests.facts import tells
 from tests.report import shared
@@ -52,12 +53,14 @@ def test_the_latency_to_remember_stands_in_the_matrix() -> None:
             assert any(fact.note.startswith(title) for title in shown)
 
 
-def test_a_least_load_whose_runs_are_invalid_is_not_measurable() -> None:
+def without_sound_runs(owner: str, *depths: int) -> Brief:
+    """The brief with invalid runs alone of that configuration, at these depths or at all."""
     brief = shared.brief("two")
     lost = {
         point.key
         for point in brief.points
-        if point.key.configuration == "beta" and dict(point.key.axis).get("iodepth") == 1
+        if point.key.configuration == owner
+        and (not depths or dict(point.key.axis).get("iodepth") in depths)
     }
     check = CheckResult("verify-mismatch", Level.INVALID, "It differs.")
     points = tuple(
@@ -74,7 +77,23 @@ def test_a_least_load_whose_runs_are_invalid_is_not_measurable() -> None:
         else point
         for point in brief.points
     )
-    for row in low_load_rows(replace(brief, points=points)):
+    return replace(brief, points=points)
+
+
+def test_where_the_least_load_is_invalid_of_one_all_are_told_at_the_next() -> None:
+    rows = low_load_rows(without_sound_runs("beta", 1))
+    assert rows
+    for row in rows:
+        assert tells(row.scope, LESS_IS_INVALID)
+        assert "iodepth 1;" not in row.scope
+        assert all(row.figure_of_configuration(name).amount for name in ("alpha", "beta"))
+
+
+def test_one_that_is_invalid_at_every_load_is_not_measurable() -> None:
+    rows = low_load_rows(without_sound_runs("beta"))
+    assert rows
+    for row in rows:
         figure = row.figure_of_configuration("beta")
         assert (figure.text, figure.note) == ("not measurable", "verify-mismatch")
         assert row.figure_of_configuration("alpha").amount
+        assert LESS_IS_INVALID not in row.scope

@@ -75,8 +75,9 @@ class PointFigures(Record):
 class BestFigure(Record):
     """The best that a configuration did of a workload; `title` is that of the workload.
 
-    `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
-    any of which may have been better. `is_paced` is whether its load asks for no more than so much.
+    `workload` tells workloads of one title apart. `unsound_axes` are the places of its points
+    without a sound figure, any of which may have been better. `is_paced` is whether its load asks
+    for no more than so much.
     `operation` is what it does: `read`, `write`, `read/write`; empty for metadata and keys.
 
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
@@ -98,7 +99,7 @@ class BestFigure(Record):
     level: Level | None = None
     run: RunKey | None = None
     objection: tuple[str, str] = ("", "")
-    unsound_point_count: int = 0
+    unsound_axes: tuple[Axis, ...] = ()
     better: BetterDirection = BetterDirection.HIGHER
     is_paced: bool = False
     operation: str = ""
@@ -137,8 +138,8 @@ class Headline(Record):
     """Of how many points `best` is the best: of those not invalid, if there are any."""
     unmeasured_run_count: int
     """Runs that failed or have no value."""
-    sound: int = 0
-    """How many points have a figure that is not invalid."""
+    unsound_axes: tuple[Axis, ...] = ()
+    """The places of its points without a figure that is not invalid."""
     sufficient_axis: Axis = ()
     """The place of the least load whose figure lies within the interval of the best; empty where
     that has none, or no load is varied."""
@@ -190,7 +191,11 @@ def best_point_headline(
         len(points),
         len(compared),
         unmeasured,
-        sum(point.level is not Level.INVALID for point in measured),
+        tuple(
+            point.key.axis
+            for point in points
+            if point.level is Level.INVALID or point.metric_value(metric_key) is None
+        ),
         () if best is None else _sufficient_axis(workload, best, compared),
     )
 
@@ -267,7 +272,6 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     """A headline as the first page shows it, with these of its latencies."""
     best = headline.best
     place = headline.workload.id, headline.workload.title, headline.configuration.id
-    missing = headline.point_count - headline.sound
     if best is None:
         return BestFigure(*place, UNKNOWN_METRIC)
     key = best.median_run.key
@@ -281,7 +285,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         best.level,
         key,
         reason,
-        missing,
+        headline.unsound_axes,
         better,
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),

@@ -205,7 +205,7 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
     """Every caveat, run, host and job behind the brief; `runs` are the details of each run."""
     if page.further_findings:
         yield Heading("More findings", 1)
-        yield from map(_finding_block, page.further_findings)
+        yield from map(finding_block, page.further_findings)
     if page.gain_tables:
         yield Heading("Gains", 1)
     for table, note in page.gain_tables:
@@ -293,7 +293,7 @@ def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
     yield Heading("Caveats", 1, "caveats")
     if answer.failed_runs_text:
         yield Paragraph(answer.failed_runs_text, ParagraphStyle.ITEM, Level.INVALID)
-    yield from map(_objection_block, answer.caveats)
+    yield from map(objection_block, answer.caveats)
     if answer.hidden_caveat_count:
         more = counted_noun(answer.hidden_caveat_count, "more caveat")
         yield Paragraph(f"{more} in the appendix.", ParagraphStyle.NOTE)
@@ -304,11 +304,12 @@ def _bottom_line_blocks(page: ReportPage) -> Iterator[Block]:
     if not page.findings:
         return
     yield Heading("Bottom line", 1, "findings")
-    yield from map(_finding_block, page.findings)
+    yield from map(finding_block, page.findings)
     yield from _note_paragraphs(page.findings_note)
 
 
-def _finding_block(finding: LinkedSentence) -> Paragraph:
+def finding_block(finding: LinkedSentence) -> Paragraph:
+    """A sentence on what was found, with its runs."""
     return Paragraph(finding.text, ParagraphStyle.ITEM, links=finding.links)
 
 
@@ -317,7 +318,7 @@ def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     for result in page.failures:
         sentence = run_failure_sentence(result, configuration_titles_if_several(brief.study))
         yield Paragraph(sentence, ParagraphStyle.ITEM, result.verdict.level, result.status.value)
-    yield from map(_objection_block, page.objections)
+    yield from map(objection_block, page.objections)
     if not page.failures and not page.objections:
         message = (
             "No check objects to any run." if brief.results else "There is no run to judge yet."
@@ -325,7 +326,8 @@ def _caveat_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
         yield Paragraph(message)
 
 
-def _objection_block(objection: Objection) -> Paragraph:
+def objection_block(objection: Objection) -> Paragraph:
+    """A caveat with its verdict, and the runs that it is of."""
     note = f"{objection.codes_text}, {objection_runs_text(objection)}"
     return Paragraph(objection.message, ParagraphStyle.ITEM, objection.level, note)
 

@@ -14,13 +14,14 @@ from iolab.record import Record
 from iolab.report.best import BestFigure, best_figure_of_metric
 from iolab.report.low_load import (
     PointLatency,
-    has_reads,
     is_surely_lower,
     low_load_rows,
+    read_workload_sort_key,
     workloads_with_low_load_latency,
 )
 from iolab.report.matrix import (
     WorkloadRow,
+    axis_beside_title,
     best_figures_by_operation,
     largest_by_unit,
     value_text_in_matrix_unit,
@@ -43,7 +44,7 @@ LEAST_LEAD: Final = 0.01
 """A lead of less is no fact to remember."""
 
 _LATENCY_NAMES: Final = {"p99": "p99 latency", "mean": "Mean latency"}
-"""The latencies of the least load, the most telling first."""
+"""The latencies at one load, the most telling first."""
 
 
 class FastFact(Record):
@@ -154,7 +155,7 @@ def _best_note(
     is_tie = bool(row.indistinguishable)
     notes = (
         who,
-        "" if sound else _axis_beside_title(best),
+        "" if sound else axis_beside_title(best),
         "no sure difference" if is_tie else row.open_reason and f"not sure: {row.open_reason}",
         best.left_out_repeats_text,
         "from memory" if best.is_from_memory else "",
@@ -163,13 +164,8 @@ def _best_note(
     return ", ".join(filter(None, notes))
 
 
-def _axis_beside_title(best: BestFigure) -> str:
-    """Its place of the axes, without what its title says."""
-    return ", ".join(part for part in best.axis_text.split(", ") if part not in best.title)
-
-
 def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
-    """The lowest latency where the load is the least, of workloads that read before others.
+    """The lowest latency at the load to compare at, of workloads that read before others.
 
     It is one of the rows of the matrix, where that has any.
     """
@@ -182,7 +178,7 @@ def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
         ]
         if curves:
             workload, ranked = min(
-                curves, key=lambda curve: (not has_reads(curve[0]), curve[1][0].value)
+                curves, key=lambda curve: (*read_workload_sort_key(curve[0]), curve[1][0].value)
             )
             yield _latency_fact(brief, workload, text, ranked)
             return
@@ -205,7 +201,7 @@ def _latency_fact(
     is_open = others and not is_surely_lower(brief, best, others[0])
     overlap = "not distinguishable" if is_open else ""
     left_out = best.point.left_out_repeats_text
-    together = "reads and writes" if best.is_of_several_operations(workload.job) else ""
+    together = best.operation_text(workload.job).removesuffix(" together")
     notes = (workload.title, together, against, overlap, left_out, doubt)
     note = ", ".join(filter(None, notes))
     return FastFact(metric_value_text(best.metric), label, note)

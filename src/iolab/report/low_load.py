@@ -1,4 +1,7 @@
-"""The latency of each workload at the least load that was measured, which queues lengthen least."""
+"""The latency of each workload at the least load that all configurations have a latency at.
+
+Queues lengthen it least there, and at unlike loads latencies do not compare.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import BetterDirection
-from iolab.core.workload import Direction
+from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
 from iolab.report.best import gravest_objection_code_and_text
 from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text
@@ -16,12 +19,15 @@ from iolab.report.value import CostCapacityFigure, CostCapacityRow
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
-    from iolab.analysis.points import PointSummary
+    from iolab.analysis.points import Axis, PointSummary
     from iolab.core.workload import AnyJob, Workload
     from iolab.report.brief import Brief
 
-GROUP: Final = "Latency at the least load"
+GROUP: Final = "Latency at one load"
 """The title of its rows in the matrix."""
+
+LESS_IS_INVALID: Final = "lower loads are invalid"
+"""Beside a load that is not the least that was measured."""
 
 ROWS_SHOWN: Final = 2
 
@@ -45,27 +51,47 @@ class PointLatency(Record):
         """Nanoseconds."""
         return self.metric.value or 0.0
 
-    def is_of_several_operations(self, job: AnyJob) -> bool:
-        """Whether it is of reads and writes together."""
-        return self.key.startswith("lat_ns") and len(job.data_directions) > 1
+    def operation_text(self, job: AnyJob) -> str:
+        """What it is of, where that is not the only operation of the load."""
+        if self.key.startswith("lat_ns"):
+            return "reads and writes together" if len(job.data_directions) > 1 else ""
+        own = (operation for operation in job.limited_operations if self.key in _keys_of(operation))
+        return next((operation.display_name.replace("-", " ") for operation in own), "")
+
+
+def _keys_of(operation: NamedOperation) -> tuple[str, ...]:
+    return tuple(operation.latency_key(name) for name in ("mean", "p99"))
 
 
 def least_load_latencies(brief: Brief, workload: Workload, name: str) -> list[PointLatency]:
-    """The latency of that name (`lat_ns_p99`) of each configuration at the least load.
+    """The latency of that name (`lat_ns_p99`) of each configuration at the load to compare at.
 
     The lowest first.
     """
     found: dict[str, PointLatency] = {}
     points = _points_of_workload(brief, workload)
-    least = _least_axis_values(points)
+    common = _common_axis(points)
     for point in points:
-        if not point.is_trusted or not _is_least_load(point, least):
+        if not point.is_trusted or point.key.axis != common:
             continue
-        keys = (f"{prefix}{name}" for prefix in _PREFIXES)
-        key = next((key for key in keys if point.metric_value(key) is not None), None)
+        key = _latency_key(point, workload.job, name)
         if key is not None:
             found.setdefault(point.key.configuration, PointLatency(point, key))
     return sorted(found.values(), key=lambda latency: latency.value)
+
+
+def _latency_key(point: PointSummary, job: AnyJob, name: str) -> str | None:
+    """The metric of a point's latency: of the operation that the load is judged by, if it has one.
+
+    Else of the whole load, or of the first operation that has one.
+    """
+    of_operation = [
+        f"{operation.key}_"
+        for operation in job.limited_operations
+        if point.metric_value(operation.latency_key("mean")) is not None
+    ]
+    keys = (f"{prefix}{name}" for prefix in of_operation[:1] or _PREFIXES)
+    return next((key for key in keys if point.metric_value(key) is not None), None)
 
 
 def is_surely_lower(brief: Brief, best: PointLatency, other: PointLatency) -> bool:
@@ -91,13 +117,14 @@ def low_load_rows(brief: Brief) -> tuple[CostCapacityRow, ...]:
 
     Of a workload with one load the matrix has the latency beside its figure.
     """
-    workloads = sorted(brief.study.workloads, key=_read_workload_sort_key)
+    workloads = sorted(brief.study.workloads, key=read_workload_sort_key)
     rows = [row for workload in workloads if (row := _low_load_row(brief, workload)) is not None]
     measured = [row for row in rows if any(figure.amount for figure in row.figures)]
     return tuple(measured[:ROWS_SHOWN] or rows[:1])
 
 
-def _read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
+def read_workload_sort_key(workload: Workload) -> tuple[bool, bool]:
+    """Puts workloads that only read before those that mix, and these before others."""
     directions = workload.job.data_directions
     return not has_reads(workload), len(directions) > 1
 
@@ -125,25 +152,25 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     )
     known = {figure.configuration for figure in measured}
     figures = (*measured, *(figure for name, figure in lost.items() if name not in known))
-    least = _least_axis_values(points)
-    at = next(point.key.axis for point in points if _is_least_load(point, least))
+    least, at = _least_axis_values(points), _common_axis(points)
+    is_least = all(value <= least[name] for name, value in at if isinstance(value, int))
     return CostCapacityRow(
         workload.title,
         figures,
         BetterDirection.LOWER,
         is_open=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
-        scope=axis_values_phrase(at),
+        scope=axis_values_phrase(at) + ("" if is_least else f"; {LESS_IS_INVALID}"),
         group=GROUP,
     )
 
 
 def _lost_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
-    """The configurations whose runs at the least load are invalid or failed, each with why."""
-    least = _least_axis_values(points)
+    """The configurations whose runs at that load are invalid or failed, each with why."""
+    common = _common_axis(points)
     lost: dict[str, CostCapacityFigure] = {}
     for point in points:
         owner = point.key.configuration
-        if not point.is_trusted and owner not in lost and _is_least_load(point, least):
+        if not point.is_trusted and owner not in lost and point.key.axis == common:
             why, _ = gravest_objection_code_and_text(point.runs, Level.INVALID)
             lost[owner] = CostCapacityFigure(owner, NOT_MEASURABLE, note=why)
     return lost
@@ -152,7 +179,7 @@ def _lost_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigur
 def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], job: AnyJob) -> str:
     tail = tails.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
-    several = "reads and writes together" if latency.is_of_several_operations(job) else ""
+    several = latency.operation_text(job)
     doubt = Level.INDICATIVE.value if latency.point.level is Level.INDICATIVE else ""
     return " · ".join(filter(None, (p99, several, latency.point.left_out_repeats_text, doubt)))
 
@@ -175,15 +202,30 @@ def _least_axis_values(points: Sequence[PointSummary]) -> dict[str, int]:
     return least
 
 
-def _is_least_load(point: PointSummary, least: Mapping[str, int]) -> bool:
-    """Whether no point has less load on any axis of numbers."""
-    return all(not isinstance(value, int) or value <= least[name] for name, value in point.key.axis)
+def _common_axis(points: Sequence[PointSummary]) -> Axis:
+    """The place of the least load at which most configurations have a trusted latency.
+
+    The least that was measured where none has.
+    """
+    owners: dict[Axis, set[str]] = {point.key.axis: set() for point in points}
+    for point in points:
+        if point.is_trusted and _has_latency(point):
+            owners[point.key.axis].add(point.key.configuration)
+    most = max(map(len, owners.values()), default=0)
+    places = [axis for axis, own in owners.items() if len(own) == most]
+    loads = {axis: [value for _, value in axis if isinstance(value, int)] for axis in places}
+    return min(places, key=loads.__getitem__, default=())
+
+
+def _has_latency(point: PointSummary) -> bool:
+    names = (f"{prefix}lat_ns_mean" for prefix in _PREFIXES)
+    return any(point.metric_value(name) is not None for name in names)
 
 
 def workloads_with_low_load_latency(
     brief: Brief, name: str
 ) -> Iterator[tuple[Workload, list[PointLatency]]]:
-    """Each workload that has a latency at its least load, with those of its configurations."""
+    """Each workload that has a latency at the load to compare at, by its configurations."""
     for workload in brief.study.workloads:
         if ranked := least_load_latencies(brief, workload, name):
             yield workload, ranked

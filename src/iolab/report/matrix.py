@@ -31,7 +31,7 @@ from iolab.report.numbers import (
 )
 from iolab.report.table import Cell, CellBar, Column, Table
 from iolab.stats.comparison import ComparisonVerdict
-from iolab.text import capitalised, percent_text
+from iolab.text import capitalised, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import SeriesStyles
@@ -51,8 +51,8 @@ INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure that cannot be told from the best of its row."""
 
 ALIKE_NOTE: Final = (
-    "≈: not distinguishable from the best by their repeats in pairs; intervals are of each alone, "
-    "and may lie apart."
+    "≈: not distinguishable from the best. The interval of their ratio over repeats in pairs holds "
+    "1, or chance alone makes one like it among all comparisons."
 )
 """What the mark says, and why lines of a chart may seem to say something else."""
 
@@ -143,7 +143,7 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
     leads = [_lead_over(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.open_reason for own in leads if own.open_reason), "")
-    if leads and any(cell.unsound_point_count for cell in sound):
+    if leads and any(cell.unsound_axes for cell in sound):
         reason = POINT_LOST
     if reason:
         return WorkloadRow(title, tuple(figures), best, open_reason=reason, lead=lead)
@@ -302,7 +302,7 @@ def _configuration_columns_table(
     largest = largest_by_unit(rows)
     cells = [
         (
-            Cell(row.title, note="" if row.open_reason == shared else row.open_reason),
+            Cell(row.title, note=_open_reason_note(row, shared, titles)),
             *(
                 _cell_with_bar(
                     _cell_with_ratio(_figure_cell(row, name, anchors, largest), row, name),
@@ -323,6 +323,23 @@ def _configuration_columns_table(
         for row in cost_capacity_rows
     ]
     return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
+
+
+def _open_reason_note(row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]) -> str:
+    """Why the row has no winner, unless one note says it of all; of lost points which they are."""
+    if row.open_reason != POINT_LOST:
+        return "" if row.open_reason == shared_reason else row.open_reason
+    owners: dict[str, list[str]] = {}
+    for cell in row.cells:
+        for axis in cell.unsound_axes:
+            owners.setdefault(axis_values_text(axis), []).append(cell.configuration)
+    parts = [
+        f"{place} ({list_text([titles.get(name, name) for name in own])})"
+        if len(own) < len(row.cells)
+        else place
+        for place, own in owners.items()
+    ]
+    return f"invalid or missing: {'; '.join(parts)}"
 
 
 def _scoped_title_cell(row: CostCapacityRow) -> Cell:
@@ -419,11 +436,12 @@ def _figure_cell(
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
     under = [
-        *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
         *figure.load_text.split(" · "),
-        figure.axis_text,
+        axis_beside_title(figure),
+        *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
         _sufficient_load_text(figure),
         half_width_text(figure.value),
+        _ratio_to_best_text(row, figure),
         figure.left_out_repeats_text,
         "from memory" if figure.is_from_memory else "",
         f"limit: {limit}" if (limit := dict(row.limits).get(configuration)) else "",
@@ -436,6 +454,23 @@ def _figure_cell(
         note=" · ".join(map(_with_no_break_spaces, filter(None, under))),
         is_bold=row.has_supported_winner and figure is row.best,
     )
+
+
+def _ratio_to_best_text(row: WorkloadRow, figure: BestFigure) -> str:
+    """`0.37× to 1.1× the best` of one that cannot be told from the best by this interval."""
+    if row.best is None or figure not in row.indistinguishable:
+        return ""
+    compared = dict(row.best.comparisons).get(figure.configuration)
+    if compared is None or compared.low is None or compared.high is None:
+        return ""
+    is_apart = not compared.low <= 1 <= compared.high
+    doubt = ", one of many comparisons" if is_apart else ""
+    return f"{ratio_text(compared.low)} to {ratio_text(compared.high)} the best{doubt}"
+
+
+def axis_beside_title(figure: BestFigure) -> str:
+    """Its place of the axes, without what its title says."""
+    return ", ".join(part for part in figure.axis_text.split(", ") if part not in figure.title)
 
 
 def _sufficient_load_text(figure: BestFigure) -> str:

@@ -99,6 +99,11 @@ class ReportPage(Record):
     how_to_repeat: tuple[HowToRepeat, ...]
 
     @property
+    def further_caveats(self) -> tuple[Objection, ...]:
+        """The caveats that the brief has no room for."""
+        return tuple(own for own in self.objections if own not in self.answer.caveats)
+
+    @property
     def appendix_contents(self) -> Iterator[tuple[str, str]]:
         """Anchor and title of each part of the appendix."""
         if self.further_findings:

@@ -22,6 +22,7 @@ from iolab.report.charts.chart import (
     fill_page_width,
 )
 from iolab.report.charts.choose import DASHES
+from iolab.report.charts.lines import joined_point_tables
 from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
 from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_state_rounds_chart
 from iolab.report.course import course_section
@@ -39,6 +40,9 @@ _SCALING_INTRODUCTION: Final = (
     "The same load, made by more of the hosts of a configuration. Where the rate stays below the "
     "ideal, hosts share something that is used up: the target, or what lies between."
 )
+
+PANELS_AS_TABLE_LEAST: Final = 3
+"""So many charts of two points each say less than one table."""
 
 ROUND_CHARTS_MAX: Final = 8
 """Series of rounds with a chart; the others stand in the table."""
@@ -90,11 +94,31 @@ def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
         for of_kind in by_kind
         for group in of_kind.get(workload.id, ())
     )
-    groups = (*charts, *brief.kinds.booted_hosts.node_timeline_charts(brief))
+    groups = _few_points_as_table(tuple(charts))
+    groups = (*groups, *brief.kinds.booted_hosts.node_timeline_charts(brief))
     wide = iter(fill_page_width([figure for group in groups for figure in group.figures]))
     return tuple(
         replace(group, figures=tuple(islice(wide, len(group.figures)))) for group in groups
     )
+
+
+def _few_points_as_table(groups: tuple[ChartGroup, ...]) -> tuple[ChartGroup, ...]:
+    """The groups, where each chart would have two points of one line alone: a table of them all.
+
+    The charts go to the appendix.
+    """
+    figures = [figure for group in groups for figure in group.figures]
+    sizes = [len(figure.points_table.rows) if figure.points_table else 0 for figure in figures]
+    if len(figures) < PANELS_AS_TABLE_LEAST or not all(0 < size <= 2 for size in sizes):
+        return groups
+    table, *others = joined_point_tables(figures)
+    if others:
+        return groups
+    backing = tuple(
+        replace(group, figures=(), appendix_figures=(*group.figures, *group.appendix_figures))
+        for group in groups
+    )
+    return (ChartGroup("", (), table), *backing)
 
 
 def stability_section(brief: Brief) -> ReportSection | None:

@@ -72,8 +72,8 @@ def test_the_answer_is_the_highest_rate_that_is_kept() -> None:
 @pytest.mark.parametrize(
     ("prefill", "facts"),
     [
-        (1_000_000, ("8 MB/s: reading beats recomputing also there",)),
-        (100_000_000, ("800 MB/s: recomputing is faster",)),
+        (1_000_000, ("Reading a prefix beats recomputing it: even", "8 MB/s suffice")),
+        (100_000_000, ("Recomputing a prefix beats reading it", "takes 800 MB/s")),
     ],
 )
 def test_beside_an_instance_the_answer_says_which_is_faster(

@@ -14,6 +14,7 @@ from iolab.report.charts.chart import Figure
 from iolab.report.charts.lines import ChartLine, load_chart, rate_quantity
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_line_ends
+from tests.facts import tells
 from tests.report.charts.outcomes import points, result
 
 UNITS = st.floats(min_value=0, max_value=200)
@@ -86,8 +87,8 @@ def test_nothing_is_hatched_where_all_is_valid() -> None:
     assert list(hatching_line_ends(0, 10, 2, 11)) == []
 
 
-def test_bars_that_are_not_valid_are_hatched_where_they_are_drawn() -> None:
-    figure = bars(Level.VALID, Level.INDICATIVE, Level.VALID, Level.INVALID)
+def test_bars_that_are_indicative_are_hatched_where_they_are_drawn() -> None:
+    figure = bars(Level.VALID, Level.INDICATIVE, Level.VALID, Level.INDICATIVE)
     assert "atched" in figure.note
     boxes = drawn_boxes(figure, 1)
     assert len(boxes) == 2
@@ -98,8 +99,27 @@ def test_bars_that_are_not_valid_are_hatched_where_they_are_drawn() -> None:
         assert max(inside) > box[2] - HATCH_GAP
 
 
+def test_invalid_bars_are_pale_and_crossed_out_and_not_hatched() -> None:
+    figure = bars(Level.INVALID, Level.INVALID)
+    assert hatches(figure) == []
+    assert tells(figure.note, "Pale or crossed: invalid")
+    svg = draw_inline_svg(figure).svg
+    corners = drawn_boxes(figure, 0, 1)
+    assert len(corners) == svg.count('fill-opacity="0.18"') == 2
+    for left, top, right, bottom in corners:
+        # From corner to corner, both ways.
+        strokes = [
+            [tuple(map(float, place)) for place in re.findall(r"([\d.]+),([\d.]+)", path)]
+            for path in re.findall(r'<path d="(M[^"]*L[^"]*)" stroke="var\(--series', svg)
+        ]
+        ends = [place for path in strokes for place in path]
+        assert (left, top) in ends
+        assert (right, top) in ends
+        assert (left, bottom) in ends
+
+
 def test_hatching_lies_over_the_bars() -> None:
-    svg = draw_inline_svg(bars(Level.INVALID)).svg
+    svg = draw_inline_svg(bars(Level.INDICATIVE)).svg
     bar = svg.index('fill="var(--series-1)"')
     hatching = svg.index('stroke="var(--paper)"')
     assert bar < hatching

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.configuration import latency_limit_label
@@ -27,7 +27,7 @@ from iolab.report.numbers import (
     metric_value_text,
     value_text,
 )
-from iolab.units import format_bytes, format_count, format_ns
+from iolab.units import format_bytes, format_ns
 
 PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
 
@@ -105,13 +105,12 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
         *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} of blocks found"]),
         *([axis_values_text(others)] if others else []),
     ]
-    texts = [
-        f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
-        f"({', '.join(facts)}) with {_prefix_latency_text(best)}",
-        *_break_even_texts(job, best),
-    ]
     doubt = " (indicative)" if best.level is Level.INDICATIVE else ""
-    return f"{'; '.join(texts)}{doubt}."
+    served = (
+        f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
+        f"({', '.join(facts)}): {_prefix_latency_text(best)}{doubt}."
+    )
+    return " ".join(filter(None, (served, _break_even_sentence(job, best))))
 
 
 def _prefix_latency_text(point: PointSummary) -> str:
@@ -124,34 +123,33 @@ def _prefix_latency_text(point: PointSummary) -> str:
     return f"{name} prefix load {metric_value_text(point.metrics.get(key))}"
 
 
-def _break_even_texts(job: KvCacheJob, point: PointSummary) -> Iterator[str]:
+def _break_even_sentence(job: KvCacheJob, point: PointSummary) -> str:
+    """Whether reading a prefix beats computing it, and by how much; empty if not known."""
     median, slow = (point.metric_value(spec.key) for spec in (PREFIX_RATE, SLOW_PREFIX_RATE))
     if not median or not slow:
-        return
+        return ""
     unit = SLOW_PREFIX_RATE.unit
-    yield (
-        f"a prefix arrives at {value_text(median, unit)} at the median and "
-        f"{value_text(slow, unit)} at the slowest twentieth"
-    )
-    tokens_per_s = metric_value_text(point.metrics.get(BREAK_EVEN.key))
-    token = format_bytes(job.kv_bytes_per_token)
+    median_text, slow_text = value_text(median, unit), value_text(slow, unit)
     needed = point.metric_value(BREAK_EVEN_RATE.key)
     if not needed or not job.prefill_tokens_per_s:
-        yield (
-            f"reading beats recomputing for instances that prefill fewer than {tokens_per_s} "
-            f"({token} a token)"
+        token = format_bytes(job.kv_bytes_per_token)
+        return (
+            f"Reading a prefix beats recomputing it for instances that prefill fewer than "
+            f"{metric_value_text(point.metrics.get(BREAK_EVEN.key))} ({token} a token): the "
+            f"slowest twentieth arrives at {slow_text}."
         )
-        return
-    found = next(
-        text
-        for fits, text in (
-            (slow >= needed, "reading beats recomputing also there"),
-            (median >= needed, "reading beats recomputing at the median, and not there"),
-            (True, "recomputing is faster"),
+    needed_text = value_text(needed, unit)
+    if slow >= needed:
+        return (
+            f"Reading a prefix beats recomputing it: even the slowest twentieth arrives at "
+            f"{slow_text}, and {needed_text} suffice."
         )
-        if fits
-    )
-    yield (
-        f"beside an instance that prefills {format_count(job.prefill_tokens_per_s)} tokens/s of "
-        f"{token} each it must arrive at {value_text(needed, unit)}: {found}"
+    if median >= needed:
+        return (
+            f"Reading a prefix beats recomputing it at the median ({median_text}, and "
+            f"{needed_text} suffice), not at the slowest twentieth ({slow_text})."
+        )
+    return (
+        f"Recomputing a prefix beats reading it, which takes {needed_text}: prefixes arrive at "
+        f"{median_text} at the median."
     )

@@ -70,10 +70,19 @@ class MarkTooltip(Record):
     texts: Sequence[str] = ()
 
 
+BAR_GAP: Final = 0.24
+"""The part of the room of an x that its bars leave free."""
+BAR_WIDTH_MAX: Final = 48.0
+
+
 class Mark(Record, kw_only=True):
-    """What all marks have: a colour, whose they are (by default their colour's), what is told."""
+    """What all marks have: a colour, whose they are (by default their colour's), what is told.
+
+    `slot` is which of how many series that stand side by side at each stop of the axis it is of.
+    """
 
     token: Token
+    slot: tuple[int, int] = (0, 1)
     opacity: float = 1.0
     series: Token | None = None
     tip: MarkTooltip | None = None
@@ -101,7 +110,7 @@ class Markers(Mark, kw_only=True):
     """Markers, by the verdicts of their places in shape and filling, or all by `marker_style`.
 
     Those that have no interval are open with a broken rim: a bare dot would look the most exact.
-    `size` is an area in square units.
+    `size` is an area in square units, of those without a verdict; `is_small` makes any smaller.
     """
 
     places: Sequence[tuple[float, float]]
@@ -109,6 +118,7 @@ class Markers(Mark, kw_only=True):
     have_intervals: Sequence[bool] = ()
     marker_style: MarkerStyle = MarkerStyle.SOLID
     size: float = 34
+    is_small: bool = False
 
 
 class LineSegments(Mark, kw_only=True):
@@ -133,12 +143,11 @@ class Rectangles(Mark, kw_only=True):
 class Bars(Mark, kw_only=True):
     """Bars from zero up to each place, side by side with those of other series.
 
-    `slot` is which of how many bars at the same x they are. Those whose level is not valid are
-    hatched; a tip's intervals are lines through their ends.
+    Indicative ones are hatched, invalid ones pale and crossed out; a tip's intervals are lines
+    through their ends.
     """
 
     places: Sequence[tuple[float, float]]
-    slot: tuple[int, int] = (0, 1)
     levels: Sequence[Level | None] = ()
 
 
@@ -201,6 +210,16 @@ class Plot(Record):
             return edge
         return self.height * (1 - self.y.fraction(value)) if self.y else value
 
+    def slot_width(self, slot: tuple[int, int]) -> float:
+        """Units that each of several series has at a stop of the axis."""
+        room = self.x.stop_width if self.x else self.width
+        return min(room * (1 - BAR_GAP) / slot[1], BAR_WIDTH_MAX)
+
+    def slot_offset(self, slot: tuple[int, int]) -> float:
+        """Units from a stop of the axis to the middle of a series' place beside the others."""
+        index, count = slot
+        return (index - (count - 1) / 2) * self.slot_width(slot) if count > 1 else 0.0
+
     def resized(self, width: float) -> Plot:
         """The plot that wide; without an axis of x it stays as it is."""
         if self.x is None:
@@ -212,6 +231,8 @@ class Plot(Record):
 class Figure(Record):
     """A chart with its words and its numbers.
 
+    `table` has every number, `points_table` those of points alone, without intervals, if it is one
+    over a load.
     `subject` is what it is a chart of, `finding` what it shows, `note` how to read it. With
     `by_configuration` its colours tell configurations apart. It is as wide as `columns` of the 12
     that a page has, or has a `fixed_width` in units.
@@ -223,6 +244,7 @@ class Figure(Record):
     note: str
     plots: tuple[Plot, ...]
     table: Table
+    points_table: Table | None = None
     by_configuration: bool = False
     columns: int = 4
     fixed_width: int = 0
@@ -340,11 +362,11 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOT
 def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
     found = set(levels)
-    doubted = [level.value for level in (Level.INDICATIVE, Level.INVALID) if level in found]
+    hollow = "Hatched or hollow" if has_bars else "Hollow"
+    crossed = "Pale or crossed" if has_bars else "Crossed"
     return [
-        *([f"Hatched: {' or '.join(doubted)}."] if has_bars and doubted else []),
-        *(["Hollow: indicative, shows the direction only."] if Level.INDICATIVE in found else []),
-        *(["Crossed: invalid, not what was asked."] if Level.INVALID in found else []),
+        *([f"{hollow}: indicative, shows the direction only."] * (Level.INDICATIVE in found)),
+        *([f"{crossed}: invalid, not what was asked."] * (Level.INVALID in found)),
     ]
 
 

@@ -36,7 +36,12 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.palette import Token
 from iolab.report.charts.series import RunChartData
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.numbers import all_axis_names, axis_value_as_number, axis_values_text
+from iolab.report.numbers import (
+    all_axis_names,
+    axis_name_text,
+    axis_value_as_number,
+    axis_values_text,
+)
 from iolab.report.phrases import metric_phrase
 from iolab.text import escape_invisible, list_text
 
@@ -229,7 +234,9 @@ def latency_distribution_charts(
         for index, detail in enumerate(chosen)
     ]
     title = (
-        "at the best point" if several else f"by {list_text(all_axis_names(results)) or 'point'}"
+        "at the best point"
+        if several
+        else f"by {list_text(map(axis_name_text, all_axis_names(results))) or 'point'}"
     )
     heading = f"Latency by percentile, {title}"
     most = LINES_MAX if several else CURVES_MAX

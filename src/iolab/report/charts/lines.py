@@ -8,7 +8,7 @@ Lines skip points without a value and invalid ones, which stand alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -47,7 +47,14 @@ from iolab.report.numbers import (
 )
 from iolab.report.phrases import load_with_interval_text, metric_phrase
 from iolab.report.short_names import LABEL_CHARACTERS
-from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
+from iolab.report.table import (
+    Cell,
+    Table,
+    row_of_cells,
+    select_columns,
+    table_without_constant_columns,
+    text_and_number_columns,
+)
 from iolab.text import capitalised, escape_invisible, list_text, split_common_part
 
 HEIGHT: Final = 190
@@ -70,6 +77,10 @@ DASHED_BAR_OPACITY: Final = 0.55
 
 _BAND: Final = 0.14
 _KNEE_LINE_OPACITY: Final = 0.6
+
+POINTS_TITLE: Final = "The points"
+_POINT_COLUMNS: Final = 3
+"""Columns that say which point it is: workload, configuration and place of the axis."""
 
 _RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
 PREDICTED: Final = "predicted"
@@ -244,6 +255,7 @@ def line_chart(
         note=" ".join(_line_chart_notes(lines, drawn, panels, has_bars=in_steps)),
         plots=tuple(plots),
         table=quantities_table(subject, axis, lines, quantities),
+        points_table=_points_table(subject, axis, lines, quantities),
         by_configuration=True,
     )
 
@@ -302,15 +314,24 @@ def _lines_plot(
     marks: list[Mark] = []
     ends: list[LineEndLabel] = []
     tails: list[LineEndLabel] = []
-    for line in drawn_lines:
+    for index, line in enumerate(drawn_lines):
         own = solid.label if alone else line.full_name
-        marks += line_and_point_marks(line, axis, solid.key, scale, own)
+        # Under bars side by side points stand so too.
+        slot = (index, len(drawn_lines)) if x.scale.stops else (0, 1)
+        drawn = line_and_point_marks(line, axis, solid.key, scale, own)
+        marks += [replace(mark, slot=slot) for mark in drawn]
         if dashed or not alone:
             ends += line_end_labels(line, axis, solid.key, scale, own if alone else line.name)
         for tail in dashed:
             thin = replace(line, dash=(4, 3), curve=None)
             name = tail.label if alone else f"{line.full_name}, {tail.label}"
-            marks += line_and_point_marks(thin, axis, tail.key, scale, name)
+            drawn = line_and_point_marks(thin, axis, tail.key, scale, name)
+            marks += [
+                replace(mark, slot=slot, is_small=True)
+                if isinstance(mark, Markers)
+                else replace(mark, slot=slot)
+                for mark in drawn
+            ]
             tails += line_end_labels(thin, axis, tail.key, scale, tail.label)
     highest = max(tails, key=lambda end: end.value, default=None)
     if highest is not None:  # one name for all that are dashed
@@ -323,7 +344,7 @@ def _lines_plot(
             for end in line_end_labels(line, axis, reference.key, scale, reference.label)
         ]
         ends += [replace(end, token=MUTED) for end in labels[:1]]
-    words = f"{solid.label}, dashed {dashed[0].label}" if dashed and not alone else ""
+    words = f"{solid.label}; {dashed[0].label} small, dashed" if dashed and not alone else ""
     unit = f"{scale.unit}, {words}" if words else ""
     return Plot(height, marks, x, scale, ends, unit=unit)
 
@@ -624,6 +645,76 @@ def quantities_table(
     rows += [row for line in lines for row in prediction_rows(line.name, line.curve, first, others)]
     title = f"{subject} against {axis_name_text(axis)}"
     return Table(title, heads, tuple(rows))
+
+
+def _points_table(
+    subject: str, axis: str, lines: Sequence[ChartLine], quantities: Sequence[ChartQuantity]
+) -> Table:
+    """The published values alone, with the workload, so that several workloads make one table."""
+    names = [
+        capitalised(quantity.name) if " " in quantity.name else quantity.name
+        for quantity in quantities
+    ]
+    heads = text_and_number_columns(
+        ("Workload", "Configuration", axis_name_text(axis)), names, ("Verdict",)
+    )
+    rows = tuple(
+        row_of_cells(
+            subject,
+            line.full_name,
+            str(dict(point.key.axis).get(axis, "")),
+            *(
+                metric_value_text(point.metrics.get(quantity.key, UNKNOWN_METRIC))
+                for quantity in quantities
+            ),
+            point.level,
+        )
+        for line in lines
+        for point in line.points
+    )
+    return Table(POINTS_TITLE, heads, rows)
+
+
+def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
+    """The points behind charts over a load: one table for all charts over the same axis.
+
+    Charts of the same quantities add rows, others of the same points columns.
+    """
+    by_heads: dict[tuple[str, ...], list[Table]] = {}
+    for figure in figures:
+        if (own := figure.points_table) is not None and own.rows:
+            by_heads.setdefault(tuple(column.title for column in own.columns), []).append(own)
+    tables: dict[tuple[tuple[str, ...], ...], Table] = {}
+    for own_tables in by_heads.values():
+        rows = tuple(row for table in own_tables for row in table.rows)
+        table = replace(own_tables[0], rows=rows)
+        key = (
+            tuple(column.title for column in table.columns[:_POINT_COLUMNS]),
+            *(tuple(cell.text for cell in row[:_POINT_COLUMNS]) for row in rows),
+        )
+        tables[key] = _with_quantities_of(tables[key], table) if key in tables else table
+    return [table_without_constant_columns(_without_single_names(t)) for t in tables.values()]
+
+
+def _with_quantities_of(table: Table, other: Table) -> Table:
+    """The table with the quantities of another of the same points, before the verdict."""
+    more = slice(_POINT_COLUMNS, -1)
+    return replace(
+        table,
+        columns=(*table.columns[:-1], *other.columns[more], table.columns[-1]),
+        rows=tuple(
+            (*row[:-1], *same[more], row[-1])
+            for row, same in zip(table.rows, other.rows, strict=True)
+        ),
+    )
+
+
+def _without_single_names(table: Table) -> Table:
+    """The table without the columns of workload and configuration where these have one alone."""
+    places = range(len(table.columns))
+    names = (0, 1)
+    single = [at for at in names if len({row[at].text for row in table.rows}) == 1]
+    return select_columns(table, [at for at in places if at not in single])
 
 
 def prediction_rows(

@@ -38,6 +38,7 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
 from iolab.report.charts.scale import (
+    LOG_SCALE,
     PLOT_WIDTH,
     ChartAxis,
     Scale,
@@ -167,6 +168,7 @@ def dot_chart(
     characters = NAME_CHARACTERS if are_named else ALONE_NAME_CHARACTERS
     lanes, texts, height = _lay_out_lanes(drawn, names, characters)
     unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
+    unit = f"{unit}{LOG_SCALE}" if scale.is_logarithmic else unit
     x = replace(
         value_axis_of_scale(scale),
         title=excerpt(unit, 2 * NAME_CHARACTERS),

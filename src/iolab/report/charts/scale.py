@@ -46,6 +46,9 @@ _UNITS: Final[dict[str, tuple[tuple[float, str], ...]]] = {
 _SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
 _LOG_AXES: Final = _SIZE_AXES | {"iodepth", "numjobs", "threads"}
 
+LOG_SCALE: Final = ", log scale"
+"""What follows the unit of a logarithmic axis."""
+
 _PADDING: Final = 10
 """Units between the ends of the plot and the first and the last value."""
 
@@ -185,9 +188,8 @@ def panel_scale(panel: Panel, values: Sequence[float], ticks: int) -> Scale:
 
 def value_axis_of_scale(scale: Scale) -> ChartAxis:
     """A scale of values under a plot, as what they are plotted against."""
-    return ChartAxis(
-        scale, tuple((tick, axis_number_text(tick)) for tick in scale.ticks), scale.unit
-    )
+    title = f"{scale.unit}{LOG_SCALE}" if scale.is_logarithmic else scale.unit
+    return ChartAxis(scale, tuple((tick, axis_number_text(tick)) for tick in scale.ticks), title)
 
 
 def integer_axis(

@@ -36,7 +36,7 @@ from iolab.report.charts.chart import (
     non_overlapping_positions,
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
-from iolab.report.charts.scale import axis_number_text
+from iolab.report.charts.scale import LOG_SCALE, axis_number_text
 from iolab.report.numbers import round_floats
 from iolab.report.short_names import short_plot_label
 from iolab.text import escape_invisible
@@ -54,9 +54,10 @@ _TICK_GAP: Final = 9.0
 _BARE_DASH: Final = (2.2, 1.8)
 """The rim of a marker without an interval."""
 
-_BAR_GAP: Final = 0.24
-"""The part of the room of an x that its bars leave free."""
-_BAR_MOST: Final = 48.0
+_PALE: Final = 0.18
+"""The opacity of bars that are invalid."""
+_SMALL_MARKER: Final = 0.5
+"""The area of small markers, as a share of others'."""
 
 Paint = Callable[[Token], str]
 
@@ -272,8 +273,14 @@ class _SvgWriter:
                 return self._hatching_element(_box_corners(mark, plot), mark.levels)
             case Bars():
                 corners = list(_bar_corners(mark, plot))
-                return self._hatching_element(corners, mark.levels) + self._bar_interval_elements(
-                    mark, corners, plot
+                drawn = [level is not Level.INVALID for level in mark.levels]
+                return (
+                    self._hatching_element(
+                        [box for box, is_drawn in zip(corners, drawn, strict=False) if is_drawn],
+                        [level for level in mark.levels if level is not Level.INVALID],
+                    )
+                    + self._cross_element(mark, corners)
+                    + self._bar_interval_elements(mark, corners, plot)
                 )
         return ""
 
@@ -295,6 +302,19 @@ class _SvgWriter:
         )
         look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
         return _element_text("path", d=path, **look) if path else ""
+
+    def _cross_element(
+        self, mark: Bars, corners: Sequence[tuple[float, float, float, float]]
+    ) -> str:
+        """The frames of invalid bars, each crossed out."""
+        path = "".join(
+            f"M{_coord_text(x)},{_coord_text(y2)}V{_coord_text(y)}H{_coord_text(x2)}"
+            f"V{_coord_text(y2)}L{_coord_text(x)},{_coord_text(y)}"
+            f"M{_coord_text(x2)},{_coord_text(y)}L{_coord_text(x)},{_coord_text(y2)}"
+            for (x, y, x2, y2), level in zip(corners, mark.levels, strict=False)
+            if level is Level.INVALID
+        )
+        return _element_text("path", d=path, stroke=self.paint(mark.token)) if path else ""
 
     def _bar_interval_elements(
         self, mark: Bars, corners: Sequence[tuple[float, float, float, float]], plot: Plot
@@ -318,7 +338,10 @@ class _SvgWriter:
         return _element_text(
             "path",
             d=_path_data(
-                (plot.x_in_figure(x), None if y is None else plot.y_in_figure(y))
+                (
+                    plot.x_in_figure(x) + plot.slot_offset(mark.slot),
+                    None if y is None else plot.y_in_figure(y),
+                )
                 for x, y in mark.places
             ),
             stroke=self.paint(mark.token),
@@ -347,10 +370,12 @@ class _SvgWriter:
                 level = mark.levels[place]
                 is_open = is_bare or level is not Level.VALID
                 size = 70 if is_open else 42
+                size *= _SMALL_MARKER if mark.is_small else 1.0
                 own = self.paint(PAPER) if is_open else fill
             is_broken = is_bare and level is not Level.INVALID
             move = (
-                f"translate({_coord_text(plot.x_in_figure(x))},{_coord_text(plot.y_in_figure(y))})"
+                f"translate({_coord_text(plot.x_in_figure(x) + plot.slot_offset(mark.slot))},"
+                f"{_coord_text(plot.y_in_figure(y))})"
             )
             dots.append(
                 _element_text(
@@ -372,7 +397,8 @@ class _SvgWriter:
     def _(self, mark: LineSegments, plot: Plot) -> str:
         path = []
         for x, y, x2, y2 in mark.segments:
-            left, right = plot.x_in_figure(x), plot.x_in_figure(x2, plot.width)
+            aside = plot.slot_offset(mark.slot)
+            left, right = plot.x_in_figure(x) + aside, plot.x_in_figure(x2, plot.width) + aside
             top, bottom = plot.y_in_figure(y), plot.y_in_figure(y2, plot.height)
             end = (
                 f"V{_coord_text(bottom)}"
@@ -390,7 +416,16 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _(self, mark: Bars, plot: Plot) -> str:
-        return self._rectangle_elements(_bar_corners(mark, plot), {"fill": self.paint(mark.token)})
+        corners = list(_bar_corners(mark, plot))
+        levels = mark.levels or [None] * len(corners)
+        fill = self.paint(mark.token)
+        return "".join(
+            self._rectangle_elements(
+                [box],
+                {"fill": fill, "fill_opacity": f"{_PALE:g}" if level is Level.INVALID else None},
+            )
+            for box, level in zip(corners, levels, strict=True)
+        )
 
     @_mark_elements.register
     def _(self, mark: Rectangles, plot: Plot) -> str:
@@ -476,8 +511,9 @@ def _has_room(left: tuple[float, str], right: tuple[float, str]) -> bool:
 
 
 def plot_unit(plot: Plot) -> str:
-    """The unit of its values."""
-    return plot.unit or (plot.y.unit if plot.y else "")
+    """The unit of its values, and whether their scale is logarithmic."""
+    unit = plot.unit or (plot.y.unit if plot.y else "")
+    return f"{unit}{LOG_SCALE}" if unit and plot.y and plot.y.is_logarithmic else unit
 
 
 def _box_corners(boxes: Rectangles, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
@@ -489,11 +525,9 @@ def _box_corners(boxes: Rectangles, plot: Plot) -> Iterator[tuple[float, float, 
 
 def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Likewise of each bar: those of one x stand side by side about its middle."""
-    index, count = bars.slot
-    room = plot.x.stop_width if plot.x else plot.width
-    width = min(room * (1 - _BAR_GAP) / count, _BAR_MOST)
+    width = plot.slot_width(bars.slot)
     for x, value in bars.places:
-        left = plot.x_in_figure(x) + (index - count / 2) * width
+        left = plot.x_in_figure(x) + plot.slot_offset(bars.slot) - width / 2
         yield left + 0.5, plot.y_in_figure(value), left + width - 0.5, plot.height
 
 

@@ -75,22 +75,40 @@ class _TopologyBox(Record):
         ]
 
 
+class _TopologyRow(Record):
+    """Who loads what over which network; `below` is what holds the disks of guests."""
+
+    clients: _TopologyBox
+    network: str
+    storage: _TopologyBox
+    below: _TopologyBox | None = None
+
+    @property
+    def boxes(self) -> list[_TopologyBox]:
+        """All of its boxes, from the clients on."""
+        return [self.clients, self.storage, *([self.below] if self.below else [])]
+
+
 def topology_drawing(brief: Brief) -> TopologyDrawing | None:
     """The clients of each configuration and what they load; None where no host was reached."""
-    rows: dict[tuple[_TopologyBox, str, _TopologyBox], list[str]] = {}
+    rows: dict[_TopologyRow, list[str]] = {}
     for configuration in brief.study.configurations:
         facts = tuple(facts_by_host(brief.study, brief.facts, configuration.id).values())
         if facts:
-            drawn = (
+            node_box = _node_box(brief, configuration)
+            drawn = _TopologyRow(
                 _clients_box(brief.study, configuration, facts),
                 _port_speed_label(configuration, facts),
-                _storage_box(configuration, facts),
+                _guest_disks_box(configuration, facts)
+                if node_box
+                else _storage_box(configuration, facts),
+                node_box,
             )
             rows.setdefault(drawn, []).append(configuration.title)
     if not rows:
         return None
     has_fleet = any(len(owner.hosts) > 1 for owner in brief.study.configurations)
-    has_network = any(network for _, network, _ in rows)
+    has_network = any(row.network for row in rows)
     return replace(_draw_topology(rows), is_one_host=not has_fleet and not has_network)
 
 
@@ -150,6 +168,36 @@ def _storage_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _T
     return _TopologyBox(where, (" on ".join(target.devices), drives))
 
 
+def _guest_disks_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _TopologyBox:
+    """The disks of guests: each has its own."""
+    target = facts[0].target
+    box = _storage_box(configuration, facts)
+    number = len(configuration.hosts)
+    if target is None or number < 2:
+        return box
+    size = box.lines[1].replace("1 × ", "each ", 1)
+    return _TopologyBox(f"{number} disks, one of each guest", (box.name, size))
+
+
+def _node_box(brief: Brief, configuration: Configuration) -> _TopologyBox | None:
+    """The node that the guests of a configuration live on, with its disks; None without guests."""
+    homes = {spec.name: spec.node for spec in brief.study.hosts}
+    names = list(dict.fromkeys(home for host in configuration.hosts if (home := homes.get(host))))
+    node = next((brief.facts[name] for name in names if name in brief.facts), None)
+    if node is None or node.target is None:
+        return None
+    below = node.target.devices
+    disks = [
+        f"{disk.model or disk.name} {format_bytes(disk.size_bytes)}"
+        for disk in node.disks
+        if disk.name in below
+    ]
+    name = names[0] if len(names) == 1 else f"each of {counted_noun(len(names), 'node')}"
+    where = f"{node.target.fs_type} at {_shorten_path(node.target.path)}"
+    holder = list_text(disks) or node.target.mount_source
+    return _TopologyBox(f"{name} holds them", (where, f"on {holder}, which all guests share"))
+
+
 def _shorten_path(path: str) -> str:
     """The last folders of a path that is too long for a box."""
     most = LINE_CHARACTERS - len("bcachefs at ")
@@ -161,21 +209,24 @@ def _shorten_path(path: str) -> str:
     return "/".join(("…", *parts))
 
 
-_Rows = Sequence[tuple[tuple[_TopologyBox, str, _TopologyBox], Sequence[str]]]
+_Rows = Sequence[tuple[_TopologyRow, Sequence[str]]]
 """What is drawn, with the titles of the configurations that it is drawn for."""
 
 
 def _draw_topology(
-    rows: Mapping[tuple[_TopologyBox, str, _TopologyBox], Sequence[str]],
+    rows: Mapping[_TopologyRow, Sequence[str]],
 ) -> TopologyDrawing:
     shown = list(rows.items())[:ROWS_MAX]
     several = len(rows) > 1
     notes = []
-    for (clients, network, storage), titles in shown:
-        over = f" over {network}" if network else ""
+    for row, titles in shown:
+        over = f" over {row.network}" if row.network else ""
         whose = f"{list_text(titles, 3)}: " if several else ""
-        boxes = (", ".join(filter(None, (side.name, *side.lines))) for side in (clients, storage))
-        notes.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
+        clients, storage, *below = (
+            ", ".join(filter(None, (side.name, *side.lines))) for side in row.boxes
+        )
+        notes.append(f"{whose}{clients}{over} load {storage}.")
+        notes += [f"{text}." for text in below]
     hidden = len(rows) - len(shown)
     notes += [f"{counted_noun(hidden, 'configuration')} more in the table."] if hidden > 0 else []
     alt = escape_invisible(" ".join(notes))
@@ -192,12 +243,14 @@ def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
     characters = LINE_CHARACTERS if narrow else TITLE_CHARACTERS
     parts: list[str] = []
     top = 0
-    for (clients, network, storage), titles in rows:
+    for row, titles in rows:
         if several:
             for line in wrap(escape_invisible(list_text(titles, 3)), characters):
                 parts.append(_text_svg(line, 0, top + 12, bold=True))
                 top += _LINE
-        heights = [_LINE * len(side.wrapped_lines_and_is_name) + 12 for side in (clients, storage)]
+        clients, storage, *below = row.boxes
+        heights = [_LINE * len(side.wrapped_lines_and_is_name) + 12 for side in row.boxes]
+        left = 0 if narrow else width - _BOX
         if narrow:
             link = top + heights[0]
             parts += [
@@ -208,17 +261,24 @@ def _topology_svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
             middle, beside, anchor = link + _LINK / 2 + 4, width / 2 + 8, "start"
             top = link + _LINK + heights[1]
         else:
-            height = max(heights)
+            height = max(heights[:2])
             level = top + height / 2
             parts += [
                 _box_svg(clients, 0, top, height),
-                _box_svg(storage, width - _BOX, top, height),
-                _line_svg(_BOX, level, width - _BOX, level),
+                _box_svg(storage, left, top, height),
+                _line_svg(_BOX, level, left, level),
             ]
             middle, beside, anchor = level - 7, width / 2, "middle"
             top += height
-        if network:
-            parts.append(_text_svg(network, beside, middle, anchor=anchor))
+        if row.network:
+            parts.append(_text_svg(row.network, beside, middle, anchor=anchor))
+        for box, height in zip(below, heights[2:], strict=True):
+            centre = left + _BOX / 2
+            parts += [
+                _line_svg(centre, top, centre, top + _LINK),
+                _box_svg(box, left, top + _LINK, height),
+            ]
+            top += _LINK + height
         top += _GAP
     return (
         f'<svg class="topology {"narrow" if narrow else "wide"}" role="img" '

@@ -8,6 +8,7 @@ goes in as JSON strings and is set as text.
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,14 +38,18 @@ from iolab.report.blocks import (
     UserTextBlock,
     appendix_blocks,
     brief_blocks,
+    finding_block,
+    objection_block,
 )
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure
+from iolab.report.charts.lines import joined_point_tables
 from iolab.report.charts.palette import INK
 from iolab.report.charts.scale import WIDTH
 from iolab.report.charts.svg import svg_document
 from iolab.report.numbers import DASH, text_with_no_break_units
 from iolab.report.page import (
+    FURTHER,
     ReportPage,
     build_report_page,
     factor_out_shared_notes,
@@ -79,6 +84,9 @@ PAPER_WIDTHS: Final = {4: 250, 6: WIDTH, 12: 790}
 _PICTURES_TEMPLATE: Final = """#for picture in json(bytes(sys.inputs.doc)) {
   page(width: picture.width * 1pt, height: picture.height * 1pt, margin: 0pt, image(picture.file))
 }"""
+
+SPARE_ITEMS: Final = 6
+"""Caveats, and findings, that a page with room for them has more."""
 
 RUNS_WITH_CHARTS: Final = 12
 """Runs whose charts are printed in the appendix; all have their checks."""
@@ -181,8 +189,34 @@ def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     if brief.user_text.logo:
         figures.files[LOGO] = brief.user_text.logo
     logo = LOGO if brief.user_text.logo else ""
-    frame = {**_common_document_data(brief, page, paper, "brief"), "logo": logo}
+    extra = [_blocks_typst_data(blocks, figures) for blocks in _spare_room_blocks(page)]
+    frame = {**_common_document_data(brief, page, paper, "brief"), "logo": logo, "extra": extra}
     return _typeset_document(frame, brief_blocks(brief, page), figures)
+
+
+def _spare_room_blocks(page: ReportPage) -> Iterator[list[Block]]:
+    """What pages that would be half empty have, as far as there is room for it."""
+    figures = [figure for group in page.workload_charts for figure in group.figures]
+    tables = [replace(table, title="") for table in joined_point_tables(figures)]
+    for table in tables:
+        yield [Heading("The numbers", 1), table]
+    backing = [
+        replace(figure, columns=6)
+        for section in page.appendix_sections
+        if section.anchor == FURTHER
+        for group in section.groups
+        for figure in group.figures
+    ]
+    if len(backing) > 1:
+        yield [Heading("More charts", 1), FigureGroup(tuple(backing[:2]))]
+    for name, items in (
+        ("More caveats", [objection_block(own) for own in page.further_caveats]),
+        ("More findings", [finding_block(own) for own in page.further_findings]),
+    ):
+        if items:
+            yield [Heading(name, 1), *items[:SPARE_ITEMS]]
+    for repeat in page.how_to_repeat[:1]:
+        yield [Heading("How to repeat it", 1), Code(shlex.join(repeat.command)), repeat.versions]
 
 
 def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
