@@ -142,6 +142,6 @@ def test_the_ladder_is_told_in_a_sentence_and_on_the_page() -> None:
     assert "419 GiB for 140 GiB, 3.00 times as much" in section.groups[0].figures[0].finding
     page = shared.drawn(brief)
     assert "Bytes down to the flash" in page
-    assert "added by the engine" not in page
-    assert "added by the engine" in shared.drawn(worn_brief(engine_bytes=130 * GB))
+    assert ">engine<" not in page
+    assert ">engine<" in shared.drawn(worn_brief(engine_bytes=130 * GB))
     assert ladder_section(worn_brief(write_amplification=None)) is None

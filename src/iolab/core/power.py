@@ -88,8 +88,11 @@ def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
     )
     yield MetricSpec(f"{key}power_w", f"{name} power", "W", *lower)
     for net, title in (("", ""), ("net_", " net of idle")):
-        yield MetricSpec(f"{key}{net}ops_per_j", f"ops/J, {name}{title}", "ops/J", *higher)
-        yield MetricSpec(f"{key}{net}j_per_gb", f"J/GB, {name}{title}", "J/GB", *lower)
+        for unit, rule in (("ops/J", higher), ("J/GB", lower)):
+            own = f"{key}{net}{unit.lower().replace('/', '_per_')}"
+            label = f"{unit}, {name}{title}"
+            is_main = unit == "ops/J" and not net
+            yield MetricSpec(own, label, unit, *rule, has_column=is_main)
 
 
 NODE_POWER_METRIC: Final = f"{PowerBoundary.NODE.value}_power_w"

@@ -169,6 +169,9 @@ class CommandMeter(Meter):
 class _ProgramMeter(Meter):
     """A meter that a program of the system reads, once a reading."""
 
+    try_hint: str
+    """How to try the same by hand."""
+
     async def _run(self, *words: str, environment: Mapping[str, str]) -> str:
         try:
             code, output, stderr = await run_local_process(
@@ -186,7 +189,7 @@ class _ProgramMeter(Meter):
         if code:
             last_line = stderr.rstrip().rpartition(b"\n")[2]
             reason = exit_text(code, last_line).rstrip(".")
-            raise MeterError(f"'{words[0]}': {reason}", f"Try {words[0]} by hand.")
+            raise MeterError(f"'{words[0]}': {reason}", self.try_hint)
         return output.decode("utf-8", "replace")
 
     @property
@@ -196,6 +199,11 @@ class _ProgramMeter(Meter):
 
 class DcmiMeter(_ProgramMeter):
     """A BMC's power reading over lanplus."""
+
+    try_hint = (
+        "See its address, user and password, and whether it needs cipher_suite = 3; by hand: "
+        "ipmitool -C SUITE -I lanplus -H HOST -U USER -a dcmi power reading."
+    )
 
     async def read(self) -> MeterReading:
         """See `Meter`."""
@@ -233,6 +241,10 @@ def dcmi_watts(output: str) -> float:
 
 class SnmpMeter(_ProgramMeter):
     """One object of a PDU, by SNMP v2c; `scale` are the watts of one."""
+
+    try_hint = (
+        "See its address, community and object; by hand: snmpget -v2c -c COMMUNITY HOST OBJECT."
+    )
 
     async def read(self) -> MeterReading:
         """See `Meter`."""

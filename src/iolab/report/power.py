@@ -54,7 +54,7 @@ def _meter_row(result: Result, use: PowerUse) -> tuple[Cell, ...]:
         metric_value_text(use.idle_w),
         DASH if use.energy_j is None else f"{significant_digits_text(use.energy_j)} J",
         DASH if use.period_s is None else format_duration_s(use.period_s),
-        "; ".join(map(capitalised, _meter_notes(use))),
+        capitalised("; ".join(_meter_notes(use))),
     )
 
 
@@ -62,9 +62,9 @@ def _meter_notes(use: PowerUse) -> Iterator[str]:
     if use.reason or use.idle_reason:
         yield use.reason or use.idle_reason
     if use.lag_s:
-        yield f"it shows the load {format_duration_s(use.lag_s)} late"
+        yield f"shows the load {format_duration_s(use.lag_s)} late"
     if use.step_w:
-        yield f"it counts in steps of {significant_digits_text(use.step_w)} W"
+        yield f"counts in steps of {significant_digits_text(use.step_w)} W"
 
 
 def power_document(use: PowerUse) -> dict[str, object]:

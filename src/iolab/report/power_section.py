@@ -46,11 +46,12 @@ BARS_MAX: Final = 12
 
 LAYERS: Final = (
     ("application", 1.0),
-    ("added by the engine", 0.78),
-    ("added above the drive", 0.55),
-    ("added by the flash", 0.28),
+    ("engine", 0.6),
+    ("above the drive", 0.44),
+    ("flash", 0.28),
 )
-"""Each layer with its shade; of engines with a log and compaction alone there is a second."""
+"""What wrote, or wrote more, with its shade: short names fit a phone. Only engines with a log and
+compaction have a second."""
 
 ENGINE_LAYER: Final = 1
 
@@ -176,7 +177,7 @@ def ladder_section(brief: Brief) -> ReportSection | None:
     figure = Figure(
         subject="Writes",
         title="From the application to the flash",
-        finding=f"{list_text([_ladder_text(wear) for _, wear in drawn], 4)}.",
+        finding=f"{capitalised(list_text([_ladder_text(wear) for _, wear in drawn], 4))}.",
         note=f"{counted_noun(left_out, 'drive')} more in the table." if left_out else "",
         plots=stacked_bar_plots([_ladder_row(brief, *each) for each in drawn], legend),
         table=table or Table("Drives", (), ()),
@@ -216,7 +217,7 @@ def _ladder_text(wear: DriveWear) -> str:
     above = format_bytes(wear.block_bytes)
     flash = format_bytes(_amount(wear.media_bytes))
     text = f"the flash of {wear.device} wrote {flash} for {above}, {factor} times as much"
-    return escape_invisible(capitalised(text))
+    return escape_invisible(text)
 
 
 def _amount(metric: Metric | None) -> int:

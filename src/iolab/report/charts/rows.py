@@ -421,17 +421,20 @@ def labelled_points_plot(
         dots = Markers(
             token=token, places=[place], levels=[level or Level.VALID], tip=MarkTooltip(name)
         )
+        bars = [(low, place[1], high, place[1]) for low, high in _interval_ends(x, x_scale)]
+        # Beside its interval, which would strike it through.
+        words_at = bars[0][0 if is_right else 2] if bars else place[0]
         words = TextMark(
             token=token,
-            places=[(*place, short_plot_label(name))],
+            places=[(words_at, place[1], short_plot_label(name))],
             align="end" if is_right else "start",
             dx=-BESIDE if is_right else BESIDE,
             dy=MIDDLE + label - height,
             has_rim=True,
         )
-        bars = [(low, place[1], high, place[1]) for low, high in _interval_ends(x, x_scale)]
         bars += [(place[0], low, place[0], high) for low, high in _interval_ends(y, y_scale)]
-        marks += [LineSegments(token=token, segments=bars)] if bars else []
+        # Below all words, whose rims part them from the bars of other points.
+        marks = [LineSegments(token=token, segments=bars), *marks] if bars else marks
         marks += [dots, words]
     across = replace(
         value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}".rstrip()
