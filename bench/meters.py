@@ -22,7 +22,7 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.e2e.power.meters import PASSWORD, SNMP_OBJECT, Bmc, RedfishService, snmp_agent
 
@@ -74,8 +74,16 @@ def processor_s() -> float:
     return sum(used.ru_utime + used.ru_stime for used in both)
 
 
-def run(folder: Path, meters: list[MeterSpec], seconds: int, pace: str = "") -> tuple[float, float]:
-    """IOPS of the load, and the processor time of a session with that one run."""
+class Found(NamedTuple):
+    """IOPS, I/Os for a second of the engine's processor time, and what all of iolab took of it."""
+
+    iops: float
+    ios_per_processor_s: float
+    used_s: float
+
+
+def run(folder: Path, meters: list[MeterSpec], seconds: int, pace: str = "") -> Found:
+    """What a session with that one run gives and takes."""
     rows = [
         {
             key: value
@@ -109,8 +117,11 @@ def run(folder: Path, meters: list[MeterSpec], seconds: int, pace: str = "") -> 
         shown = subprocess.run(
             [str(IOLAB), "show", str(session), "--json"], check=True, capture_output=True
         )
+        manifest = json.loads(next(session.glob("points/*/run-1/manifest.json")).read_bytes())
     (result,) = json.loads(shown.stdout)["results"]
-    return float(result["metrics"]["iops"]["value"]), used
+    iops = float(result["metrics"]["iops"]["value"])
+    engine = manifest["hosts"][0]["process"]
+    return Found(iops, iops * seconds / (engine["user_s"] + engine["system_s"]), used)
 
 
 async def reading_ms(spec: MeterSpec) -> float:
@@ -124,6 +135,12 @@ async def reading_ms(spec: MeterSpec) -> float:
         return (processor_s() - before) / READINGS * 1000
     finally:
         await meter.close()
+
+
+def spread(values: list[float], form: str = ".3f") -> str:
+    """The median with the least and the largest."""
+    middle, low, high = (f(values) for f in (statistics.median, min, max))
+    return f"{middle:{form}} ({low:{form}} to {high:{form}})"
 
 
 def main() -> None:
@@ -163,17 +180,18 @@ def main() -> None:
                 password_variable=VARIABLE,
             ),
         ]
-        ratios, costs = [], []
+        rates, efficiencies, costs = [], [], []
         for pair in range(options.pairs):
             ways = ([], meters) if pair % 2 else (meters, [])
-            iops = {bool(way): run(places[3], way, options.seconds)[0] for way in ways}
-            used = {bool(way): run(places[3], way, options.seconds, PACED)[1] for way in ways}
-            ratios.append(iops[True] / iops[False])
-            costs.append((used[True] - used[False]) / options.seconds * 1000)
+            fast = {bool(way): run(places[3], way, options.seconds) for way in ways}
+            paced = {bool(way): run(places[3], way, options.seconds, PACED) for way in ways}
+            rates.append(fast[True].iops / fast[False].iops)
+            efficiencies.append(fast[True].ios_per_processor_s / fast[False].ios_per_processor_s)
+            costs.append((paced[True].used_s - paced[False].used_s) / options.seconds * 1000)
         print(
-            f"four meters, {options.pairs} pairs of {options.seconds} s: IOPS with / without "
-            f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}), processor "
-            f"{statistics.median(costs):+.0f} ms a second ({min(costs):+.0f} to {max(costs):+.0f})"
+            f"four meters, {options.pairs} pairs of {options.seconds} s, with / without: IOPS "
+            f"{spread(rates)}, I/Os for the engine's processor time {spread(efficiencies)}; "
+            f"processor {spread(costs, '+.0f')} ms a second"
         )
         for spec in meters[1:]:  # a program's own time is not ours
             print(f"{spec.kind.value}: {asyncio.run(reading_ms(spec)):.1f} ms a reading")
