@@ -62,16 +62,23 @@ def test_results_of_metadata_load_are_shown_without_numpy(
     assert not imported & {"numpy", "duckdb"}
 
 
+def test_a_study_is_planned_on_its_target_without_numpy(tmp_path: Path) -> None:
+    imported = imported_by("plan", "cluster-kpi", "--path", str(tmp_path), "--scale", "small")
+    assert "iolab.session.discovery" in imported
+    assert not imported & {"numpy", "duckdb"}
+
+
 def imported_to_show(session: Path, *options: str) -> set[str]:
-    argv = [sys.executable, "-X", "importtime", "-m", "iolab", "show", str(session), *options]
+    return imported_by("show", str(session), *options)
+
+
+def imported_by(*words: str) -> set[str]:
+    argv = [sys.executable, "-X", "importtime", "-m", "iolab", *words]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 
 def test_a_page_is_made_without_what_draws_on_terminals(session: Path, tmp_path: Path) -> None:
-    page = str(tmp_path / "report.html")
-    argv = [sys.executable, "-X", "importtime", "-m", "iolab", "report", str(session)]
-    done = subprocess.run([*argv, "--html", page], check=True, capture_output=True, text=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    imported = imported_by("report", str(session), "--html", str(tmp_path / "report.html"))
     assert "jinja2" in imported
     assert not imported & {"rich", "markdown_it"}

@@ -129,14 +129,19 @@ class FileIoStudyKind(LoadStudyKind):
 
 def _trace_replay_notes(plan: Plan) -> Iterator[str]:
     """What of a trace is replayed otherwise than it was recorded."""
-    from iolab.loads.fileio.io_trace import TraceError, read_trace
+    replays = [
+        (point, point.job.trace)
+        for point in plan.points
+        if isinstance(point.job, Job) and point.job.trace
+    ]
+    if not replays:
+        return
+    from iolab.loads.fileio.io_trace import TraceError, read_trace  # brings numpy
 
-    for point in plan.points:
-        if not isinstance(point.job, Job) or not point.job.trace:
-            continue
-        name = f"trace {quote_value(point.job.trace)}"
+    for point, path in replays:
+        name = f"trace {quote_value(path)}"
         try:
-            trace = read_trace(point.job.trace)
+            trace = read_trace(path)
         except TraceError:
             continue  # the run refuses it
         if trace.trims:

@@ -97,9 +97,11 @@ class ObjectsStudyKind(LoadStudyKind):
         devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - as above
     ) -> list[Fault]:
         """Why a store cannot be reached: no keys, or no authorities of its certificate."""
-        from iolab.loads.objects.store_tasks import open_store
-
         used = {run.point.configuration for run in self.runs_of_kind(plan.runs)}
+        if not used:
+            return []
+        from iolab.loads.objects.store_tasks import open_store  # brings numpy
+
         faults: list[Fault] = []
         for configuration in study.configurations:
             if configuration.id in used and configuration.object_store is not None:
