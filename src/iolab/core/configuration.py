@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.core.bins import PERCENTILE_LABELS
+from iolab.core.host_name import HostName
 from iolab.core.object_store import ObjectStore
 from iolab.record import Record
 
@@ -64,13 +65,13 @@ class Configuration(Record):
 
     id: str
     title: str
-    hosts: tuple[str, ...]
+    hosts: tuple[HostName, ...]
     path: str
     nodes: int | None = None
     capacity: Capacity = Capacity()
     cost: ProcurementCost | None = None
     hardware: tuple[tuple[str, str], ...] = ()
-    storage: tuple[str, ...] = ()
+    storage: tuple[HostName, ...] = ()
     redundancy: Redundancy | None = None
     serial: str | None = None
     object_store: ObjectStore | None = None

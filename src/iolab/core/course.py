@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from iolab.core.host_name import HostName
 from iolab.record import Record
 
 NEGATION: Final = "not "
@@ -41,7 +42,7 @@ class Action(Record):
     """
 
     id: str
-    host: str
+    host: HostName
     kind: ActionKind
     argv: tuple[str, ...] = ()
     undo_argv: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ class Witness(Record):
     """
 
     id: str
-    host: str
+    host: HostName
     argv: tuple[str, ...] = ()
     field: str = ""
     file: str = ""
@@ -203,7 +204,7 @@ class EventOutcome(Record):
     """
 
     id: str
-    host: str
+    host: HostName
     action: Reason
     phase: str
     due_real_ns: int
@@ -240,7 +241,7 @@ class Readback(Record):
     `fault` says why it could not be done.
     """
 
-    host: str
+    host: HostName
     checked_blocks: int = 0
     lost_blocks: int = 0
     first: tuple[str, ...] = ()

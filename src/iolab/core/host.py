@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
+from iolab.core.host_name import HostName
 from iolab.core.kubernetes import PodFacts
 from iolab.core.power import MeterSpec
 from iolab.record import Record
@@ -136,7 +137,7 @@ class HostSpec(Record):
     its power, besides those that its kernel has.
     """
 
-    name: str
+    name: HostName
     kind: HostKind
     role: Role = Role.CLIENT
     command: tuple[str, ...] = ()
@@ -145,7 +146,7 @@ class HostSpec(Record):
     devices: tuple[str, ...] = ()
     numjobs: int | None = None
     serial: str | None = None
-    node: str = ""
+    node: HostName = ""
     storage_address: str = ""
     hypervisor_hints: HypervisorHints = NO_HYPERVISOR_HINTS
     meters: tuple[MeterSpec, ...] = ()

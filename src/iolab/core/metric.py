@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import field
 from msgspec.structs import replace
 
+from iolab.core.host_name import HostName
 from iolab.core.power import PowerBoundary
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey, RunStatus
@@ -163,7 +164,7 @@ class Verdict(Record):
 class HostResult(Record):
     """One host's share of a result."""
 
-    name: str
+    name: HostName
     metrics: Mapping[str, Metric]
 
 
@@ -224,8 +225,8 @@ class HypervisorResult(Record):
     the hypervisor saw it in the whole run, by the same keys, with the edges of their bins.
     """
 
-    name: str
-    guests: tuple[str, ...]
+    name: HostName
+    guests: tuple[HostName, ...]
     metrics: Mapping[str, Metric]
     layers: tuple[LayerLatency, ...] = ()
     outliers: tuple[Outlier, ...] = ()
@@ -270,7 +271,7 @@ class DriveWear(Record, kw_only=True):
     the drive showed after the run, where it measures.
     """
 
-    host: str
+    host: HostName
     device: str
     model: str
     is_emulated: bool
@@ -297,7 +298,7 @@ class PowerUse(Record, kw_only=True):
     says why; `idle_reason` is why nothing can be told of the load less idle.
     """
 
-    host: str
+    host: HostName
     meter: str
     boundary: PowerBoundary
     watts: Metric | None = None
@@ -328,8 +329,8 @@ class Spread(Record):
     overlap: float
     first_done_s: float
     last_done_s: float
-    slowest: str
-    fastest: str
+    slowest: HostName
+    fastest: HostName
     jain: float
     max_over_min: float | None
     drift_ns: int | None
@@ -367,7 +368,7 @@ class EventFigures(Record):
 
     id: str
     title: str
-    host: str
+    host: HostName
     phase: str
     start_s: float | None
     end_s: float | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from iolab.core.host import Role
+from iolab.core.host_name import HostName
 from iolab.record import Record
 
 
@@ -38,7 +39,7 @@ class ResourceUse(Record):
     """
 
     resource: Resource
-    host: str
+    host: HostName
     role: Role
     name: str
     share: float | None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -14,6 +14,7 @@ from iolab.core.course import Course
 from iolab.core.drive import DriveReadingPair
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
+from iolab.core.host_name import HostName
 from iolab.core.libraries import LibraryUse
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
@@ -63,7 +64,7 @@ class Point(Record):
     axis: tuple[tuple[str, int | str], ...]
     job: AnyJob
     data_set: str
-    host_numjobs: tuple[tuple[str, int], ...] = ()
+    host_numjobs: tuple[tuple[HostName, int], ...] = ()
     per_node: int = 0
     host_count: int = 0
 
@@ -391,19 +392,11 @@ class RunDetails(TaggedRecord):
 
     __slots__ = ()
 
-    def with_host_names(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - most name no host
-        """The same where hosts have those new names; a host that is not there keeps its own."""
-        return self
-
 
 class Fleet(TaggedRecord):
     """The guests that made a run's load, as their kind of host tells of them."""
 
     __slots__ = ()
-
-    def with_host_names(self, names: Mapping[str, str]) -> Self:  # noqa: ARG002 - see `RunDetails`
-        """The same where hosts have those new names; a host that is not there keeps its own."""
-        return self
 
 
 class HostRun(Record):
@@ -426,7 +419,7 @@ class HostRun(Record):
     `drives` are the log pages of the NVMe drives below the target, where the agent may read them.
     """
 
-    host: str
+    host: HostName
     error: str | None
     argv: tuple[str, ...]
     job_file: str
@@ -445,10 +438,10 @@ class HostRun(Record):
     clock_offset_ns: int
     clock_error_ns: int
     stderr_tail: str
-    target_key: str = ""
+    target_key: HostName = ""
     clock_offset_after_ns: int | None = None
     clock_error_after_ns: int | None = None
-    read_from: str = ""
+    read_from: HostName = ""
     details: HostDetails | None = None
     ceiling_iops: float | None = None
     ceiling_fault: str = ""
@@ -472,7 +465,7 @@ class MonitoredHost(Record):
     is what the disks that serve the target moved; `error` is None or why it could not be watched.
     """
 
-    host: str
+    host: HostName
     role: Role
     error: str | None
     devices: tuple[DeviceDelta, ...]
@@ -483,7 +476,7 @@ class MonitoredHost(Record):
 class MeterFault(Record):
     """A power meter that could not be read so often in a run, with the last reason."""
 
-    host: str
+    host: HostName
     meter: str
     reason: str
     count: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from iolab.core.host_name import HostName
 from iolab.record import Record
 
 
@@ -109,8 +110,8 @@ class TargetState(Record):
     `unknown` says why the history of the target is not known, None when it is.
     """
 
-    host: str
-    target_key: str
+    host: HostName
+    target_key: HostName
     purged_by: Purge
     purged_real_ns: int | None
     region_bytes: int
@@ -142,7 +143,7 @@ class TargetEntry(Record):
     """
 
     key: str
-    host: str
+    host: HostName
     path: str
     serial: str | None
     boot_id: str

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from iolab.core.host import HostKind
+from iolab.core.host_name import HostName
 from iolab.core.run import Fleet, RunManifest
 from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
@@ -143,8 +144,8 @@ class GuestRun(Record):
     `use` are None and `blocks` is empty. `booted_s` is from its start to its first word.
     """
 
-    guest: str
-    node: str
+    guest: HostName
+    node: HostName
     accelerator: Accelerator | None = None
     blocks: tuple[BlockCounts, ...] = ()
     use: GuestCpuTime | None = None
@@ -163,19 +164,7 @@ class GuestFleet(Fleet, Record, tag="vm"):
     guests: tuple[GuestRun, ...]
     settings: GuestSettings | None = None
     per_node: int = 0
-    idle: tuple[str, ...] = ()
-
-    def with_host_names(self, names: Mapping[str, str]) -> GuestFleet:
-        """The same where hosts have those new names; a host that is not there keeps its own."""
-        guests = tuple(
-            replace(
-                guest,
-                guest=names.get(guest.guest, guest.guest),
-                node=names.get(guest.node, guest.node),
-            )
-            for guest in self.guests
-        )
-        return replace(self, guests=guests, idle=tuple(names.get(host, host) for host in self.idle))
+    idle: tuple[HostName, ...] = ()
 
     def runs_on_node(self, node: str) -> tuple[GuestRun, ...]:
         """The guests of a node."""

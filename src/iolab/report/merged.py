@@ -24,9 +24,10 @@ from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
-from iolab.core.host import HostFacts, HostSpec
-from iolab.core.metric import HostResult, HypervisorResult, Result, Spread
-from iolab.core.run import HostRun, MonitoredHost, Plan, PlanDemand, PlannedRun, Point
+from iolab.core.host import HostFacts
+from iolab.core.host_name import with_host_names
+from iolab.core.metric import Result
+from iolab.core.run import Plan, PlanDemand, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
@@ -157,103 +158,6 @@ def _unambiguous_name(name: str, label: str, names: Counter[str]) -> str:
     return label if unnamed else f"{name} ({label})"
 
 
-def configuration_with_new_host_names(
-    configuration: Configuration, names: NewHostNames
-) -> Configuration:
-    """The configuration on hosts of these names."""
-    return replace(
-        configuration,
-        hosts=_merged_host_names(configuration.hosts, names),
-        storage=_merged_host_names(configuration.storage, names),
-    )
-
-
-def host_spec_with_new_names(spec: HostSpec, names: NewHostNames) -> HostSpec:
-    """A host of the study, and its node."""
-    return replace(
-        spec, name=_merged_host_name(spec.name, names), node=_merged_host_name(spec.node, names)
-    )
-
-
-def point_with_new_host_names(point: Point, names: NewHostNames) -> Point:
-    """A point whose clients have numbers of jobs of their own."""
-    own = tuple((_merged_host_name(name, names), count) for name, count in point.host_numjobs)
-    return replace(point, host_numjobs=own)
-
-
-def result_with_new_host_names(result: Result, names: NewHostNames) -> Result:
-    """A result; hosts that it went without keep their names, as its configuration does."""
-    if not names:
-        return result
-    spreads = {
-        key: _spread_with_new_names(spread, names)
-        for key, spread in result.operation_spreads.items()
-    }
-    return replace(
-        result,
-        hosts=tuple(_host_result_with_new_name(host, names) for host in result.hosts),
-        nodes=tuple(_node_result_with_new_names(node, names) for node in result.nodes),
-        spread=result.spread and _spread_with_new_names(result.spread, names),
-        operation_spreads=spreads,
-    )
-
-
-def manifest_with_new_host_names(manifest: Manifest, names: NewHostNames) -> Manifest:
-    """A manifest, for all that a report shows of it."""
-    if not names:
-        return manifest
-    return replace(
-        manifest,
-        hosts=tuple(_host_run_with_new_names(host, names) for host in manifest.hosts),
-        bystanders=tuple(
-            _monitored_host_with_new_name(bystander, names) for bystander in manifest.bystanders
-        ),
-        details=manifest.details and manifest.details.with_host_names(names),
-        fleet=manifest.fleet and manifest.fleet.with_host_names(names),
-    )
-
-
-def _host_result_with_new_name(host: HostResult, names: NewHostNames) -> HostResult:
-    return replace(host, name=_merged_host_name(host.name, names))
-
-
-def _node_result_with_new_names(node: HypervisorResult, names: NewHostNames) -> HypervisorResult:
-    return replace(
-        node,
-        name=_merged_host_name(node.name, names),
-        guests=_merged_host_names(node.guests, names),
-    )
-
-
-def _spread_with_new_names(spread: Spread, names: NewHostNames) -> Spread:
-    return replace(
-        spread,
-        slowest=_merged_host_name(spread.slowest, names),
-        fastest=_merged_host_name(spread.fastest, names),
-    )
-
-
-def _host_run_with_new_names(host: HostRun, names: NewHostNames) -> HostRun:
-    return replace(
-        host,
-        host=_merged_host_name(host.host, names),
-        target_key=_merged_host_name(host.target_key, names),
-        read_from=_merged_host_name(host.read_from, names),
-    )
-
-
-def _monitored_host_with_new_name(bystander: MonitoredHost, names: NewHostNames) -> MonitoredHost:
-    return replace(bystander, host=_merged_host_name(bystander.host, names))
-
-
-def _merged_host_names(hosts: Iterable[str], names: NewHostNames) -> tuple[str, ...]:
-    return tuple(_merged_host_name(name, names) for name in hosts)
-
-
-def _merged_host_name(name: str, names: NewHostNames) -> str:
-    return names.get(name, name)
-
-
 def merge_studies(
     studies: Sequence[Study],
     configurations: Sequence[Sequence[Configuration]],
@@ -268,7 +172,7 @@ def merge_studies(
     specs = {
         named.name: named
         for study, names in zip(studies, hosts, strict=True)
-        for named in (host_spec_with_new_names(spec, names) for spec in study.hosts)
+        for named in (with_host_names(spec, names) for spec in study.hosts)
     }
     first = studies[0]
     return replace(
@@ -278,9 +182,7 @@ def merge_studies(
         question=" ".join(dict.fromkeys(study.question for study in studies if study.question)),
         source=_distinct_list_text(study.source for study in studies if study.source),
         configurations=tuple(
-            configuration_with_new_host_names(configuration, names)
-            for own, names in pairs
-            for configuration in own
+            with_host_names(configuration, names) for own, names in pairs for configuration in own
         ),
         hosts=tuple(specs.values()),
         workloads=_merge_workloads(studies),
@@ -464,7 +366,7 @@ class SessionPart(Record):
     def merged_result(self, result: Result) -> Result:
         """The result among those of all sessions; a session is one segment of the whole."""
         return replace(
-            result_with_new_host_names(result, self.new_host_names),
+            with_host_names(result, self.new_host_names),
             configuration=self.configuration_ids[result.configuration],
             digest=self.new_digests[result.digest],
             segment=self.number * SEGMENTS_PER_SESSION,
@@ -474,7 +376,7 @@ class SessionPart(Record):
     def merged_point(self, point: Point) -> Point:
         """The point among those of all sessions."""
         return replace(
-            point_with_new_host_names(point, self.new_host_names),
+            with_host_names(point, self.new_host_names),
             configuration=self.configuration_ids[point.configuration],
             digest=self.new_digests[point.digest],
         )
@@ -526,9 +428,7 @@ class MergedSession(Record):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
         part, own = self._session_part_and_digest(digest)
-        manifest = manifest_with_new_host_names(
-            part.source.manifest(own, repeat), part.new_host_names
-        )
+        manifest = with_host_names(part.source.manifest(own, repeat), part.new_host_names)
         return replace(manifest, run=part.merged_run(manifest.run))
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:

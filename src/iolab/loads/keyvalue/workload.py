@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
+from iolab.core.host_name import HostName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.study import ServerConfig, Study
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
@@ -490,7 +491,7 @@ class ServerRun(RunDetails, Record, tag="key-value"):
     product: str
     version: str
     address: str
-    host: str = ""
+    host: HostName = ""
     java: str = ""
     rows: int | None = None
     rows_by: str = ""
@@ -509,10 +510,6 @@ class ServerRun(RunDetails, Record, tag="key-value"):
     def statistics_after_by_name(self) -> dict[str, float]:
         """Those after it."""
         return {statistic.name: statistic.value for statistic in self.statistics_after}
-
-    def with_host_names(self, names: Mapping[str, str]) -> ServerRun:
-        """See `RunDetails`."""
-        return replace(self, host=names.get(self.host, self.host))
 
 
 def key_value_run_of_host(host: HostRun) -> KeyValueRun | None:

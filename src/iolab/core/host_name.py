@@ -1,0 +1,50 @@
+"""Names of hosts in records, and records whose hosts have other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+_MARK: Final = Meta(extra={"is_host_name": True})
+
+HostName: TypeAlias = Annotated[str, _MARK]
+"""Text of a record that names a host of the session."""
+
+T = TypeVar("T")
+
+
+def with_host_names(record: T, names: Mapping[str, str]) -> T:
+    """The record where hosts have those new names; a host that is not there keeps its own."""
+    renamed: T = _with_names(record, type(record), names) if names else record
+    return renamed
+
+
+def _with_names(value: Any, hint: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
+    match value:
+        case str():
+            return names.get(value, value) if _MARK in get_args(hint) else value
+        case Struct():
+            hints = _field_hints(type(value))
+            fields = {name: _with_names(getattr(value, name), hints[name], names) for name in hints}
+            return replace(value, **fields) if fields else value
+        case tuple() if get_origin(hint) is tuple:
+            kinds = get_args(hint)
+            kinds = kinds[:1] * len(value) if kinds[-1] is ... else kinds
+            pairs = zip(value, kinds, strict=True)
+            return tuple(_with_names(item, kind, names) for item, kind in pairs)
+        case Mapping():
+            return {key: _with_names(item, type(item), names) for key, item in value.items()}
+        case _:
+            return value
+
+
+@cache
+def _field_hints(kind: type[Struct]) -> dict[str, Any]:
+    """The types of a record's fields that may hold names of hosts."""
+    hints = get_type_hints(kind, include_extras=True)
+    own = {name: hints[name] for name in kind.__struct_fields__}
+    return {name: hint for name, hint in own.items() if hint not in (str, int, float, bool)}
