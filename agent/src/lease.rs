@@ -104,9 +104,14 @@ impl Lease {
         self.silence_ns.fetch_add(counted, Ordering::Relaxed);
     }
 
+    /// For how long the controller may be silent; none while no term was set.
+    pub fn term(&self) -> Duration {
+        Duration::from_nanos(self.term_ns.load(Ordering::Relaxed))
+    }
+
     /// For how long the controller has been silent, when the term would be over by the next look.
     fn silence_over_term(&self) -> Option<Duration> {
-        let term = Duration::from_nanos(self.term_ns.load(Ordering::Relaxed));
+        let term = self.term();
         let silence = Duration::from_nanos(self.silence_ns.load(Ordering::Relaxed));
         (!term.is_zero() && silence + LIMIT_CHECK_INTERVAL > term).then_some(silence)
     }

@@ -3,6 +3,7 @@
 //! It reads facts, samples counters, runs processes and prepares targets; it knows a job, never a
 //! study. See docs/reference/wire.md for what it is asked and says.
 
+pub mod action;
 pub mod bound;
 pub mod checkpoint;
 pub mod clock;

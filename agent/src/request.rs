@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::action::Action;
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::job::Job;
 use crate::metadata::PhaseSpec;
 use crate::sys::process::{effective_uid, own_pid};
-use crate::undo::Step;
+use crate::undo::{Step, UndoTimer};
 use crate::wire::{MAX_ID, WIRE};
 
 /// One request. Verbs without arguments are written `{}`: only so are unknown ones refused.
@@ -141,17 +142,21 @@ pub enum Request {
         #[serde(default)]
         remove: Option<BTreeSet<String>>,
     },
-    Process {
-        pid_file: PathBuf,
+    Resolve {
+        what: Action,
+        targets: Vec<PathBuf>,
+        members: Vec<String>,
     },
     Step {
-        what: Step,
+        what: Vec<Step>,
+        #[serde(default)]
+        undo_timer: Option<UndoTimer>,
     },
     UndoAdd {
         name: String,
-        what: Step,
+        what: Vec<Step>,
     },
-    UndoRemove {
+    Undo {
         name: String,
     },
     Lease {
@@ -194,10 +199,10 @@ const VERBS: [&str; 38] = [
     "drive_logs",
     "sync",
     "leftovers",
-    "process",
+    "resolve",
     "step",
     "undo_add",
-    "undo_remove",
+    "undo",
     "lease",
     "bye",
 ];
@@ -284,10 +289,11 @@ fn check_paths(verb: &str, request: &Request) -> Result<()> {
         | Request::Discard { path }
         | Request::Trim { path }
         | Request::ScratchOpen { path, .. }
-        | Request::Process { pid_file: path }
         | Request::Connect { dir: path, .. } => vec![path],
         Request::FilesystemOpen { dir, path, .. } => path.iter().chain([dir]).collect(),
-        Request::Extents { paths } | Request::Evict { paths, .. } => paths.iter().collect(),
+        Request::Extents { paths }
+        | Request::Evict { paths, .. }
+        | Request::Resolve { targets: paths, .. } => paths.iter().collect(),
         _ => Vec::new(),
     };
     match paths.into_iter().find(|path| !path.is_absolute()) {

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::action::Studied;
 use crate::clock::ClockReading;
 use crate::connection::{self, Connections, Disconnecting, QueuedBytes, Socket};
 use crate::device::{DeviceOptions, Devices, OpenMode, inspect_device, trim_file_system};
@@ -29,9 +31,10 @@ use crate::sampler::Sampler;
 use crate::sign::own_agent_id;
 use crate::sys::file::sync_all;
 use crate::sys::mount;
+use crate::undo::{self, UndoTimer};
 use crate::watch::{Watch, Watches};
 use crate::wire::{EmptyBody, Frame, Outbox, read_frame};
-use crate::{bound, facts, leftovers, runs, transfer, undo};
+use crate::{bound, facts, leftovers, runs, transfer};
 
 /// The exit code after a clean end of the input or a `bye`.
 const CODE_DONE: i32 = 0;
@@ -373,11 +376,8 @@ impl Service {
                 self.outbox.send_message(id, "filesystem", &opened);
             }
             Request::Leftovers { path, remove } => self.leftovers(id, path.as_deref(), remove),
-            Request::Step { what } => {
-                self.outbox.send_message(id, "stepped", &what.perform(&self.host_program())?);
-            }
-            Request::Process { pid_file } => {
-                self.outbox.send_message(id, "process", &undo::process_in_file(&pid_file)?);
+            event @ (Request::Resolve { .. } | Request::Step { .. } | Request::Undo { .. }) => {
+                self.answer_event(id, event)?;
             }
             Request::Bye {} => {
                 let said =
@@ -392,12 +392,51 @@ impl Service {
         Ok(())
     }
 
+    /// What is asked for an event: its steps, to do it, to undo it.
+    fn answer_event(&self, id: u64, request: Request) -> Result<()> {
+        match request {
+            Request::Resolve { what, targets, members } => {
+                let lease_s = self.lease.term().as_secs_f64();
+                let studied = Studied { targets: &targets, members: &members, lease_s };
+                let resolved = what.resolve(&studied, &self.host_program())?;
+                self.outbox.send_message(id, "resolved", &resolved);
+            }
+            Request::Step { what, undo_timer } => {
+                undo_timer.map_or(Ok(()), |timer| self.start_undo_timer(timer))?;
+                let times = undo::perform_all(&what, &self.host_program())?;
+                self.outbox.send_message(id, "stepped", &times);
+            }
+            Request::Undo { name } => {
+                self.outbox.send_message(id, "stepped", &undo::undo(&name, &self.host_program())?);
+            }
+            _ => return Err(Error::bug("a request that is of no event")),
+        }
+        Ok(())
+    }
+
     fn leftovers(&self, id: u64, path: Option<&Path>, remove: Option<BTreeSet<String>>) {
         let found = match remove {
             Some(shown) => leftovers::remove_leftovers(path, &shown, &self.host_program()),
             None => leftovers::find_leftovers(path),
         };
         self.outbox.send_message(id, "leftovers", &found);
+    }
+
+    /// Undo an event so long after now, whether or not the controller can still be heard.
+    fn start_undo_timer(&self, timer: UndoTimer) -> Result<()> {
+        let seconds = Duration::try_from_secs_f64(timer.seconds)
+            .map_err(|_| Error::bad_request(format!("an undo after {} s", timer.seconds)))?;
+        let lease = Arc::clone(&self.lease);
+        let wait_and_undo = move || {
+            thread::sleep(seconds);
+            let execute =
+                |argv: &[String], limit_s| job::run_checked_of_host(&lease.runs, argv, limit_s);
+            if let Err(error) = undo::undo(&timer.name, &execute) {
+                eprintln!("iolab-agent: {} was not undone: {}", timer.name, error.message);
+            }
+        };
+        let worker = thread::Builder::new().name("undo".into()).spawn(wait_and_undo);
+        worker.map(drop).map_err(|error| Error::io("start an undo's timer", &error))
     }
 
     /// How programs of the host are run.
@@ -422,7 +461,6 @@ impl Service {
                 Ok(())
             }
             Request::UndoAdd { name, what } => undo::add(name, what),
-            Request::UndoRemove { name } => undo::remove(&name),
             Request::Lease { seconds } => self.lease.set_term(seconds),
             _ => Err(Error::bug("a request that was not made known")),
         }

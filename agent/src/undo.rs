@@ -1,7 +1,7 @@
 //! What undoes the events of a session: written down before an event, struck out once undone, and
 //! done by the keeper for an agent that has ended, however it did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -17,13 +17,16 @@ use crate::job::spawn_alone;
 use crate::probe::process::parse_process_stat;
 use crate::roots::{list_names, read_text};
 use crate::sign::{own_agent_id, process_of_agent_id};
+use crate::sys::mount::{LoopFile, limit_loop};
 use crate::sys::process::{self, Pid, effective_uid};
 use crate::sys::thread::lock;
 use crate::sys::time::real_ns;
 use crate::tree::is_agent_alive;
 
 /// Events of a session that may need an undo at a time.
-const MAX_STEPS: usize = 64;
+const MAX_UNDOS: usize = 64;
+/// Of one event: a link may have many routes.
+const MAX_STEPS: usize = 256;
 /// Of a name, and of a text for a file of the kernel.
 const MAX_TEXT_BYTES: usize = 4096;
 /// A file of undos: so many steps with their argument lists.
@@ -40,6 +43,8 @@ const PREFIX: &str = "undo-";
 const SETTING_TREES: [&str; 2] = ["/sys", "/proc/sys"];
 
 static OWN: Mutex<()> = Mutex::new(());
+/// When what was undone here was.
+static DONE: Mutex<BTreeMap<String, StepTimes>> = Mutex::new(BTreeMap::new());
 
 /// A signal that a step may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,20 +87,49 @@ pub enum Step {
         /// What it is set to.
         text: String,
     },
+    /// Have a loop device end after so many bytes of its file, also while it is mounted.
+    #[serde(rename = "loop_limit")]
+    LoopLimit {
+        /// The loop device.
+        device: PathBuf,
+        /// The device that its file is on: another file is never limited.
+        file_device: u64,
+        /// The inode of its file.
+        file_inode: u64,
+        /// 0 for all.
+        bytes: u64,
+    },
+}
+
+/// The steps that undo an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Undo {
+    name: String,
+    steps: Vec<Step>,
+}
+
+/// An undo that this host does by itself.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UndoTimer {
+    /// Its name.
+    pub name: String,
+    /// So long after the event's beginning.
+    pub seconds: f64,
 }
 
 /// Runs a program in the host's PID namespace for so many seconds at most; it must succeed.
 pub type Execute<'a> = &'a dyn Fn(&[String], f64) -> Result<()>;
 
-/// When a step began and ended.
-#[derive(Debug, Serialize)]
+/// When steps began and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StepTimes {
     started_real_ns: u64,
     ended_real_ns: u64,
 }
 
 /// A process that a pid file names.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct NamedProcess {
     /// Its id.
     pub pid: Pid,
@@ -131,7 +165,6 @@ impl Step {
             Self::Signal { pid, .. } if *pid < 2 => {
                 Err(Error::bad_request(format!("process {pid} is never signalled")))
             }
-            Self::Signal { .. } => Ok(()),
             Self::Write { path, text } => {
                 let real =
                     fs::canonicalize(path).context(format_args!("reach {}", path.display()))?;
@@ -145,13 +178,16 @@ impl Step {
                 }
                 Ok(())
             }
+            Self::LoopLimit { device, .. } if !device.is_absolute() => {
+                Err(Error::bad_request(format!("{} is no absolute path", device.display())))
+            }
+            Self::Signal { .. } | Self::LoopLimit { .. } => Ok(()),
         }
     }
 
     /// Do it; blocks until a command has ended, which `execute` runs.
-    pub fn perform(&self, execute: Execute) -> Result<StepTimes> {
+    pub fn perform(&self, execute: Execute) -> Result<()> {
         self.check()?;
-        let started_real_ns = real_ns();
         match self {
             Self::Command { argv, timeout_s } => execute(argv, *timeout_s),
             Self::Signal { pid, start_ticks, signal } => {
@@ -162,8 +198,12 @@ impl Step {
                 .open(path)
                 .and_then(|mut file| file.write_all(text.as_bytes()))
                 .context(format_args!("write {text:?} to {}", path.display())),
-        }?;
-        Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() })
+            Self::LoopLimit { device, file_device, file_inode, bytes } => {
+                let limit =
+                    LoopFile { device: *file_device, inode: *file_inode, limit_bytes: *bytes };
+                limit_loop(device, limit).context(format_args!("limit {}", device.display()))
+            }
+        }
     }
 
     /// For people.
@@ -173,7 +213,41 @@ impl Step {
             Self::Command { argv, .. } => argv.join(" "),
             Self::Signal { pid, signal, .. } => format!("signal {signal:?} to process {pid}"),
             Self::Write { path, text } => format!("write {text:?} to {}", path.display()),
+            Self::LoopLimit { device, bytes: 0, .. } => {
+                format!("attach all of {}", device.display())
+            }
+            Self::LoopLimit { device, bytes, .. } => {
+                format!("detach {} beyond its first {bytes} bytes", device.display())
+            }
         }
+    }
+
+    /// What it changes, where two sessions would undo each other's doing.
+    fn changed_object(&self) -> String {
+        match self {
+            Self::Command { argv, .. } => argv.join(" "),
+            Self::Signal { pid, .. } => format!("process {pid}"),
+            Self::Write { path, .. } | Self::LoopLimit { device: path, .. } => {
+                path.display().to_string()
+            }
+        }
+    }
+}
+
+/// Do an event: one step after the other, up to the first that fails.
+pub fn perform_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
+    let started_real_ns = real_ns();
+    steps.iter().try_for_each(|step| step.perform(execute))?;
+    Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() })
+}
+
+/// Undo one: every step, also after one that fails.
+fn undo_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
+    let started_real_ns = real_ns();
+    let faults: Vec<Error> = steps.iter().filter_map(|step| step.perform(execute).err()).collect();
+    match faults.into_iter().next() {
+        Some(fault) => Err(fault),
+        None => Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() }),
     }
 }
 
@@ -234,27 +308,60 @@ pub fn run_alone(argv: &[String], timeout_s: f64) -> Result<()> {
     }
 }
 
-/// Write down what undoes an event, before that begins.
-pub fn add(name: String, step: Step) -> Result<()> {
-    step.check()?;
+/// Write down what undoes an event, before that begins; refused while another agent's event holds
+/// what it changes.
+pub fn add(name: String, steps: Vec<Step>) -> Result<()> {
+    steps.iter().try_for_each(Step::check)?;
     if name.is_empty() || name.len() > MAX_TEXT_BYTES {
         return Err(Error::bad_request(format!("an undo's name of {} bytes", name.len())));
     }
-    change_own(|steps| {
-        if steps.len() >= MAX_STEPS && !steps.contains_key(&name) {
-            return Err(Error::busy(format!("{MAX_STEPS} undos are kept already")));
+    if steps.is_empty() || steps.len() > MAX_STEPS {
+        return Err(Error::bad_request(format!("an undo of {} steps", steps.len())));
+    }
+    require_free(&steps)?;
+    change_own(|undos| {
+        if undos.len() >= MAX_UNDOS {
+            return Err(Error::busy(format!("{MAX_UNDOS} undos are kept already")));
         }
-        steps.insert(name, step);
+        undos.retain(|undo| undo.name != name);
+        undos.push(Undo { name, steps });
         Ok(())
     })
 }
 
-/// Strike it out: it is done.
-pub fn remove(name: &str) -> Result<()> {
-    change_own(|steps| match steps.remove(name) {
-        Some(_) => Ok(()),
-        None => Err(Error::bad_request(format!("no undo {name:?} is kept here"))),
-    })
+/// Undo an event whose undo is written down here, and strike it out; when that was done already
+/// where a timer was faster.
+pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
+    let mut done = lock(&DONE); // Held meanwhile: nobody undoes it twice.
+    let kept = read_undos(&own_file()).unwrap_or_default().into_iter().find(|one| one.name == name);
+    let Some(kept) = kept else {
+        let unknown = || Error::bad_request(format!("no undo {name:?} is kept here"));
+        return done.get(name).copied().ok_or_else(unknown);
+    };
+    let times = undo_all(&kept.steps, execute)?;
+    change_own(|undos| {
+        undos.retain(|one| one.name != name);
+        Ok(())
+    })?;
+    done.insert(name.to_owned(), times);
+    Ok(times)
+}
+
+fn require_free(steps: &[Step]) -> Result<()> {
+    let wanted: BTreeSet<String> = steps.iter().map(Step::changed_object).collect();
+    let is_foreign = |name: &String| {
+        name.strip_prefix(PREFIX).is_some_and(|sign| sign != own_agent_id() && is_agent_alive(sign))
+    };
+    for name in list_names(&folder()).into_iter().filter(is_foreign) {
+        for undo in read_undos(&folder().join(name)).unwrap_or_default() {
+            let held = undo.steps.iter().map(Step::changed_object);
+            if let Some(object) = held.into_iter().find(|object| wanted.contains(object)) {
+                let message = format!("{object} is held by another session's event, {}", undo.name);
+                return Err(Error::busy(message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Do, for an agent that has ended, what it had not yet undone; what of it failed.
@@ -264,11 +371,11 @@ pub fn perform_left(sign: &str) -> Vec<String> {
 }
 
 fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
-    let Ok(steps) = read_steps(path) else { return Vec::new() };
+    let Ok(undos) = read_undos(path) else { return Vec::new() };
     let mut faults = Vec::new();
-    for (name, step) in steps.iter().rev() {
-        if let Err(error) = step.perform(execute) {
-            faults.push(format!("{name} was not undone: {}", error.message));
+    for undo in undos.iter().rev() {
+        if let Err(error) = undo_all(&undo.steps, execute) {
+            faults.push(format!("{} was not undone: {}", undo.name, error.message));
         }
     }
     if faults.is_empty() {
@@ -291,11 +398,12 @@ pub fn find_abandoned() -> Vec<AbandonedUndo> {
             .is_some_and(|sign| process_of_agent_id(sign).is_some() && !is_agent_alive(sign))
     };
     let describe = |path: PathBuf| {
-        let steps = read_steps(&path).ok()?;
-        let steps = steps
-            .iter()
-            .map(|(name, step)| shortened(&format!("{name}: {}", step.text())))
-            .collect();
+        let undos = read_undos(&path).ok()?;
+        let texts = |undo: &Undo| -> Vec<String> {
+            let text = |step: &Step| shortened(&format!("{}: {}", undo.name, step.text()));
+            undo.steps.iter().map(text).collect()
+        };
+        let steps = undos.iter().flat_map(texts).collect();
         Some(AbandonedUndo { path, steps })
     };
     names.filter(is_dead).filter_map(|name| describe(folder.join(name))).collect()
@@ -324,9 +432,11 @@ fn require_private(folder: &Path) -> Result<()> {
     Err(Error::replaced(format!("{} is not this user's alone", folder.display())))
 }
 
-type Steps = BTreeMap<String, Step>;
+fn own_file() -> PathBuf {
+    folder().join(format!("{PREFIX}{}", own_agent_id()))
+}
 
-fn read_steps(path: &Path) -> Result<Steps> {
+fn read_undos(path: &Path) -> Result<Vec<Undo>> {
     require_private(&folder())?;
     let meta = fs::symlink_metadata(path).context(format_args!("see {}", path.display()))?;
     if !meta.is_file() || meta.uid() != effective_uid() || meta.len() > MAX_FILE_BYTES {
@@ -338,7 +448,7 @@ fn read_steps(path: &Path) -> Result<Steps> {
 }
 
 /// Change this agent's file: at every moment it is whole.
-fn change_own(change: impl FnOnce(&mut Steps) -> Result<()>) -> Result<()> {
+fn change_own(change: impl FnOnce(&mut Vec<Undo>) -> Result<()>) -> Result<()> {
     let _alone = lock(&OWN);
     let folder = folder();
     match DirBuilder::new().mode(0o700).create(&folder) {
@@ -347,10 +457,10 @@ fn change_own(change: impl FnOnce(&mut Steps) -> Result<()>) -> Result<()> {
         }
         _ => require_private(&folder)?,
     }
-    let path = folder.join(format!("{PREFIX}{}", own_agent_id()));
-    let mut steps = if path.exists() { read_steps(&path)? } else { Steps::new() };
-    change(&mut steps)?;
-    if steps.is_empty() {
+    let path = own_file();
+    let mut undos = if path.exists() { read_undos(&path)? } else { Vec::new() };
+    change(&mut undos)?;
+    if undos.is_empty() {
         let _ = fs::remove_file(&path);
         let _ = fs::remove_dir(&folder);
         return Ok(());
@@ -359,7 +469,7 @@ fn change_own(change: impl FnOnce(&mut Steps) -> Result<()>) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut file: File =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-        file.write_all(&serde_json::to_vec(&steps).map_err(io::Error::other)?)?;
+        file.write_all(&serde_json::to_vec(&undos).map_err(io::Error::other)?)?;
         file.sync_all()?;
         fs::rename(&aside, &path)
     };

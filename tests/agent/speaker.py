@@ -20,7 +20,7 @@ PATIENCE_S: Final = 20.0
 FINAL: Final = {
     "clock", "facts", "done", "exited", "probed", "scratch", "extents", "evicted", "measured",
     "device", "filesystem", "ledger", "purged", "use", "closed", "trace", "leftovers", "drives",
-    "process", "stepped",
+    "resolved", "stepped",
     "error",
 }  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -92,10 +91,13 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     said.append(agent.ask("evict", paths=[file], system=False))
     said.append(agent.ask("drive_logs", devices=["nvme4095n1", "sda", "nvme4095n1p1"]))
     pid_file = folder / "pid"
-    pid_file.write_text(str(os.getpid()), encoding="utf-8")
-    said.append(agent.ask("process", pid_file=str(pid_file)))
+    stop = {"action": "stop", "process": str(pid_file)}
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        pid_file.write_text(str(sleeper.pid), encoding="utf-8")
+        said.append(agent.ask("resolve", what=stop, targets=[], members=[]))
+        sleeper.kill()
     nothing = {"step": "command", "argv": ["/bin/true"], "timeout_s": 10}
-    said.append(agent.ask("step", what=nothing))
+    said.append(agent.ask("step", what=[nothing]))
     said.append(agent.ask("bye"))
     return said
 

@@ -54,6 +54,8 @@ class FakeAgent:
         self.filesystems: dict[str, str] = {}
         self.files: dict[str, int] = {} if script.shared is None else script.shared
         self.contents: dict[str, bytes] = {**script.contents}
+        self.undos: dict[str, list[dict[str, Any]]] = {}
+        self.steps: list[dict[str, Any]] = []
         self.hole_bytes = script.hole_bytes
         self.said: list[dict[str, Any]] = []
         self.swept: list[str] = []
@@ -318,14 +320,29 @@ class FakeAgent:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
         return exited(code, signal, self.real_ns(), self._memory(request.arguments))
 
-    async def _process(self, _: FakeRequest) -> dict[str, Any]:
-        return {"is": "process", "pid": 4243, "start_ticks": 77, "name": "osd"}
+    async def _resolve(self, request: FakeRequest) -> dict[str, Any]:
+        signal = {"step": "signal", "pid": 4243, "start_ticks": 77}
+        name = request.arguments["what"]["action"].upper()
+        undo = [{**signal, "signal": "CONT"}] if name == "STOP" else []
+        return {"is": "resolved", "steps": [{**signal, "signal": name}], "undo": undo}
 
     async def _step(self, request: FakeRequest) -> dict[str, Any]:
+        return self._perform(request.arguments["what"])
+
+    async def _undo_add(self, request: FakeRequest) -> dict[str, Any]:
+        self.undos[request.arguments["name"]] = request.arguments["what"]
+        return {"is": "done"}
+
+    async def _undo(self, request: FakeRequest) -> dict[str, Any]:
+        return self._perform(self.undos.pop(request.arguments["name"]))
+
+    def _perform(self, steps: list[dict[str, Any]]) -> dict[str, Any]:
         """A setting is written to the host's files; all else is done without a trace."""
-        started_ns, what = self.real_ns(), request.arguments["what"]
-        if what["step"] == "write":
-            self.contents[what["path"]] = what["text"].encode()
+        started_ns = self.real_ns()
+        for step in steps:
+            self.steps.append(step)
+            if step["step"] == "write":
+                self.contents[step["path"]] = step["text"].encode()
         return {"is": "stepped", "started_real_ns": started_ns, "ended_real_ns": self.real_ns()}
 
     async def _run_program(self, request: FakeRequest, name: str) -> dict[str, Any]:
@@ -428,10 +445,10 @@ class FakeAgent:
         "trim": _purge,
         "run": _run,
         "metadata": _metadata,
-        "process": _process,
+        "resolve": _resolve,
         "step": _step,
-        "undo_add": _done,
-        "undo_remove": _done,
+        "undo_add": _undo_add,
+        "undo": _undo,
         "sync": _done,
         "bye": _bye,
     }

@@ -149,10 +149,9 @@ def test_an_honest_run_goes_through_all_phases_and_objects_to_nothing() -> None:
 
 def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> None:
     agent = played().hosts["a"].agent
-    verbs = [verb for verb, _ in agent.asked if verb in ("undo_add", "step", "undo_remove")]
-    assert verbs == ["undo_add", "step", "step", "step", "undo_remove"]
-    steps = [asked["what"]["text"] for verb, asked in agent.asked if verb == "step"]
-    assert steps == ["broken", "ok", "ok"]
+    verbs = [verb for verb, _ in agent.asked if verb in ("undo_add", "step", "undo")]
+    assert verbs == ["undo_add", "step", "step", "undo"]
+    assert [step["text"] for step in agent.steps] == ["broken", "ok", "ok"]
 
 
 def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> None:
@@ -193,7 +192,6 @@ def test_a_signal_names_the_process_of_its_file_and_is_undone_at_the_end() -> No
     setting = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
     inventory = INVENTORY.replace(setting, stop)
     agent = played(inventory, ("event.lose.undo_phase=after",)).hosts["a"].agent
-    asked = [arguments["what"] for verb, arguments in agent.asked if verb == "step"]
-    steps = [step for step in asked if step["step"] == "signal"]
+    steps = [step for step in agent.steps if step["step"] == "signal"]
     assert [step["signal"] for step in steps] == ["STOP", "CONT"]
     assert {(step["pid"], step["start_ticks"]) for step in steps} == {(4243, 77)}

@@ -201,7 +201,8 @@ fn resolve_block_device(path: &Path) -> Result<PathBuf> {
 
 /// The kernel's own name of a device node, by its number: in a container it may be called anything,
 /// also as another device is.
-fn kernel_name(roots: &Roots, real: &Path) -> Option<String> {
+#[must_use]
+pub fn kernel_name(roots: &Roots, real: &Path) -> Option<String> {
     let number = fs::metadata(real).ok()?.rdev();
     let id = format!("{}:{}", libc::major(number), libc::minor(number));
     let folder = fs::canonicalize(roots.sys.join("dev/block").join(id)).ok()?;

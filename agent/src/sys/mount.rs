@@ -28,6 +28,8 @@ const LOOP_SET_DIRECT_IO: libc::Ioctl = 0x4C08;
 const LOOP_SET_BLOCK_SIZE: libc::Ioctl = 0x4C09;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+/// Of its numbers, the most bytes of the file that the device has.
+const LOOP_LIMIT: usize = 4;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
@@ -226,13 +228,47 @@ pub fn inode_behind_loop(name: &str, number: &str) -> io::Result<(u64, u64)> {
     if format!("{}:{}", libc::major(node), libc::minor(node)) != number {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
+    let status = read_loop_status(&device)?;
+    Ok((status.numbers[0], status.numbers[1]))
+}
+
+fn read_loop_status(device: &File) -> io::Result<LoopStatus> {
     let mut status = MaybeUninit::<LoopStatus>::zeroed();
     // SAFETY: the request writes a structure of the kernel's layout, for which all bits may be zero.
-    let status = unsafe {
+    unsafe {
         check_result(libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, status.as_mut_ptr()))?;
-        status.assume_init()
-    };
-    Ok((status.numbers[0], status.numbers[1]))
+        Ok(status.assume_init())
+    }
+}
+
+/// A loop device's file, and how much of it may be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopFile {
+    /// The device that the file is on.
+    pub device: u64,
+    /// Its inode there.
+    pub inode: u64,
+    /// Bytes that the device has; 0 for as many as the file has.
+    pub limit_bytes: u64,
+}
+
+/// What is behind a loop device.
+pub fn loop_file(path: &Path) -> io::Result<LoopFile> {
+    let [device, inode, _, _, limit_bytes] = read_loop_status(&File::open(path)?)?.numbers;
+    Ok(LoopFile { device, inode, limit_bytes })
+}
+
+/// Limit a loop device, also one that is mounted, as long as it has that file; ESTALE else.
+pub fn limit_loop(path: &Path, wanted: LoopFile) -> io::Result<()> {
+    let device = File::open(path)?;
+    let mut status = read_loop_status(&device)?;
+    if (status.numbers[0], status.numbers[1]) != (wanted.device, wanted.inode) {
+        return Err(io::Error::from_raw_os_error(libc::ESTALE));
+    }
+    status.numbers[LOOP_LIMIT] = wanted.limit_bytes;
+    // SAFETY: the request reads a structure of the kernel's layout.
+    check_result(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_STATUS64, &raw const status) })?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -250,6 +286,7 @@ mod tests {
         let nothing = File::open("/dev/null").unwrap();
         assert!(attach_loop(&nothing, &nothing, 512).is_err());
         assert!(free_loop_number(&nothing).is_err());
+        assert!(loop_file(Path::new("/dev/null")).is_err());
     }
 
     #[test]

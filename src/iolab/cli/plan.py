@@ -291,11 +291,12 @@ def _discover_facts_and_fault(
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
+    from iolab.errors import HostError
     from iolab.registry import study_kinds
-    from iolab.study.readiness import require_ready
+    from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 
     kinds = study_kinds()
-    discovery = asyncio.run(_discover_hosts(study))
+    discovery, action_refusals = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
@@ -306,22 +307,28 @@ def _discover_facts_and_fault(
             )
     except IolabError as error:
         return discovery.facts, error
+    if action_refusals:
+        message = refusal_text(action_refusals)
+        return discovery.facts, HostError(message, NOTHING_WRITTEN, action_refusals)
     return discovery.facts, None
 
 
-async def _discover_hosts(study: Study) -> DiscoveredHosts:
+async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, tuple[Fault, ...]]:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
-    Of guests that a session would boot their nodes are asked.
+    Of guests that a session would boot their nodes are asked. The second are the refusals of what
+    events would do.
     """
     from iolab.core.host import HostKind
     from iolab.hosts.connect import open_hosts
     from iolab.registry import study_kinds
+    from iolab.session.actions import action_faults
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.study.targets import all_host_specs
 
     specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
     async with open_hosts(specs) as hosts:
-        return await discover_hosts_and_targets(
+        discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds())
         )
+        return discovery, await action_faults(study, hosts)

@@ -308,7 +308,8 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
         action = course.action(event.action)
         what = f"{event.id}@{action.host}, {event.after_s:g} s into {event.phase}: "
         undo = action.undo_text_for_people
-        undone = f"; undone by: {undo}" if undo else "; nothing undoes it"
+        lost = "; DESTRUCTIVE, nothing undoes it" if action.destructive else "; nothing undoes it"
+        undone = f"; undone by: {undo}" if undo else lost
         expected = f"; must show: {event.expected}" if event.expected else ""
         yield "event", Text(one_line(f"{what}{action.summary_text}{undone}{expected}"), "bold red")
 

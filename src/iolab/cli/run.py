@@ -61,6 +61,15 @@ EventsOption = Annotated[
     ),
 ]
 
+DestroyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--destroy",
+        metavar="EVENT@HOST",
+        help="Consent to a destructive event, which nothing undoes; each one must be named.",
+    ),
+]
+
 
 @with_study_options
 @with_output_format
@@ -68,6 +77,7 @@ def run(
     options: StudyOptions,
     *,
     event: EventsOption = None,
+    destroy: DestroyOption = None,
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
@@ -87,7 +97,7 @@ def run(
 
         names = asyncio.run(pod_fleet_identity_overrides(study.kubernetes))
         study = load_study(options, assignments=names)
-    require_event_consent(study, event or ())
+    require_event_consent(study, event or (), destroy or ())
     directory, request = create_session_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
@@ -120,16 +130,25 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: QuietOption =
     )
 
 
-def require_event_consent(study: Study, named: Collection[str]) -> None:
-    """UsageError unless just the events of the study are named, each with its host."""
-    wanted = study.course.event_consent_names() if study.course else ()
-    if unknown := [text for text in named if text not in wanted]:
-        message = f"The study has no event {quote_value(unknown[0])}."
-        raise UsageError(message, suggestion(unknown[0], wanted, "events"))
-    if missing := [text for text in wanted if text not in named]:
+def require_event_consent(
+    study: Study, named: Collection[str], destructive: Collection[str]
+) -> None:
+    """UsageError unless just the events of the study are named, each with its host and option."""
+    missing = []
+    for option, texts in (("--event", named), ("--destroy", destructive)):
+        is_destructive = option == "--destroy"
+        course = study.course
+        wanted = course.event_consent_names(destructive=is_destructive) if course else ()
+        if unknown := [text for text in texts if text not in wanted]:
+            kind = (
+                "destructive event" if is_destructive else "event that can be consented by --event"
+            )
+            message = f"The study has no {kind} {quote_value(unknown[0])}."
+            raise UsageError(message, suggestion(unknown[0], wanted, "events"))
+        missing += [f"{option} {text}" for text in wanted if text not in texts]
+    if missing:
         message = f"{counted_noun(len(missing), 'event')} would happen without your consent."
-        options = " ".join(f"--event {text}" for text in missing)
-        raise UsageError(message, f"See 'iolab plan', and consent with {options}.")
+        raise UsageError(message, f"See 'iolab plan', and consent with {' '.join(missing)}.")
 
 
 def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
@@ -170,6 +189,7 @@ def resume(
     session: SessionDirectory,
     *,
     event: EventsOption = None,
+    destroy: DestroyOption = None,
     accept_changes: Annotated[
         bool,
         typer.Option(
@@ -196,7 +216,7 @@ def resume(
     done = reader.done_runs() - damaged
     study, plan = _study_and_plan_to_resume(reader, done)
     if any(run.key not in done for run in plan.runs):
-        require_event_consent(study, event or ())
+        require_event_consent(study, event or (), destroy or ())
     earlier = EarlierSegments(
         done, reader.attempt_counts(), _excluded_host_names(reader), reader.ledger()
     )

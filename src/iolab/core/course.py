@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from iolab.core.host_name import HostName
 from iolab.record import Record
@@ -32,13 +32,29 @@ class ActionKind(StrEnum):
     KILL = "kill"
     SETTING = "setting"
     """Write a text to a file of the kernel: a limit of a control group, the state of a device."""
+    DETACH = "detach"
+    """Have every I/O of a loop device fail."""
+    OFFLINE = "offline"
+    """Have the kernel refuse every I/O of a SCSI or SATA disk."""
+    CUT_LINK = "cut-link"
+    """Set a network interface down."""
+    LIMIT = "limit"
+    """Limit what a control group asks of a device."""
+
+    @property
+    def is_resolved_by_agent(self) -> bool:
+        """Whether the host's agent turns it into steps, and refuses what is not the study's."""
+        return self not in {ActionKind.COMMAND, ActionKind.SETTING}
 
 
 class Action(Record):
     """What an event may do on its host, as the inventory says it.
 
-    `argv` and `undo_argv` are of a command, `pid_file` of `stop` and `kill`; a setting writes
-    `text` to the file `path` of the kernel, and `undo_text` to undo it.
+    `argv` and `undo_argv` are of a command, `pid_file` or a systemd `unit` of `stop` and `kill`; a
+    setting writes `text` to the file `path` of the kernel, and `undo_text` to undo it. A limit is
+    of the control group in the folder `group`, for `device`, by the names of what is counted.
+    `undo_after_s` is when the host undoes it by itself. A destructive one has no undo, and wants
+    a consent of its own.
     """
 
     id: str
@@ -51,11 +67,18 @@ class Action(Record):
     text: str = ""
     undo_text: str = ""
     timeout_s: float = 30.0
+    unit: str = ""
+    device: str = ""
+    interface: str = ""
+    group: str = ""
+    limits: dict[str, int] = field(default_factory=dict)
+    undo_after_s: float | None = None
+    destructive: bool = False
 
     @property
     def has_undo(self) -> bool:
         """Whether anything of it can be undone."""
-        return bool(self.undo_argv or self.undo_text) or self.kind is ActionKind.STOP
+        return bool(self.undo_text_for_people)
 
     @property
     def summary_text(self) -> str:
@@ -64,16 +87,36 @@ class Action(Record):
             return " ".join(self.argv)
         if self.kind is ActionKind.SETTING:
             return f"write {self.text!r} to {self.path}"
-        return f"{self.kind.value} the process in {self.pid_file}"
+        if self.kind is ActionKind.CUT_LINK:
+            return f"set the link {self.interface} down"
+        if self.kind is ActionKind.LIMIT:
+            limits = ", ".join(f"{name} {value}" for name, value in self.limits.items())
+            return f"limit {self.group} on {self.device} to {limits}"
+        if self.device:
+            return f"{self.kind.value} {self.device}"
+        what = f"the unit {self.unit}" if self.unit else f"the process in {self.pid_file}"
+        return f"{self.kind.value} {what}"
 
     @property
     def undo_text_for_people(self) -> str:
         """What its undo does; "" where there is none."""
-        if self.kind is ActionKind.STOP:
-            return "let it go on"
-        if self.undo_text:
-            return f"write {self.undo_text!r}"
-        return " ".join(self.undo_argv)
+        kind_texts = {
+            ActionKind.COMMAND: " ".join(self.undo_argv),
+            ActionKind.SETTING: f"write {self.undo_text!r}" if self.undo_text else "",
+            ActionKind.STOP: "let it go on",
+            ActionKind.KILL: f"start {self.unit}" if self.unit else "",
+            ActionKind.DETACH: f"attach all of {self.device}",
+            ActionKind.OFFLINE: f"set {self.device} running",
+            ActionKind.CUT_LINK: f"set {self.interface} up, with its routes",
+            ActionKind.LIMIT: "set the limits of before",
+        }
+        text = kind_texts[self.kind]
+        after = (
+            ""
+            if self.undo_after_s is None
+            else f", by the host itself {self.undo_after_s:g} s later"
+        )
+        return text and f"{text}{after}"
 
 
 class Witness(Record):
@@ -165,9 +208,14 @@ class CoursePlan(Record):
         """Those that begin with it or in it."""
         return tuple(event for event in self.events if event.phase == phase)
 
-    def event_consent_names(self) -> tuple[str, ...]:
-        """How each event is named on the command line: `lose@node-2`."""
-        return tuple(f"{event.id}@{self.action(event.action).host}" for event in self.events)
+    def event_consent_names(self, *, destructive: bool) -> tuple[str, ...]:
+        """How each event of either kind is named on the command line: `lose@node-2`."""
+        actions = [(event, self.action(event.action)) for event in self.events]
+        return tuple(
+            f"{event.id}@{action.host}"
+            for event, action in actions
+            if action.destructive is destructive
+        )
 
 
 class PhaseEnd(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Meta, ValidationError, convert
 from msgspec.structs import asdict, replace
@@ -204,16 +204,15 @@ class ExitedAnswer(Record, kw_only=True):
     libraries: LibraryUse | None = None
 
 
-class ProcessAnswer(Record, kw_only=True):
-    """The process that a pid file names, and the clock tick in which it started."""
+class ResolvedActionAnswer(Record, kw_only=True):
+    """The steps of an action, and those that undo it, as the agent is to do them."""
 
-    pid: Annotated[int, Meta(ge=2)]
-    start_ticks: Count
-    name: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MAX)]
+    steps: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
+    undo: tuple[dict[str, Any], ...]
 
 
 class EventStepAnswer(Record, kw_only=True):
-    """When a step of an event began and ended, by the host's clock."""
+    """When the steps of an event, or its undo, began and ended by the host's clock."""
 
     started_real_ns: Count
     ended_real_ns: Count

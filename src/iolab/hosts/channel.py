@@ -59,8 +59,9 @@ FINAL_MESSAGES: Final[Mapping[str, str]] = {
     "metadata": "measured",
     "connect": "closed",
     "use": "use",
-    "process": "process",
+    "resolve": "resolved",
     "step": "stepped",
+    "undo": "stepped",
 }
 """What the final message of a verb is, where it is not `done`."""
 

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 
 from iolab.core.course import (
     ANSWERS_MAX,
-    Action,
-    ActionKind,
     Course,
     CoursePlan,
     EventOutcome,
@@ -29,7 +27,7 @@ from iolab.core.course import (
 )
 from iolab.core.events import Notice
 from iolab.errors import HostError, IolabError
-from iolab.hosts.answers import EventStepAnswer, ProcessAnswer, read_answer
+from iolab.hosts.answers import EventStepAnswer, read_answer
 from iolab.hosts.barrier import run_with_background
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.engine import Command
@@ -37,6 +35,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.record import Record
+from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
 from iolab.text import excerpt
@@ -45,8 +44,8 @@ from iolab.units import NS_PER_S
 STEP_GRACE_S: Final = 15.0
 """Beyond the timeout of a step: the agent ends it then, and must still say so."""
 
-AGENT_LIMIT_S: Final = 20.0
-"""For the agent of a host under load to write down an undo, or to read a pid file."""
+UNDO_LIMIT_S: Final = 60.0
+"""Beyond the timeout of an action: a link is set up again with its routes, by a command each."""
 
 WITNESS_GRACE_S: Final = 2.0
 """Beyond the timeout of a witness, whose process may hang with the system that it looks at."""
@@ -72,7 +71,6 @@ class _PendingUndo(Struct):
     event: EventPlan
     host: Host
     name: str
-    step: dict[str, object]
 
 
 class PhaseRunner:
@@ -218,16 +216,29 @@ class PhaseRunner:
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
         try:
-            step, undo = await self._action_and_undo_steps(host, action)
-            if undo is not None:
+            resolved = await resolve_action(self._session.study, host, action)
+            timer = None
+            if resolved.undo:
                 name = f"{self._session.session_id} {event.id}"
-                await host.request("undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=undo)
-                self._undos.append(_PendingUndo(event, host, name, undo))
+                await host.request(
+                    "undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=list(resolved.undo)
+                )
+                self._undos.append(_PendingUndo(event, host, name))
+                if action.undo_after_s is not None:
+                    timer = {"name": name, "seconds": action.undo_after_s}
             await self._sleep_until(due_ns)
             self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
             outcome = replace(outcome, start_real_ns=self._session.clock.real_ns())
             self._outcomes[event.id] = outcome
-            times = await self._do_step(host, step, action.timeout_s)
+            # A host that cuts its own link answers when its timer has undone it.
+            limit_s = len(resolved.steps) * action.timeout_s + (action.undo_after_s or 0)
+            answer = await host.request(
+                "step",
+                deadline_s=limit_s + STEP_GRACE_S,
+                what=list(resolved.steps),
+                undo_timer=timer,
+            )
+            times = read_answer(host.name, EventStepAnswer, answer)
             ahead_ns = self._offsets_ns[host.name]
             self._outcomes[event.id] = replace(
                 outcome,
@@ -240,35 +251,6 @@ class PhaseRunner:
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
 
-    async def _action_and_undo_steps(
-        self, host: Host, action: Action
-    ) -> tuple[dict[str, object], dict[str, object] | None]:
-        """What the agent is to do, and what undoes it."""
-        if action.kind is ActionKind.COMMAND:
-            return _command_step(action.argv, action), (
-                _command_step(action.undo_argv, action) if action.undo_argv else None
-            )
-        if action.kind is ActionKind.SETTING:
-            write: dict[str, object] = {"step": "write", "path": action.path}
-            undo = {**write, "text": action.undo_text} if action.undo_text else None
-            return {**write, "text": action.text}, undo
-        answer = await host.request("process", deadline_s=AGENT_LIMIT_S, pid_file=action.pid_file)
-        process = read_answer(host.name, ProcessAnswer, answer)
-        signal: dict[str, object] = {
-            "step": "signal",
-            "pid": process.pid,
-            "start_ticks": process.start_ticks,
-        }
-        if action.kind is ActionKind.KILL:
-            return {**signal, "signal": "KILL"}, None
-        return {**signal, "signal": "STOP"}, {**signal, "signal": "CONT"}
-
-    async def _do_step(
-        self, host: Host, step: dict[str, object], timeout_s: float
-    ) -> EventStepAnswer:
-        answer = await host.request("step", deadline_s=timeout_s + STEP_GRACE_S, what=step)
-        return read_answer(host.name, EventStepAnswer, answer)
-
     async def _undo(self, undo: _PendingUndo) -> None:
         self._undos.remove(undo)
         id_, action = undo.event.id, self._plan.action(undo.event.action)
@@ -276,8 +258,10 @@ class PhaseRunner:
             self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_LEFT)
             return
         try:
-            times = await self._do_step(undo.host, undo.step, action.timeout_s)
-            await undo.host.request("undo_remove", deadline_s=AGENT_LIMIT_S, name=undo.name)
+            answer = await undo.host.request(
+                "undo", deadline_s=UNDO_LIMIT_S + action.timeout_s, name=undo.name
+            )
+            times = read_answer(undo.host.name, EventStepAnswer, answer)
             self._outcomes[id_] = replace(
                 self._outcomes[id_],
                 is_undone=True,
@@ -323,10 +307,6 @@ class PhaseRunner:
 
     async def _sleep_until(self, real_ns: int) -> None:
         await asyncio.sleep(max(real_ns - self._session.clock.real_ns(), 0) / NS_PER_S)
-
-
-def _command_step(argv: tuple[str, ...], action: Action) -> dict[str, object]:
-    return {"step": "command", "argv": list(argv), "timeout_s": action.timeout_s}
 
 
 class WitnessReading(Record):

@@ -28,6 +28,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.meters import meter_faults
 from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
+from iolab.session.actions import action_faults
 from iolab.session.context import SessionContext, StoppingRuleFactory
 from iolab.session.discovery import (
     QUIET_WATCH_S,
@@ -298,7 +299,11 @@ async def _discover_and_measure(
         owner=session.owner_text,
         devices=discovery.devices,
     )
-    faults = (*await kinds.preflight_faults(session), *await meter_faults(study.hosts))
+    faults = (
+        *await kinds.preflight_faults(session),
+        *await meter_faults(study.hosts),
+        *await action_faults(study, session.all_hosts),
+    )
     if faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))

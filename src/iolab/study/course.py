@@ -27,9 +27,25 @@ from iolab.study.document import StudyDocument
 from iolab.study.file import HostTable
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Problem, StudyTables, add_problems
-from iolab.text import quote_value, suggestion
+from iolab.text import list_text, quote_value, suggestion
+from iolab.units import parse_size
 
 LIST_HINT: Final = "Write a list of an absolute program and its arguments, as ['/bin/true']."
+
+ACTION_KEYS: Final = (
+    "command",
+    "stop",
+    "kill",
+    "detach",
+    "offline",
+    "cut_link",
+    "limit",
+    "file",
+)
+"""Of which an action has one: what it does."""
+
+RATE_KEYS: Final = ("read_iops", "write_iops", "read_bytes", "write_bytes")
+"""What a limit limits, in a second."""
 
 ENGINES: Final = (EngineName("native"), EngineName("fio"))
 """Those of I/O on files; with the native one latency begins when an I/O is due."""
@@ -151,10 +167,11 @@ def _state_problems(
 
 
 def _action_problems(action: ActionTable, hosts: Iterable[str]) -> Iterator[Problem]:
-    kinds = [key for key in ("command", "stop", "kill", "file") if getattr(action, key) is not None]
+    kinds = [key for key in ACTION_KEYS if getattr(action, key) is not None]
     if len(kinds) != 1:
-        has = "none of command, stop, kill and file" if not kinds else " and ".join(kinds)
-        yield Problem((), has, "Give it one of command, stop, kill and file.")
+        every = list_text(ACTION_KEYS)
+        has = f"none of {every}" if not kinds else " and ".join(kinds)
+        yield Problem((), has, f"Give it one of {every}.")
     yield from _argv_problems("command", action.command)
     yield from _argv_problems("undo", action.undo)
     if action.undo is not None and "command" not in kinds:
@@ -163,7 +180,24 @@ def _action_problems(action: ActionTable, hosts: Iterable[str]) -> Iterator[Prob
         yield Problem(("text",), "only one of file and text", "Give both.")
     if action.undo_text is not None and action.file is None:
         yield Problem(("undo_text",), "undo_text without file", "A command is undone by undo.")
+    yield from _limit_problems(action)
+    if len(kinds) == 1 and not _build_action(action).has_undo:
+        if action.undo_after is not None:
+            yield Problem(("undo_after",), "undo_after, and nothing undoes it", "Give undo, too.")
+    elif action.destructive:
+        yield Problem(("destructive",), "destructive, and an undo", "Leave one of them out.")
     yield from _host_problems(action.host, hosts)
+
+
+def _limit_problems(action: ActionTable) -> Iterator[Problem]:
+    rates = [key for key in RATE_KEYS if getattr(action, key) is not None]
+    if action.limit is None:
+        for key in ("device", *rates):
+            if getattr(action, key) is not None:
+                yield Problem((key,), f"{key} without limit", "Give limit, a control group.")
+    elif action.device is None or not rates:
+        has = "limit without device" if action.device is None else "limit without a rate"
+        yield Problem(("limit",), has, f"Give device, and one of {list_text(RATE_KEYS)}.")
 
 
 def _witness_problems(witness: WitnessTable, hosts: Iterable[str]) -> Iterator[Problem]:
@@ -232,14 +266,28 @@ def _build_action(table: ActionTable) -> Action:
         ActionKind.STOP: table.stop,
         ActionKind.KILL: table.kill,
         ActionKind.SETTING: table.file,
+        ActionKind.DETACH: table.detach,
+        ActionKind.OFFLINE: table.offline,
+        ActionKind.CUT_LINK: table.cut_link,
+        ActionKind.LIMIT: table.limit,
     }
+    process = table.stop or table.kill or ""
+    is_path = process.startswith("/")
+    rates = {key: getattr(table, key) for key in RATE_KEYS}
     return Action(
         table.id,
         table.host,
         next(kind for kind, value in kinds.items() if value is not None),
         argv=tuple(table.command or ()),
         undo_argv=tuple(table.undo or ()),
-        pid_file=table.stop or table.kill or "",
+        pid_file=process if is_path else "",
+        unit="" if is_path else process,
+        device=table.detach or table.offline or table.device or "",
+        interface=table.cut_link or "",
+        group=table.limit or "",
+        limits={key: parse_size(rate) for key, rate in rates.items() if rate is not None},
+        undo_after_s=table.undo_after,
+        destructive=table.destructive,
         path=table.file or "",
         text=table.text or "",
         undo_text=table.undo_text or "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from iolab.study import values
@@ -15,6 +16,12 @@ INTERVAL_S_MAX: Final = 3600.0
 ARGUMENT_CHARACTERS: Final = 4096
 EXPECTATION_CHARACTERS: Final = 80
 
+RATE_MAX: Final = 1 << 50
+LINK_PATTERN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}")
+PROCESS_PATTERN: Final = re.compile(
+    r"/[^\x00-\x1f]{1,1023}|[A-Za-z0-9_][A-Za-z0-9:_.@\\-]{0,240}\.(?:service|scope|slice|socket)"
+)
+
 INVENTORY_ONLY: Final = ("action", "witness")
 """Tables that say what is run on hosts: a study that is passed around has none of them."""
 
@@ -24,6 +31,25 @@ Argument = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
 Timeout = Annotated[float, values.seconds_value(0.1, TIMEOUT_S_MAX)]
 HostFile = Annotated[str, values.absolute_path_value()]
 HostName = Annotated[str, values.host_name_value()]
+DevicePath = Annotated[str, values.device_path_value()]
+LinkName = Annotated[
+    str,
+    values.matching_text_value(
+        LINK_PATTERN.fullmatch,
+        "Give the name of a network interface, such as 'eth1'.",
+        {"pattern": f"^{LINK_PATTERN.pattern}$"},
+    ),
+]
+ProcessName = Annotated[
+    str,
+    values.matching_text_value(
+        PROCESS_PATTERN.fullmatch,
+        "Give the absolute path of a pid file, or a unit of systemd such as 'ceph-osd@1.service'.",
+        {"pattern": f"^{PROCESS_PATTERN.pattern}$"},
+    ),
+]
+IopsLimit = Annotated[int, values.integer_value(1, RATE_MAX)]
+BytesLimit = Annotated[int | str, values.size_value(1, RATE_MAX, multiple=1)]
 SettingText = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
 
 
@@ -56,11 +82,22 @@ class ActionTable(StudyTable):
     host: HostName
     command: list[Argument] | None = None
     undo: list[Argument] | None = None
-    stop: HostFile | None = None
-    kill: HostFile | None = None
+    stop: ProcessName | None = None
+    kill: ProcessName | None = None
+    detach: DevicePath | None = None
+    offline: DevicePath | None = None
+    cut_link: LinkName | None = None
+    limit: HostFile | None = None
+    device: DevicePath | None = None
+    read_iops: IopsLimit | None = None
+    write_iops: IopsLimit | None = None
+    read_bytes: BytesLimit | None = None
+    write_bytes: BytesLimit | None = None
     file: HostFile | None = None
     text: SettingText | None = None
     undo_text: SettingText | None = None
+    undo_after: Seconds | None = None
+    destructive: Annotated[bool, values.flag_value()] = False
     timeout: Timeout = 30.0
 
 

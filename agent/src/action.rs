@@ -1,0 +1,535 @@
+//! The actions that iolab knows by name: each becomes steps with the steps that undo it, or is
+//! refused where it would hit what is not the study's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::kernel_name;
+use crate::error::{Context, Error, Result};
+use crate::facts::disks::{device_chain, visible_mounts};
+use crate::facts::layers::nearest_devices;
+use crate::probe::mountinfo::mount_of;
+use crate::roots::{Roots, read_text, read_value};
+use crate::sys::mount::loop_file;
+use crate::sys::process::{Pid, own_pid};
+use crate::sys::socket::interface_addresses;
+use crate::tree::process_info;
+use crate::undo::{Execute, Step, StepSignal, process_in_file};
+
+/// What is left of a loop device that is detached: its first block, as one that is mounted is kept.
+const DETACHED_BYTES: u64 = 4096;
+/// Of a command that an action becomes.
+const COMMAND_TIMEOUT_S: f64 = 30.0;
+const PROGRAM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Of the kernel's lists of routes: by way of a gateway.
+const ROUTE_HAS_GATEWAY: u32 = 2;
+/// Of its list for IPv6: announced by a router, which does so again.
+const ROUTE_IS_ANNOUNCED: u32 = 0x0004_0000;
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "they are what their names say")]
+pub enum Counted {
+    ReadIops,
+    WriteIops,
+    ReadBytes,
+    WriteBytes,
+}
+
+impl Counted {
+    const ALL: [Self; 4] = [Self::ReadIops, Self::WriteIops, Self::ReadBytes, Self::WriteBytes];
+
+    /// Its key in `io.max`, and its file where the controller is version 1.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ReadIops => ("riops", "blkio.throttle.read_iops_device"),
+            Self::WriteIops => ("wiops", "blkio.throttle.write_iops_device"),
+            Self::ReadBytes => ("rbps", "blkio.throttle.read_bps_device"),
+            Self::WriteBytes => ("wbps", "blkio.throttle.write_bps_device"),
+        }
+    }
+}
+
+/// An action by its name.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Action {
+    /// Have a process stand still: by its pid file, or all of a systemd unit.
+    Stop {
+        /// An absolute path, or the name of a unit.
+        process: String,
+    },
+    /// Kill it.
+    Kill {
+        /// An absolute path, or the name of a unit.
+        process: String,
+    },
+    /// Have every I/O of a loop device fail that lies beyond its first block.
+    Detach {
+        /// The loop device.
+        device: PathBuf,
+    },
+    /// Have the kernel refuse every I/O of a SCSI or SATA disk.
+    Offline {
+        /// The disk.
+        device: PathBuf,
+    },
+    /// Set a network interface down.
+    CutLink {
+        /// Its name.
+        interface: String,
+        /// After how long this host undoes it by itself.
+        #[serde(default)]
+        undo_after_s: Option<f64>,
+    },
+    /// Limit what a control group may ask of a device.
+    Limit {
+        /// Its folder below /sys/fs/cgroup.
+        group: PathBuf,
+        /// The device.
+        device: PathBuf,
+        /// How much of each in a second.
+        limits: BTreeMap<Counted, u64>,
+    },
+}
+
+/// What is the study's on this host.
+#[derive(Debug, Default)]
+pub struct Studied<'a> {
+    /// Directories and devices that are measured.
+    pub targets: &'a [PathBuf],
+    /// Names of devices that the inventory gives to the host.
+    pub members: &'a [String],
+    /// For how long this agent bears the silence of its controller.
+    pub lease_s: f64,
+}
+
+/// What an action does to this host now, and what undoes it.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct ResolvedAction {
+    /// In their order.
+    pub steps: Vec<Step>,
+    /// In their order; empty where nothing does.
+    pub undo: Vec<Step>,
+}
+
+impl Action {
+    /// Its steps; an error where it cannot be done, or would hit what is not the study's.
+    pub fn resolve(&self, studied: &Studied, execute: Execute) -> Result<ResolvedAction> {
+        let roots = Roots::default();
+        match self {
+            Self::Stop { process } => stop_or_kill(process, StepSignal::Stop, execute),
+            Self::Kill { process } => stop_or_kill(process, StepSignal::Kill, execute),
+            Self::Detach { device } => detach(&roots, device, studied),
+            Self::Offline { device } => offline(&roots, device, studied),
+            Self::CutLink { interface, undo_after_s } => {
+                cut_link(&roots, interface, *undo_after_s, studied.lease_s)
+            }
+            Self::Limit { group, device, limits } => limit(&roots, group, device, limits, studied),
+        }
+    }
+}
+
+fn stop_or_kill(process: &str, signal: StepSignal, execute: Execute) -> Result<ResolvedAction> {
+    if process.starts_with('/') {
+        return signal_process_of_file(Path::new(process), signal);
+    }
+    let systemctl = program("systemctl")?;
+    let call = |words: &[&str]| {
+        let argv = std::iter::once(systemctl.as_str()).chain(words.iter().copied());
+        Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s: COMMAND_TIMEOUT_S }
+    };
+    let is_active = [systemctl.as_str(), "is-active", "--quiet", "--", process];
+    execute(&is_active.map(str::to_owned), COMMAND_TIMEOUT_S)
+        .map_err(|_| Error::errno(libc::ESRCH, format!("no unit {process:?} of systemd runs")))?;
+    let kill = |name: &str| call(&["kill", &format!("--signal={name}"), "--", process]);
+    Ok(match signal {
+        StepSignal::Stop => ResolvedAction { steps: vec![kill("STOP")], undo: vec![kill("CONT")] },
+        _ => ResolvedAction {
+            steps: vec![kill("KILL")],
+            undo: vec![call(&["start", "--", process])],
+        },
+    })
+}
+
+fn signal_process_of_file(path: &Path, signal: StepSignal) -> Result<ResolvedAction> {
+    let process = process_in_file(path)?;
+    if own_ancestors().contains(&process.pid) {
+        let message =
+            format!("process {} of {} is iolab's own way here", process.pid, path.display());
+        return Err(Error::refused(message));
+    }
+    let (pid, start_ticks) = (process.pid, process.start_ticks);
+    let step = |signal| Step::Signal { pid, start_ticks, signal };
+    let undo = if signal == StepSignal::Stop { vec![step(StepSignal::Cont)] } else { vec![] };
+    Ok(ResolvedAction { steps: vec![step(signal)], undo })
+}
+
+/// This process and all above it.
+fn own_ancestors() -> BTreeSet<Pid> {
+    let mut found = BTreeSet::new();
+    let mut pid = own_pid();
+    while pid > 0 && found.insert(pid) {
+        pid = process_info(pid).map_or(0, |info| info.parent);
+    }
+    found
+}
+
+fn detach(roots: &Roots, device: &Path, studied: &Studied) -> Result<ResolvedAction> {
+    let name = breakable_device(roots, device, studied)?;
+    if !roots.block_folder(&name).join("loop").exists() {
+        return Err(Error::bad_request(format!(
+            "{} is no loop device with a file",
+            device.display()
+        )));
+    }
+    let file = loop_file(device).context(format_args!("ask {}", device.display()))?;
+    let step = |bytes| Step::LoopLimit {
+        device: device.to_owned(),
+        file_device: file.device,
+        file_inode: file.inode,
+        bytes,
+    };
+    Ok(ResolvedAction { steps: vec![step(DETACHED_BYTES)], undo: vec![step(file.limit_bytes)] })
+}
+
+fn offline(roots: &Roots, device: &Path, studied: &Studied) -> Result<ResolvedAction> {
+    let name = breakable_device(roots, device, studied)?;
+    let path = roots.sys.join("block").join(&name).join("device/state");
+    let state = read_value(&path);
+    if state.as_deref() != Some("running") {
+        let state = state.unwrap_or_else(|| "missing".into());
+        let message = format!(
+            "the state of {name} in {} is {state}, and must be 'running' (whole SCSI and SATA disks have one)",
+            path.display()
+        );
+        return Err(Error::bad_request(message));
+    }
+    let write = |text: &str| Step::Write { path: path.clone(), text: text.to_owned() };
+    Ok(ResolvedAction { steps: vec![write("offline")], undo: vec![write("running")] })
+}
+
+fn cut_link(
+    roots: &Roots,
+    interface: &str,
+    undo_after_s: Option<f64>,
+    lease_s: f64,
+) -> Result<ResolvedAction> {
+    let addresses = interface_addresses().context("list the addresses of this host")?;
+    let Some(own) = addresses.get(interface) else {
+        let names: Vec<&str> = addresses.keys().map(String::as_str).collect();
+        let message =
+            format!("there is no link {interface:?} that is up; there are {}", names.join(", "));
+        return Err(Error::bad_request(message));
+    };
+    if own.iter().any(IpAddr::is_loopback) {
+        return Err(Error::refused(format!("{interface} is the loopback")));
+    }
+    let is_controllers = controller_side_address().is_some_and(|address| own.contains(&address));
+    if is_controllers && undo_after_s.is_none_or(|seconds| seconds >= lease_s) {
+        let message = format!(
+            "{interface} is the link to the controller: give undo_after below link_timeout, {lease_s} s here"
+        );
+        return Err(Error::refused(message));
+    }
+    let ip = program("ip")?;
+    let call = |words: &[&str]| {
+        let argv = std::iter::once(ip.as_str()).chain(words.iter().copied());
+        Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s: COMMAND_TIMEOUT_S }
+    };
+    let mut steps = Vec::new();
+    let mut undo = vec![call(&["link", "set", "dev", interface, "up"])];
+    // Else its IPv6 addresses, which a host may have by hand, are gone.
+    let keep = roots.proc.join("sys/net/ipv6/conf").join(interface).join("keep_addr_on_down");
+    if let Some(before) = read_value(&keep) {
+        let write = |text: &str| Step::Write { path: keep.clone(), text: text.to_owned() };
+        steps.push(write("1"));
+        undo.push(write(&before));
+    }
+    steps.push(call(&["link", "set", "dev", interface, "down"]));
+    let net = roots.proc.join("thread-self/net");
+    let routes = ipv4_routes(&read_text(&net.join("route")).unwrap_or_default(), interface);
+    let more = ipv6_routes(&read_text(&net.join("ipv6_route")).unwrap_or_default(), interface);
+    for route in routes.iter().chain(&more) {
+        undo.push(call(&route.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    Ok(ResolvedAction { steps, undo })
+}
+
+/// The words after `ip` that set the routes by a link again, which go with it. Those without a
+/// gateway come first: they may lead to one.
+fn ipv4_routes(text: &str, interface: &str) -> Vec<Vec<String>> {
+    let address = |word: &str| {
+        u32::from_str_radix(word, 16).ok().map(|number| Ipv4Addr::from(number.to_ne_bytes()))
+    };
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() != Some(&interface) || words.len() < 8 {
+            return None;
+        }
+        let length = u32::from_be_bytes(address(words[7])?.octets()).count_ones();
+        let flags = u32::from_str_radix(words[3], 16).ok()?;
+        let gateway = (flags & ROUTE_HAS_GATEWAY != 0).then_some(address(words[2])?.into());
+        let place = format!("{}/{length}", address(words[1])?);
+        Some(route_words("-4", &place, gateway, interface, words[6]))
+    };
+    sorted_routes(text.lines().filter_map(parse))
+}
+
+fn ipv6_routes(text: &str, interface: &str) -> Vec<Vec<String>> {
+    let address = |word: &str| u128::from_str_radix(word, 16).ok().map(Ipv6Addr::from);
+    let number = |word: &str| u32::from_str_radix(word, 16).ok();
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.len() != 10 || words[9] != interface {
+            return None;
+        }
+        let flags = number(words[8])?;
+        if flags & ROUTE_HAS_GATEWAY == 0 || flags & ROUTE_IS_ANNOUNCED != 0 {
+            return None; // The kernel makes the others with the addresses, which stay.
+        }
+        let place = format!("{}/{}", address(words[0])?, number(words[1])?);
+        let metric = number(words[5])?.to_string();
+        Some(route_words("-6", &place, Some(address(words[4])?.into()), interface, &metric))
+    };
+    sorted_routes(text.lines().filter_map(parse))
+}
+
+fn route_words(
+    family: &str,
+    place: &str,
+    gateway: Option<IpAddr>,
+    interface: &str,
+    metric: &str,
+) -> Vec<String> {
+    let mut words: Vec<String> = [family, "route", "replace", place].map(str::to_owned).into();
+    if let Some(gateway) = gateway {
+        words.extend(["via".into(), gateway.to_string()]);
+    }
+    words.extend(["dev", interface, "metric", metric].map(str::to_owned));
+    if gateway.is_some() {
+        words.push("onlink".into());
+    }
+    words
+}
+
+fn sorted_routes(routes: impl Iterator<Item = Vec<String>>) -> Vec<Vec<String>> {
+    let mut routes: Vec<Vec<String>> = routes.collect();
+    routes.sort_by_key(|words| words.contains(&"via".to_owned()));
+    routes
+}
+
+/// The address of this host at which the controller speaks to it, as sshd says.
+fn controller_side_address() -> Option<IpAddr> {
+    let of_process = |pid: Pid| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let text = String::from_utf8_lossy(&environ).into_owned();
+        let value = text.split('\0').find_map(|entry| entry.strip_prefix("SSH_CONNECTION="))?;
+        let address = value.split(' ').nth(2)?.split('%').next()?;
+        address.parse().ok()
+    };
+    own_ancestors().into_iter().rev().find_map(of_process)
+}
+
+fn limit(
+    roots: &Roots,
+    group: &Path,
+    device: &Path,
+    limits: &BTreeMap<Counted, u64>,
+    studied: &Studied,
+) -> Result<ResolvedAction> {
+    let name = studied_device(roots, device, studied)?;
+    // Limits are of whole disks.
+    let whole = if roots.block_folder(&name).join("partition").exists() {
+        device_chain(roots, &[], &name).get(1).cloned().unwrap_or(name)
+    } else {
+        name
+    };
+    let number = read_value(&roots.block_folder(&whole).join("dev"))
+        .ok_or_else(|| Error::errno(libc::ENODEV, format!("{whole} has no number")))?;
+    limit_steps(group, &number, limits)
+}
+
+/// Limits of a control group for the device of that `major:minor`, undone by what stands there now.
+fn limit_steps(
+    group: &Path,
+    number: &str,
+    limits: &BTreeMap<Counted, u64>,
+) -> Result<ResolvedAction> {
+    let file = |name: &str| group.join(name);
+    let write =
+        |path: PathBuf, values: &str| Step::Write { path, text: format!("{number} {values}") };
+    let line_of = |text: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(&format!("{number} ")));
+        found.map(str::to_owned)
+    };
+    if let Some(now) = read_text(&file("io.max")) {
+        let values = limits.iter().map(|(counted, value)| format!("{}={value}", counted.names().0));
+        let none = Counted::ALL.map(|counted| format!("{}=max", counted.names().0)).join(" ");
+        return Ok(ResolvedAction {
+            steps: vec![write(file("io.max"), &values.collect::<Vec<_>>().join(" "))],
+            undo: vec![write(file("io.max"), &line_of(&now).unwrap_or(none))],
+        });
+    }
+    let mut resolved = ResolvedAction { steps: vec![], undo: vec![] };
+    for (counted, value) in limits {
+        let path = file(counted.names().1);
+        let now = read_text(&path).ok_or_else(|| {
+            let message = format!(
+                "{} is no control group with io.max or blkio.throttle.*: make it, and enable its io controller",
+                group.display()
+            );
+            Error::bad_request(message)
+        })?;
+        resolved.steps.push(write(path.clone(), &value.to_string()));
+        resolved.undo.push(write(path, &line_of(&now).unwrap_or_else(|| "0".into())));
+    }
+    Ok(resolved)
+}
+
+/// The kernel's name of a device that may be broken.
+fn breakable_device(roots: &Roots, device: &Path, studied: &Studied) -> Result<String> {
+    let name = studied_device(roots, device, studied)?;
+    if devices_below(roots, Path::new("/")).contains(&name) {
+        return Err(Error::refused(format!("{} is the host's root disk", device.display())));
+    }
+    Ok(name)
+}
+
+/// The kernel's name of a device that the study's targets stand on, or that the inventory names.
+fn studied_device(roots: &Roots, device: &Path, studied: &Studied) -> Result<String> {
+    let name = name_of_device(roots, device)?;
+    let is_member = || studied.members.contains(&name);
+    if is_member() || studied.targets.iter().any(|path| devices_below(roots, path).contains(&name))
+    {
+        return Ok(name);
+    }
+    let message = format!(
+        "{} is not the study's: no target stands on it, and the inventory's devices of this host do not name {name}",
+        device.display()
+    );
+    Err(Error::refused(message))
+}
+
+fn name_of_device(roots: &Roots, device: &Path) -> Result<String> {
+    let meta = fs::metadata(device).context(format_args!("see {}", device.display()))?;
+    if !meta.file_type().is_block_device() {
+        return Err(Error::bad_request(format!("{} is no block device", device.display())));
+    }
+    kernel_name(roots, device).ok_or_else(|| {
+        Error::errno(libc::ENODEV, format!("{} is unknown to /sys", device.display()))
+    })
+}
+
+/// All devices below a directory, or a device and those below it.
+fn devices_below(roots: &Roots, path: &Path) -> BTreeSet<String> {
+    let mounts = visible_mounts(roots);
+    let nearest = match name_of_device(roots, path) {
+        Ok(name) => vec![name],
+        Err(_) => fs::canonicalize(path)
+            .ok()
+            .and_then(|real| Some((mount_of(&mounts, &real)?, real)))
+            .map_or_else(Vec::new, |(mount, real)| nearest_devices(roots, &mounts, mount, &real)),
+    };
+    nearest.iter().flat_map(|name| device_chain(roots, &mounts, name)).collect()
+}
+
+fn program(name: &str) -> Result<String> {
+    let paths = PROGRAM_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+    let mut found = paths.filter(|path| path.is_file());
+    let missing = || Error::errno(libc::ENOENT, format!("there is no program {name} here"));
+    found.next().map(|path| path.display().to_string()).ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::TestFolder;
+    use crate::undo::run_alone;
+
+    fn refusal(action: &Action) -> String {
+        action.resolve(&Studied::default(), &run_alone).unwrap_err().message
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_name() {
+        for (action, part) in [
+            (Action::Detach { device: "/dev/null".into() }, "no block device"),
+            (Action::Offline { device: "/nowhere".into() }, "/nowhere"),
+            (Action::CutLink { interface: "lo".into(), undo_after_s: None }, "lo"),
+            (Action::CutLink { interface: "no0".into(), undo_after_s: None }, "no0"),
+        ] {
+            let message = refusal(&action);
+            assert!(message.contains(part), "{message} lacks {part}");
+        }
+    }
+
+    #[test]
+    fn iolabs_own_processes_are_never_signalled() {
+        let folder = TestFolder::new();
+        let path = folder.path().join("pid");
+        fs::write(&path, format!("{}\n", crate::sys::process::parent_pid())).unwrap();
+        let message = refusal(&Action::Stop { process: path.display().to_string() });
+        assert!(message.contains("iolab's own"), "{message}");
+    }
+
+    #[test]
+    fn a_limit_is_undone_by_what_stood_there() {
+        let folder = TestFolder::new();
+        let group = folder.path();
+        let number = "7:3";
+        let limits = BTreeMap::from([(Counted::ReadIops, 200), (Counted::WriteBytes, 5)]);
+        let resolve = || limit_steps(group, number, &limits);
+        assert!(resolve().unwrap_err().message.contains("no control group"));
+        let texts = |steps: &[Step]| steps.iter().map(Step::text).collect::<Vec<_>>().join("; ");
+        fs::write(group.join("blkio.throttle.read_iops_device"), format!("{number} 7\n")).unwrap();
+        fs::write(group.join("blkio.throttle.write_bps_device"), "").unwrap();
+        let old = resolve().unwrap();
+        assert!(texts(&old.steps).contains(&format!("{number} 200")));
+        assert!(texts(&old.undo).contains(&format!("{number} 7")));
+        assert!(texts(&old.undo).contains(&format!("{number} 0")));
+        fs::write(group.join("io.max"), "").unwrap();
+        let new = resolve().unwrap();
+        assert!(texts(&new.steps).contains(&format!("{number} riops=200 wbps=5")));
+        assert!(texts(&new.undo).contains("riops=max wiops=max rbps=max wbps=max"));
+        fs::write(group.join("io.max"), format!("{number} rbps=max riops=9\n")).unwrap();
+        assert!(texts(&resolve().unwrap().undo).contains(&format!("{number} rbps=max riops=9")));
+    }
+
+    #[test]
+    fn the_routes_of_a_link_are_set_again_those_to_gateways_last() {
+        let text = "\
+Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT
+eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
+eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+eth1\t00000000\t010200C0\t0003\t0\t0\t200\t00000000\t0\t0\t0
+";
+        let text = if cfg!(target_endian = "little") { text } else { return };
+        let words: Vec<String> =
+            ipv4_routes(text, "eth0").iter().map(|words| words.join(" ")).collect();
+        assert_eq!(
+            words,
+            [
+                "-4 route replace 192.0.2.0/24 dev eth0 metric 0",
+                "-4 route replace 0.0.0.0/0 via 192.0.2.1 dev eth0 metric 100 onlink",
+            ]
+        );
+        let zeros = "0".repeat(32);
+        let gateway = "20010db8000000000000000000000001";
+        let route = |flags: &str| {
+            format!("{zeros} 00 {zeros} 00 {gateway} 00000400 00000000 00000000 {flags} eth0\n")
+        };
+        let found = ipv6_routes(&(route("00000003") + &route("00450003")), "eth0");
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].join(" "),
+            "-6 route replace ::/0 via 2001:db8::1 dev eth0 metric 1024 onlink"
+        );
+    }
+}

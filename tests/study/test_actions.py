@@ -1,0 +1,118 @@
+"""Actions of an inventory: what each becomes, what undoes it, and every fault of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.core.course import Action, ActionKind
+from iolab.errors import StudyError
+from iolab.study.inventory import Inventory
+from iolab.study.parse import StudyOverrides
+from tests.plans import parse_study
+
+STUDY = """
+format = 1
+id = "loss"
+[[workload]]
+id = "reads"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+filesize = "16m"
+[[phase]]
+id = "before"
+seconds = "20s"
+[[phase]]
+id = "degraded"
+seconds = "15s"
+[[event]]
+id = "lose"
+action = "act"
+phase = "degraded"
+"""
+
+HOST = """
+format = 1
+[[host]]
+name = "a"
+kind = "command"
+command = ["reach", "a"]
+path = "/mnt/bench"
+[[action]]
+id = "act"
+host = "a"
+"""
+
+
+def action_of(lines: str) -> Action:
+    inventory = Inventory(HOST + lines, "fleet.toml")
+    study = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory))
+    assert study.course is not None
+    return study.course.action("act")
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "summary", "undo"),
+    [
+        ('stop = "/run/osd.pid"', ActionKind.STOP, "/run/osd.pid", "go on"),
+        ('stop = "ceph-osd@1.service"', ActionKind.STOP, "unit ceph-osd@1.service", "go on"),
+        ('kill = "ceph-osd@1.service"', ActionKind.KILL, "ceph-osd@1", "start ceph-osd@1.service"),
+        ('kill = "/run/osd.pid"', ActionKind.KILL, "kill the process in /run/osd.pid", ""),
+        ('detach = "/dev/loop3"', ActionKind.DETACH, "detach /dev/loop3", "attach"),
+        ('offline = "/dev/sdb"', ActionKind.OFFLINE, "offline /dev/sdb", "running"),
+        ('cut_link = "eth1"', ActionKind.CUT_LINK, "link eth1 down", "eth1 up"),
+        (
+            'cut_link = "eth1"\nundo_after = "10s"',
+            ActionKind.CUT_LINK,
+            "eth1",
+            "by the host itself 10 s later",
+        ),
+        (
+            'limit = "/sys/fs/cgroup/noise"\ndevice = "/dev/sdb"\nread_iops = 200\nwrite_bytes = "1m"',
+            ActionKind.LIMIT,
+            "read_iops 200, write_bytes 1048576",
+            "limits of before",
+        ),
+        ('command = ["/bin/lose"]\ndestructive = true', ActionKind.COMMAND, "/bin/lose", ""),
+    ],
+)
+def test_an_action_says_what_it_does_and_what_undoes_it(
+    lines: str, kind: ActionKind, summary: str, undo: str
+) -> None:
+    action = action_of(lines)
+    assert action.kind is kind
+    assert summary in action.summary_text
+    assert undo in action.undo_text_for_people
+    assert action.has_undo is bool(undo)
+
+
+@pytest.mark.parametrize(
+    ("lines", "parts"),
+    [
+        ("", ("none of command, stop", "limit")),
+        ('stop = "/run/a.pid"\ndetach = "/dev/loop3"', ("stop and detach",)),
+        ('stop = "osd"', ("osd", "pid file")),
+        ('stop = "-x.service"', ("-x.service",)),
+        ('detach = "loop3"', ("loop3",)),
+        ('cut_link = "-eth1"', ("-eth1", "network interface")),
+        ('limit = "/sys/fs/cgroup/noise"', ("limit without device",)),
+        ('limit = "/sys/fs/cgroup/noise"\ndevice = "/dev/sdb"', ("without a rate", "read_iops")),
+        ('stop = "/run/a.pid"\nread_iops = 5', ("read_iops without limit",)),
+        ('kill = "/run/a.pid"\nundo_after = "5s"', ("undo_after, and nothing undoes it",)),
+        ('stop = "/run/a.pid"\ndestructive = true', ("destructive, and an undo",)),
+    ],
+)
+def test_what_cannot_be_meant_is_told_with_its_value(lines: str, parts: tuple[str, ...]) -> None:
+    with pytest.raises(StudyError) as caught:
+        action_of(lines)
+    told = " ".join(f"{fault.message} {fault.hint}" for fault in caught.value.faults)
+    for part in parts:
+        assert part in told
+
+
+def test_destructive_events_are_named_apart() -> None:
+    inventory = Inventory(HOST + 'kill = "/run/osd.pid"\ndestructive = true\n', "fleet.toml")
+    course = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory)).course
+    assert course is not None
+    assert course.event_consent_names(destructive=True) == ("lose@a",)
+    assert course.event_consent_names(destructive=False) == ()
