@@ -44,6 +44,9 @@ host = "a"
 """
 
 
+LIMIT = 'limit = "/sys/fs/cgroup/noise"'
+
+
 def action_of(lines: str) -> Action:
     inventory = Inventory(HOST + lines, "fleet.toml")
     study = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory))
@@ -68,7 +71,7 @@ def action_of(lines: str) -> Action:
             "by the host itself 10 s later",
         ),
         (
-            'limit = "/sys/fs/cgroup/noise"\ndevice = "/dev/sdb"\nread_iops = 200\nwrite_bytes = "1m"',
+            f'{LIMIT}\ndevice = "/dev/sdb"\nread_iops = 200\nwrite_bytes = "1m"',
             ActionKind.LIMIT,
             "read_iops 200, write_bytes 1048576",
             "limits of before",
