@@ -37,6 +37,8 @@ const MAX_SHOWN_CHARS: usize = 400;
 const WAIT_PAUSE: Duration = Duration::from_millis(20);
 /// An hour: nobody waits longer for an undo.
 const MAX_TIMEOUT_S: f64 = 3600.0;
+/// Codes of errors of a process, a device, a control group that is gone, or is another one.
+const GONE: [&str; 5] = ["ESRCH", "ENXIO", "ENODEV", "ENOENT", "ESTALE"];
 /// What files of undos begin with.
 const PREFIX: &str = "undo-";
 /// The only trees in which a step may write: of the kernel, where a file is a setting.
@@ -222,6 +224,11 @@ impl Step {
         }
     }
 
+    /// Whether such an error says that the process, device or group is no longer there.
+    fn is_gone(&self, error: &Error) -> bool {
+        !matches!(self, Self::Command { .. }) && GONE.contains(&error.code.as_str())
+    }
+
     /// What it changes, where two sessions would undo each other's doing.
     fn changed_object(&self) -> String {
         match self {
@@ -241,10 +248,11 @@ pub fn perform_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
     Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() })
 }
 
-/// Undo one: every step, also after one that fails.
+/// Undo one: every step, also after one that fails. What is gone by now needs no undo.
 fn undo_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
     let started_real_ns = real_ns();
-    let faults: Vec<Error> = steps.iter().filter_map(|step| step.perform(execute).err()).collect();
+    let fault = |step: &Step| step.perform(execute).err().filter(|error| !step.is_gone(error));
+    let faults: Vec<Error> = steps.iter().filter_map(fault).collect();
     match faults.into_iter().next() {
         Some(fault) => Err(fault),
         None => Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() }),
@@ -533,6 +541,18 @@ mod tests {
             let error = step.perform(&run_alone).unwrap_err();
             assert!(error.message.contains(part), "{} lacks {part}", error.message);
         }
+    }
+
+    #[test]
+    fn what_is_gone_needs_no_undo() {
+        let (mut child, NamedProcess { pid, start_ticks, .. }) = sleeper();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let step = Step::Signal { pid, start_ticks, signal: StepSignal::Cont };
+        assert_eq!(step.perform(&run_alone).unwrap_err().code, "ESRCH");
+        undo_all(&[step], &run_alone).unwrap();
+        let failing = Step::Command { argv: vec!["/bin/false".into()], timeout_s: 10.0 };
+        undo_all(&[failing], &run_alone).unwrap_err();
     }
 
     #[test]

@@ -285,6 +285,22 @@ def happened(s: Session, **changes: Any) -> Session:
     return s.but(replace(s.record, course=replace(s.record.course, events=(event,))))
 
 
+def blind(counts: Sequence[int] = ()) -> Session:
+    """The same whose witness saw for seven seconds after the event that all is well."""
+    seen = happened(
+        session(phased(counts)),
+        within_s=15.0,
+        unseen_real_ns=GO_NS + 97 * SECOND,
+        seen_real_ns=GO_NS + 98 * SECOND,
+    )
+    assert seen.record.course is not None
+    answers = tuple(
+        replace(answer, state=not 97 <= at < 130)
+        for at, answer in enumerate(seen.record.course.answers)
+    )
+    return seen.but(replace(seen.record, course=replace(seen.record.course, answers=answers)))
+
+
 def spanned(s: Session, **changes: Any) -> Session:
     """The same whose third phase was another."""
     assert s.record.course is not None
@@ -1363,6 +1379,13 @@ PLANTED: Final = (
         "The last phase had 60 % of the rate, and the witness said that all is well.",
         PHASED,
         lambda s: s.but(phased(scaled(130, 150, 0.6))),
+    ),
+    Planted(
+        "witness-contradicted",
+        INDICATIVE,
+        "The load stood for six seconds after the event, and the witness said that all is well.",
+        blind(),
+        lambda _: blind(scaled(91, 97, 0.02)),
     ),
     Planted(
         "rebuild-throttled",

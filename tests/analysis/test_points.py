@@ -161,6 +161,15 @@ def test_a_percentile_that_one_run_only_bounds_is_no_better_known_of_the_point()
     assert (found.high, found.n) == (None, 3)
 
 
+def test_a_zero_is_part_of_a_lower_bound() -> None:
+    """One run was back at once, another never: the mean is more than half of what is known."""
+    key = "course.baseline_s"
+    never = replace(RESULT, digest=f"{1:016x}", axis=(("iodepth", 1),), repeat=2)
+    never = replace(never, metrics={key: Metric(None, "s", low=10.0)})
+    found = only([*repeats([0.0], key), never]).metrics[key]
+    assert (found.value, found.low, found.n) == (None, 5.0, 2)
+
+
 def test_of_maxima_the_largest_is_shown() -> None:
     found = only(repeats([5.0, 9.0], "lat_ns_max")).metrics["lat_ns_max"]
     assert found == Metric(9.0, "1/s", None, None, 2)

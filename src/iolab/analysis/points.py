@@ -430,8 +430,12 @@ def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Met
     least = [figure.low if figure.value is None else figure.value for figure in figures]
     if all(figure.value is not None or figure.low is None for figure in figures):
         return None
-    positive = [value for value in least if value is not None and value > 0]
-    return Metric(None, unit, low=_geometric_mean(positive), n=len(positive)) if positive else None
+    known = [value for value in least if value is not None]
+    if not known or max(known) <= 0:
+        return None
+    has_zero = min(known) <= 0  # without a logarithm
+    mean = math.fsum(known) / len(known) if has_zero else _geometric_mean(known)
+    return Metric(None, unit, low=mean, n=len(known))
 
 
 def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
