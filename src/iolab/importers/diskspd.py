@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
 
 from iolab.core.limits import SETTING_CHARACTERS_MAX
-from iolab.errors import EngineError, Fault
+from iolab.errors import Fault
 from iolab.importers.files import (
     NAME_CHARACTERS,
     SENTENCE_CHARACTERS,
@@ -56,7 +56,7 @@ _SHOWN: Final = ("BlockSize", "WriteRatio", "RequestCount")
 
 _DATE: Final = "%Y/%m/%d %H:%M:%S UTC"
 
-OUTPUT_LIMIT_BYTES: Final = 32 << 20
+OUTPUT_CHARACTERS_MAX: Final = 32 << 20
 """What is read of an output: with `-D` a day of one target is 28 MB, and no run is that long."""
 
 TAGS_LIMIT: Final = 1_000_000
@@ -67,6 +67,9 @@ MESSAGE_LINES_LIMIT: Final = 8
 
 _LISTS: Final = ("Targets", "Target")
 """Elements that all options of the only target stand in."""
+
+_COUNTS: Final = ("ReadCount", "ReadBytes", "WriteCount", "WriteBytes")
+"""What each thread did with each target."""
 
 
 class DiskspdImporter:
@@ -81,36 +84,23 @@ class DiskspdImporter:
     def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
         """The spans. ForeignFileError where there is no whole document."""
         del folder
-        try:
-            result = parse_diskspd_xml(file.utf8_bytes)
-        except EngineError as error:
-            raise ForeignFileError(error.message, error.hint) from None
-        if not result.spans:
-            if result.faults:
-                first = result.faults[0]
+        output = parse_diskspd_xml(file.text)
+        if not output.spans:
+            if output.faults:
+                first = output.faults[0]
                 raise ForeignFileError(excerpt(first.message, SENTENCE_CHARACTERS), first.hint)
             raise ForeignFileError("there is no time span.")
         file.line_coverage.mark_all_read()
-        return [
-            _foreign_run_of_span(file, result, number, span)
-            for number, span in enumerate(result.spans, 1)
-        ]
+        return [_foreign_run_of_span(file, output, span) for span in output.spans]
 
 
-def _foreign_run_of_span(
-    file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan
-) -> ForeignRun:
-    asked = result.span_settings[number - 1] if number <= len(result.span_settings) else None
-    target = asked.targets[0] if asked and asked.targets else None
-    figures = tuple(
-        figure
-        for figure in (_direction_figures("read", span), _direction_figures("write", span))
-        if figure.count or figure.bytes
-    )
+def _foreign_run_of_span(file: ForeignFile, output: DiskspdOutput, span: TimeSpan) -> ForeignRun:
+    targets = span.settings.targets
+    target = targets[0] if targets else None
     flight = None
-    if asked and asked.targets and all(target.queue_depth for target in asked.targets):
+    if targets and all(target.queue_depth for target in targets):
         flight = sum(
-            (target.queue_depth or 0) * (target.threads or span.threads) for target in asked.targets
+            (target.queue_depth or 0) * (target.threads or span.threads) for target in targets
         )
     block = target.block_bytes if target else None
     pattern = "" if target is None else "random" if target.is_random else "sequential"
@@ -121,35 +111,30 @@ def _foreign_run_of_span(
         "outstanding": target.queue_depth if target else None,
         "pattern": pattern,
     }
-    options = result.options[number - 1] if number <= len(result.options) else ()
+    options = span.settings.options
     caches = [value for name, value in options if name.endswith("DisableOSCache")]
     details = ImportedRun(
         tool="diskspd",
-        version=excerpt(result.version, NAME_CHARACTERS),
+        version=excerpt(output.version, NAME_CHARACTERS),
         files=(file.name,),
         # Newer versions tell only that it is off: a target without a word has it, then.
-        buffered="false" in caches or len(caches) < len(asked.targets)
-        if asked and caches
-        else None,
-        paced=asked is not None
-        and any(_is_limited_by_rate(target, span) for target in asked.targets),
-        ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
-        asked_s=float(asked.duration_s) if asked and asked.duration_s else None,
+        buffered="false" in caches or len(caches) < len(targets) if caches else None,
+        paced=span.is_limited_by_rate,
+        ramp_s=span.settings.warmup_s or None,
+        asked_s=span.settings.duration_s or None,
     )
     host = ImportedHost(
-        f"{file.name}: span {number}",
-        figures or (Figures("read", count=0),),
-        errors=tuple(excerpt(fault.message, NAME_CHARACTERS) for fault in result.faults),
+        f"{file.name}: span {span.number}",
+        tuple(figure for figure in span.figures if figure.count or figure.bytes)
+        or (Figures("read", count=0),),
+        errors=tuple(excerpt(fault.message, NAME_CHARACTERS) for fault in output.faults),
         time_step_ns=NS_PER_US,
     )
+    client = excerpt(output.computer, NAME_CHARACTERS) or "client"
     return ForeignRun(
         name=" ".join(filter(None, ("diskspd", pattern, _direction_of_target(target)))),
         details=details,
-        clients=(
-            ImportedClient(
-                excerpt(result.computer, NAME_CHARACTERS) or "client", host, runtime_s=span.seconds
-            ),
-        ),
+        clients=(ImportedClient(client, host, runtime_s=span.seconds),),
         settings=(
             *(
                 (name, excerpt(str(value), NAME_CHARACTERS))
@@ -164,7 +149,7 @@ def _foreign_run_of_span(
         ),
         ignored=_IGNORED,
         in_flight=flight or None,
-        timestamp_ns=_span_end_ns(result, number),
+        timestamp_ns=span.end_ns,
         headline=headline_for_block_size(block),
     )
 
@@ -172,56 +157,6 @@ def _foreign_run_of_span(
 def _direction_of_target(target: TargetSettings | None) -> str:
     percent = None if target is None else target.write_percent
     return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
-
-
-def _is_limited_by_rate(target: TargetSettings, span: MeasuredSpan) -> bool:
-    """Whether the rate that each thread of a target may have is what it came to."""
-    own = [work for work in span.work if work.path == target.path]
-    threads = target.threads or span.threads
-    most = None if target.rate_per_s is None else target.rate_per_s * threads
-    if target.is_rate_in_iops:
-        moved = sum(work.read_ios + work.write_ios for work in own)
-    else:
-        moved = sum(work.read_bytes + work.write_bytes for work in own)
-    return is_limited_by_target_rate(most, moved / span.seconds)
-
-
-def _span_end_ns(result: DiskspdResult, number: int) -> int | None:
-    """When a span ended: diskspd tells when it began, and how long each span was to last."""
-    began_ns = parse_time_as_utc_ns(result.start_time_text, _DATE)
-    if began_ns is None:
-        return None
-    lasted = sum(
-        (asked.warmup_s or 0) + (asked.duration_s or 0) for asked in result.span_settings[:number]
-    )
-    return began_ns + lasted * NS_PER_S
-
-
-def _direction_figures(direction: str, span: MeasuredSpan) -> Figures:
-    read = direction == "read"
-    count = sum(work.read_ios if read else work.write_ios for work in span.work)
-    moved = sum(work.read_bytes if read else work.write_bytes for work in span.work)
-    latency = span.latency
-    mean = None if latency is None else latency.mean_read_ms if read else latency.mean_write_ms
-    rows = [
-        (float(row.percent), value * NS_PER_MS)
-        for row in (latency.rows if latency else ())
-        if (value := row.read_ms if read else row.write_ms) is not None
-    ]
-    ends = dict(rows)
-    return Figures(
-        operation=direction,
-        count=count,
-        bytes=moved,
-        seconds=span.seconds,
-        rate_per_s=span.read_iops if read else span.write_iops,
-        bw_bytes_per_s=span.read_bytes_per_s if read else span.write_bytes_per_s,
-        lat_min_ns=ends.get(0.0),
-        lat_mean_ns=None if mean is None else mean * NS_PER_MS,
-        lat_max_ns=ends.get(float(PERCENT)),
-        percentiles=tuple((at, value) for at, value in rows if 0 < at < PERCENT),
-        printed=(("IOs", f"{count}"), ("bytes", f"{moved}"), ("mean (ms)", f"{mean}")),
-    )
 
 
 def quoted_text(text: str) -> str:
@@ -243,6 +178,7 @@ class DiskspdFieldReader:
 
     def __init__(self) -> None:
         self._faults: dict[Fault, None] = {}
+        self.fault_count = 0
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -251,6 +187,7 @@ class DiskspdFieldReader:
 
     def add_fault(self, message: str, hint: str) -> None:
         """Something is wrong."""
+        self.fault_count += 1
         if len(self._faults) < FAULTS_LIMIT:
             self._faults[Fault(message, hint)] = None
 
@@ -265,40 +202,32 @@ class DiskspdFieldReader:
         self._add_unreadable_fault(path, text)
         return None
 
-    def required_count(self, element: ET.Element, path: str) -> int | None:
-        """A whole number that must be there; None, and a fault, where it is not."""
-        self._add_fault_if_missing(element, path)
-        return self.optional_count(element, path)
-
     def optional_number(self, element: ET.Element, path: str) -> float | None:
         """A number from 0 on of the element below, None where there is none."""
         text = element.findtext(path)
-        return None if text is None else self._parse_number(path, text)
-
-    def required_number(self, element: ET.Element, path: str) -> float | None:
-        """A number that must be there; None, and a fault, where it is not."""
-        self._add_fault_if_missing(element, path)
-        return self.optional_number(element, path)
-
-    def _add_fault_if_missing(self, element: ET.Element, path: str) -> None:
-        if element.find(path) is None:
-            self._add_missing_fault(path, element.tag)
-
-    def _parse_number(self, name: str, text: str) -> float | None:
+        if text is None:
+            return None
         try:
             number = float(text)
         except ValueError:
             number = math.nan
         if math.isfinite(number) and number >= 0:
             return number
-        self._add_unreadable_fault(name, text)
+        self._add_unreadable_fault(path, text)
         return None
 
-    def _add_missing_fault(self, name: str, within: str) -> None:
-        self.add_fault(
-            f"diskspd does not tell {name} in a {_message_excerpt(within)}.",
-            "Keep all that diskspd prints.",
-        )
+    def require(self, element: ET.Element, path: str) -> None:
+        """A fault where there is no such element below."""
+        if element.find(path) is None:
+            self.add_fault(
+                f"diskspd does not tell {path} in a {_message_excerpt(element.tag)}.",
+                "Keep all that diskspd prints.",
+            )
+
+    def required_count(self, element: ET.Element, path: str) -> int | None:
+        """A whole number that must be there; None, and a fault, where it is not."""
+        self.require(element, path)
+        return self.optional_count(element, path)
 
     def _add_unreadable_fault(self, name: str, text: str) -> None:
         self.add_fault(
@@ -325,118 +254,68 @@ class TargetSettings(Record):
 
 
 class SpanSettings(Record):
-    """A time span as the profile wants it, in seconds."""
+    """A time span as the profile wants it, in seconds.
 
-    duration_s: int | None
-    warmup_s: int | None
-    targets: tuple[TargetSettings, ...]
-
-
-class ThreadTargetIo(Record):
-    """What one thread did with one target while the time was taken."""
-
-    thread_id: int
-    path: str
-    read_ios: int
-    read_bytes: int
-    write_ios: int
-    write_bytes: int
-
-
-class PercentileRow(Record):
-    """A row of the table of latencies, in milliseconds; None in a direction without I/O."""
-
-    percent: Decimal
-    read_ms: float | None
-    write_ms: float | None
-
-
-class LatencyTable(Record):
-    """Latencies of all threads and targets of a span together; rows in the document's order.
-
-    A percentile of several machines cannot be had from the percentiles of each.
+    `options` are all that the profile has of it, by the path of the element.
     """
 
-    mean_read_ms: float | None
-    mean_write_ms: float | None
-    rows: tuple[PercentileRow, ...]
+    duration_s: int | None = None
+    warmup_s: int | None = None
+    targets: tuple[TargetSettings, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
-class MeasuredSpan(Record):
+class TimeSpan(Record):
     """A time span as it went: `seconds` is the time taken, in hundredths, warm-up left out.
 
-    `latency` is None without `-L`.
+    `figures` are of reads and of writes; without `-L` they have no latencies.
     """
 
+    number: int
+    settings: SpanSettings
     seconds: float
     threads: int
-    work: tuple[ThreadTargetIo, ...]
-    latency: LatencyTable | None
-
-    @property
-    def read_iops(self) -> float:
-        """Reads a second of all threads and targets."""
-        return sum(work.read_ios for work in self.work) / self.seconds
-
-    @property
-    def write_iops(self) -> float:
-        """Writes a second of all threads and targets."""
-        return sum(work.write_ios for work in self.work) / self.seconds
-
-    @property
-    def read_bytes_per_s(self) -> float:
-        """Bytes read a second by all threads from all targets."""
-        return sum(work.read_bytes for work in self.work) / self.seconds
-
-    @property
-    def write_bytes_per_s(self) -> float:
-        """Bytes written a second by all threads to all targets."""
-        return sum(work.write_bytes for work in self.work) / self.seconds
+    figures: tuple[Figures, Figures]
+    is_limited_by_rate: bool
+    end_ns: int | None
 
 
-class DiskspdResult(Record):
+class DiskspdOutput(Record):
     """All that an output tells. With any of the `faults` it is no measurement.
 
-    `options` are all that the profile has of each span, by the path of the element. A span that
-    could not be read whole is left out of `spans` and named among the faults.
+    A span that could not be read whole is left out of `spans` and named among the faults.
     `messages` are its lines beside the document.
     """
 
     version: str
     computer: str
-    start_time_text: str
-    span_settings: tuple[SpanSettings, ...]
-    options: tuple[tuple[tuple[str, str], ...], ...]
-    spans: tuple[MeasuredSpan, ...]
+    spans: tuple[TimeSpan, ...]
     messages: tuple[str, ...]
     faults: tuple[Fault, ...]
 
 
-def parse_diskspd_xml(raw: bytes) -> DiskspdResult:
+def parse_diskspd_xml(text: str) -> DiskspdOutput:
     """Read the standard output of `diskspd -Rxml`, with or without its errors beside it.
 
-    Raises EngineError where there is no whole document, or none that diskspd could have printed.
+    Raises ForeignFileError where there is no whole document, or none that diskspd could print.
     """
-    text = _decode_output(raw)
+    if len(text) > OUTPUT_CHARACTERS_MAX:
+        raise ForeignFileError(
+            f"diskspd printed {len(text)} characters, more than the {OUTPUT_CHARACTERS_MAX} that "
+            "are read.",
+            "Run it for a shorter time, or without -D.",
+        )
     document, messages = _split_document_and_messages(text)
     root = _parse_xml(document)
-    draft = DiskspdFieldReader()
+    reader = DiskspdFieldReader()
     system = root.find("System")
-    asked = tuple(
-        _span_settings(span, draft) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
-    )
-    spans = list(_measured_spans(root, asked, messages, draft))
-    return DiskspdResult(
+    spans = tuple(_measured_spans(root, messages, reader))
+    return DiskspdOutput(
         version=element_text(system, "Tool/Version"),
         computer=element_text(system, "ComputerName"),
-        start_time_text=element_text(system, "RunTime"),
-        span_settings=asked,
-        options=tuple(
-            tuple(_leaf_items(span, "")) for span in root.iterfind("Profile/TimeSpans/TimeSpan")
-        ),
-        spans=tuple(spans),
+        spans=spans,
         messages=messages,
-        faults=draft.faults,
+        faults=reader.faults,
     )
 
 
@@ -453,18 +332,6 @@ def _leaf_items(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
             yield name, excerpt(child.text or "", WORDS_LIMIT) or "yes"
 
 
-def _decode_output(raw: bytes) -> str:
-    """Windows PowerShell writes what it redirects as UTF-16; a path may be in any code page."""
-    if len(raw) > OUTPUT_LIMIT_BYTES:
-        raise EngineError(
-            f"diskspd printed {len(raw)} bytes, more than the {OUTPUT_LIMIT_BYTES} that are read.",
-            "Run it for a shorter time, or without -D.",
-        )
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return raw.decode("utf-16", "replace")
-    return raw.decode("utf-8-sig", "replace")
-
-
 def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
     """The one document in the text, and what is said around it."""
     begin, last = text.find("<Results>"), text.rfind("</Results>")
@@ -473,10 +340,10 @@ def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
         message = "The output holds no results of diskspd."
         if messages:
             message = f"The output holds no results of diskspd, but: {quoted_text(messages[0])}."
-        raise EngineError(message, "Run diskspd with -Rxml and keep all that it prints.")
+        raise ForeignFileError(message, "Run diskspd with -Rxml and keep all that it prints.")
     if last < begin or "<Results>" in text[begin + 1 :]:
         message = "holds several results" if last > begin else "breaks off within its results"
-        raise EngineError(
+        raise ForeignFileError(
             f"The output of diskspd {message}.", "Keep all that one run prints, each by itself."
         )
     end = last + len("</Results>")
@@ -493,14 +360,14 @@ def _parse_xml(document: str) -> ET.Element:
     strange = next((mark for mark in ("<!", "<?") if mark in document), None)
     if strange or document.count("<") > TAGS_LIMIT:
         content = f"{strange!r}" if strange else f"more than {TAGS_LIMIT} tags"
-        raise EngineError(
+        raise ForeignFileError(
             f"The results hold {content}, which diskspd does not print.",
             "Keep what diskspd prints as it is; results of unknown origin are not read.",
         )
     try:
         return ET.fromstring(document)  # noqa: S314 - without declarations nothing can expand
     except (ET.ParseError, ValueError) as error:
-        raise EngineError(
+        raise ForeignFileError(
             f"The results of diskspd are no XML: {_message_excerpt(str(error))}.",
             "Keep them unchanged, and give targets paths without & and <: diskspd prints them raw.",
         ) from error
@@ -521,7 +388,10 @@ def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> SpanSettings
         for target in span.iterfind("Targets/Target")
     )
     return SpanSettings(
-        reader.optional_count(span, "Duration"), reader.optional_count(span, "Warmup"), targets
+        reader.optional_count(span, "Duration"),
+        reader.optional_count(span, "Warmup"),
+        targets,
+        tuple(_leaf_items(span, "")),
     )
 
 
@@ -537,43 +407,49 @@ def _is_rate_in_iops(target: ET.Element) -> bool:
 
 
 def _measured_spans(
-    root: ET.Element,
-    requested: tuple[SpanSettings, ...],
-    messages: tuple[str, ...],
-    reader: DiskspdFieldReader,
-) -> Iterator[MeasuredSpan]:
+    root: ET.Element, messages: tuple[str, ...], reader: DiskspdFieldReader
+) -> Iterator[TimeSpan]:
+    requested = [_span_settings(s, reader) for s in root.iterfind("Profile/TimeSpans/TimeSpan")]
     elements = root.findall("TimeSpan")
     if len(elements) != len(requested) or not elements:
         reader.add_fault(
             f"diskspd reports {len(elements)} time spans, but its profile has {len(requested)}.",
             "Keep all that diskspd prints; a run that was ended early must be run again.",
         )
-    for number, span in enumerate(elements, start=1):
+    # It tells when it began, and how long each span was to last.
+    end_ns = parse_time_as_utc_ns(element_text(root.find("System"), "RunTime"), _DATE)
+    for index, span in enumerate(elements):
+        settings = requested[index] if index < len(requested) else SpanSettings()
+        if end_ns is not None:
+            end_ns += ((settings.warmup_s or 0) + (settings.duration_s or 0)) * NS_PER_S
         error = element_text(span, "Error")
         if error:
             reader.add_fault(
-                f"diskspd measured nothing in time span {number}: {quoted_text(error)}.",
+                f"diskspd measured nothing in time span {index + 1}: {quoted_text(error)}.",
                 f"It said: {quoted_text(messages[0])}."
                 if messages
                 else "Run it by hand to see why.",
             )
             continue
-        before = len(reader.faults)
-        wanted = requested[number - 1].targets if number <= len(requested) else ()
-        read = _measured_span(span, number, wanted, reader)
-        if read is not None and len(reader.faults) == before:
+        before = reader.fault_count
+        read = _measured_span(span, index + 1, settings, end_ns, reader)
+        if read is not None and reader.fault_count == before:
             yield read
 
 
 def _measured_span(
-    span: ET.Element, number: int, targets: tuple[TargetSettings, ...], reader: DiskspdFieldReader
-) -> MeasuredSpan | None:
-    seconds = reader.required_number(span, "TestTimeSeconds")
+    span: ET.Element,
+    number: int,
+    settings: SpanSettings,
+    end_ns: int | None,
+    reader: DiskspdFieldReader,
+) -> TimeSpan | None:
+    reader.require(span, "TestTimeSeconds")
+    seconds = reader.optional_number(span, "TestTimeSeconds")
     threads = reader.required_count(span, "ThreadCount")
-    work = tuple(_thread_target_ios(span, number, reader))
-    done = {row.path for row in work}
-    for path in dict.fromkeys(target.path for target in targets):
-        if path not in done:
+    moved = _counts_by_target(span, number, reader)
+    for path in dict.fromkeys(target.path for target in settings.targets):
+        if path not in moved:
             reader.add_fault(
                 f"diskspd tells nothing of target {quoted_text(path)} in time span {number}.",
                 "See whether it could be opened; what is missing is not counted as nothing done.",
@@ -590,17 +466,31 @@ def _measured_span(
             f"diskspd had {threads} threads in time span {number} but reports {thread_count}.",
             "Keep all that diskspd prints.",
         )
-    return MeasuredSpan(
+    total: Counter[str] = sum(moved.values(), Counter())
+    table = span.find("Latency")
+    rows = {} if table is None else _percentile_rows(table, reader)
+    return TimeSpan(
+        number=number,
+        settings=settings,
         seconds=seconds,
         threads=threads,
-        work=work,
-        latency=_latency_table(span.find("Latency"), reader),
+        figures=(
+            _direction_figures("Read", total, seconds, table, rows, reader),
+            _direction_figures("Write", total, seconds, table, rows, reader),
+        ),
+        is_limited_by_rate=any(
+            _is_limited_by_rate(target, moved.get(target.path, Counter()), seconds, threads)
+            for target in settings.targets
+        ),
+        end_ns=end_ns,
     )
 
 
-def _thread_target_ios(
+def _counts_by_target(
     span: ET.Element, number: int, reader: DiskspdFieldReader
-) -> Iterator[ThreadTargetIo]:
+) -> dict[str, Counter[str]]:
+    """What all threads did with each target while the time was taken."""
+    moved: dict[str, Counter[str]] = {}
     for thread in span.iterfind("Thread"):
         identity = reader.required_count(thread, "Id")
         targets = thread.findall("Target")
@@ -610,45 +500,72 @@ def _thread_target_ios(
                 "See whether its target could be opened; a thread without one did no work.",
             )
         for target in targets:
-            names = ("ReadCount", "ReadBytes", "WriteCount", "WriteBytes")
-            counts = [reader.required_count(target, name) for name in names]
-            numbers = [count for count in counts if count is not None]
-            if identity is None or len(numbers) < len(names):
+            printed = {name: reader.required_count(target, name) for name in _COUNTS}
+            counts = Counter({name: count for name, count in printed.items() if count is not None})
+            if len(counts) < len(_COUNTS):
                 continue
-            work = ThreadTargetIo(identity, element_text(target, "Path"), *numbers)
+            moved.setdefault(element_text(target, "Path"), Counter()).update(counts)
             total = reader.required_count(target, "BytesCount")
-            if total is not None and total != work.read_bytes + work.write_bytes:
+            if total is not None and total != counts["ReadBytes"] + counts["WriteBytes"]:
                 reader.add_fault(
                     f"Thread {identity} of time span {number} moved {total} bytes, of which it "
-                    f"read {work.read_bytes} and wrote {work.write_bytes}.",
+                    f"read {counts['ReadBytes']} and wrote {counts['WriteBytes']}.",
                     "Keep what diskspd prints unchanged.",
                 )
-            yield work
+    return moved
 
 
-def _latency_table(table: ET.Element | None, reader: DiskspdFieldReader) -> LatencyTable | None:
-    if table is None:
-        return None
-    rows: dict[Decimal, PercentileRow] = {}
+def _is_limited_by_rate(
+    target: TargetSettings, moved: Counter[str], seconds: float, threads: int
+) -> bool:
+    """Whether the rate that each thread of a target may have is what it came to."""
+    most = None if target.rate_per_s is None else target.rate_per_s * (target.threads or threads)
+    unit = "Count" if target.is_rate_in_iops else "Bytes"
+    return is_limited_by_target_rate(most, (moved[f"Read{unit}"] + moved[f"Write{unit}"]) / seconds)
+
+
+def _percentile_rows(table: ET.Element, reader: DiskspdFieldReader) -> dict[Decimal, ET.Element]:
+    """The latencies of all threads and targets of a span together, each percentile once."""
+    rows: dict[Decimal, ET.Element] = {}
     for bucket in table.iterfind("Bucket"):
         named = element_text(bucket, "Percentile")
         try:
             percent = Decimal(named)
         except InvalidOperation:
             percent = Decimal("NaN")
-        if percent.is_nan() or not 0 <= percent <= 100 or percent in rows:
+        if percent.is_nan() or not 0 <= percent <= PERCENT or percent in rows:
             reader.add_fault(
                 f"The table of latencies has a row for percentile {quoted_text(named)}.",
                 "Keep what diskspd prints unchanged: every percentile has one row.",
             )
             continue
-        rows[percent] = PercentileRow(
-            percent,
-            reader.optional_number(bucket, "ReadMilliseconds"),
-            reader.optional_number(bucket, "WriteMilliseconds"),
-        )
-    return LatencyTable(
-        mean_read_ms=reader.optional_number(table, "AverageReadMilliseconds"),
-        mean_write_ms=reader.optional_number(table, "AverageWriteMilliseconds"),
-        rows=tuple(rows.values()),
+        rows[percent] = bucket
+    return rows
+
+
+def _direction_figures(
+    direction: str,
+    moved: Mapping[str, int],
+    seconds: float,
+    table: ET.Element | None,
+    rows: Mapping[Decimal, ET.Element],
+    reader: DiskspdFieldReader,
+) -> Figures:
+    count, size = moved[f"{direction}Count"], moved[f"{direction}Bytes"]
+    name = f"{direction}Milliseconds"
+    mean = None if table is None else reader.optional_number(table, f"Average{name}")
+    found = {float(percent): reader.optional_number(row, name) for percent, row in rows.items()}
+    latencies = {at: value * NS_PER_MS for at, value in found.items() if value is not None}
+    return Figures(
+        operation=direction.lower(),
+        count=count,
+        bytes=size,
+        seconds=seconds,
+        rate_per_s=count / seconds,
+        bw_bytes_per_s=size / seconds,
+        lat_min_ns=latencies.get(0.0),
+        lat_mean_ns=None if mean is None else mean * NS_PER_MS,
+        lat_max_ns=latencies.get(float(PERCENT)),
+        percentiles=tuple((at, value) for at, value in latencies.items() if 0 < at < PERCENT),
+        printed=(("IOs", f"{count}"), ("bytes", f"{size}"), ("mean (ms)", f"{mean}")),
     )
