@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import asdict
+from collections.abc import Sequence
 
 from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
@@ -24,10 +22,8 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
     check_wide_interval,
 )
-from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
-from iolab.analysis.sums import sum_operations_in_window
-from iolab.analysis.view import HostKindQueries
-from iolab.core.metric import Metric
+from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.kvcache.checks import (
@@ -37,19 +33,17 @@ from iolab.loads.kvcache.checks import (
     check_reuse_differs,
     check_work_outside,
 )
+from iolab.loads.kvcache.metric_specs import METRICS
 from iolab.loads.kvcache.metrics import (
     PREFIX_KEYS,
+    PREFIX_PERCENTILES,
     KvCacheView,
-    request_metrics,
-    request_metrics_with_intervals,
+    request_values,
 )
 from iolab.loads.kvcache.workload import KvOperation
 
-if TYPE_CHECKING:
-    from iolab.hosts.rates import CounterSeries
 
-
-class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
+class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
     """Objects are read and written; requests are made of these."""
 
     checks = shared_checks_with_overrides(
@@ -69,28 +63,14 @@ class KvCacheAnalysis(LoadAnalysis[KvCacheView]):
         # How fast requests come is the trace's: it says nothing of the target.
         excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
+    view_type, specs, percentiles = KvCacheView, METRICS, PREFIX_PERCENTILES
+    timed, operation_keys = (KvOperation.PREFIX_LOAD,), PREFIX_KEYS
     operation_metrics = (*LoadAnalysis.operation_metrics, *PREFIX_KEYS)
 
     def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:
         """Those of its job."""
         return record.run.point.job.data_directions
 
-    def build_view(
-        self,
-        record: RunRecord,
-        facts: Facts,
-        telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindQueries, ...],
-    ) -> KvCacheView:
-        """With what its requests did."""
-        view = super().build_view(record, facts, telemetry, host_kinds)
-        own = sum_operations_in_window(record, list(KvOperation), view.load.measured_part)
-        return KvCacheView(**{**asdict(view), "requests": own})
-
-    def fleet_metrics(self, view: KvCacheView) -> dict[str, Metric]:
-        """With those of its requests."""
-        return super().fleet_metrics(view) | request_metrics_with_intervals(view)
-
-    def host_metrics(self, view: KvCacheView, index: int) -> dict[str, Metric]:
-        """With those of its requests."""
-        return super().host_metrics(view, index) | request_metrics(view, [index])
+    def metric_values(self, view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+        """See `request_values`."""
+        return request_values(view, hosts)

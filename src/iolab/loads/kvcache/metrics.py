@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from iolab.analysis.metrics import (
-    cpu_s_per_gb,
-    latency_statistics,
-    metrics_from_values,
-    percentiles_with_intervals,
-)
-from iolab.analysis.sums import OperationSums
-from iolab.analysis.view import RunView
+from iolab.analysis.metrics import cpu_s_per_gb
+from iolab.analysis.named_operations import OperationsView
 from iolab.core.histogram import Histogram
-from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
+from iolab.core.workload import NamedOperation
 from iolab.loads.kvcache.metric_specs import (
     BACKLOG_MAX,
     BREAK_EVEN,
@@ -23,7 +17,6 @@ from iolab.loads.kvcache.metric_specs import (
     HIT_SHARE,
     IDEAL_HIT_SHARE,
     LOADED_TOKENS,
-    METRICS,
     PREFIX_RATE,
     RECOMPUTE,
     REQUESTS,
@@ -44,10 +37,10 @@ PREFIX_NAMES: Final = ("mean", *(name for name, _ in PREFIX_PERCENTILES), "max")
 PREFIX_KEYS: Final = tuple(KvOperation.PREFIX_LOAD.latency_key(name) for name in PREFIX_NAMES)
 
 
-class KvCacheView(RunView, Record, dict=True):
-    """A run with the sums of its requests; axis 1 of these is that of `KvOperation`."""
+class KvCacheView(OperationsView, Record, dict=True):
+    """A run with what its requests did."""
 
-    requests: OperationSums | None = None
+    named_operations: ClassVar[tuple[NamedOperation, ...]] = tuple(KvOperation)
 
     @property
     def kv_job(self) -> KvCacheJob:
@@ -58,58 +51,16 @@ class KvCacheView(RunView, Record, dict=True):
         """What a host did with its requests in the whole run."""
         return kv_run_of_host(self.hosts[index])
 
-    def operation_histogram(self, hosts: Sequence[int], operation: KvOperation) -> Histogram:
-        """The latencies of those hosts, merged bin by bin."""
-        if self.requests is None:
-            raise ValueError("a view without requests")
-        place = operation - KvOperation.PREFIX_LOAD
-        return Histogram(self.requests.bins[list(hosts), place].sum(axis=0))
 
-
-def request_metrics(view: KvCacheView, hosts: Sequence[int]) -> dict[str, Metric]:
-    """The metrics of those hosts together; none where they had no window in common."""
-    values: dict[str, float | None] = {}
-    if hosts and view.requests is not None and float(view.load.seconds[list(hosts)].min()) > 0:
-        values = {**_latency_values(view, hosts), **_rate_values(view, hosts)}
-    own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in METRICS}
-    return metrics_from_values(PREFIX_KEYS, values) | own
-
-
-def request_metrics_with_intervals(view: KvCacheView) -> dict[str, Metric]:
-    """The same of all hosts, percentiles with intervals where the run can tell them."""
-    hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
-    metrics = request_metrics(view, hosts)
-    return metrics | percentiles_with_intervals(
-        metrics,
-        f"{KvOperation.PREFIX_LOAD.key}_",
-        PREFIX_PERCENTILES,
-        view.record,
-        view.load.measured_part,
-        [KvOperation.PREFIX_LOAD],
-    )
-
-
-def _latency_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
-    sums = view.requests
-    if sums is None:
-        return {}
-    picked = list(hosts)
-    statistics = latency_statistics(
-        view.operation_histogram(hosts, KvOperation.PREFIX_LOAD),
-        float(sums.lat_sum_ns[picked, 0].sum()),
-        int(sums.completed[picked, 0].sum()),
-        PREFIX_PERCENTILES,
-    )
-    return {KvOperation.PREFIX_LOAD.latency_key(name): value for name, value in statistics.items()}
+def request_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+    """The values of those hosts together."""
+    latencies = view.latency_values(hosts, KvOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
+    return latencies | _rate_values(view, hosts)
 
 
 def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
-    sums, job, picked = view.requests, view.kv_job, list(hosts)
-    if sums is None:
-        return {}
-    seconds = view.load.seconds[picked]
-    place = KvOperation.REQUEST - KvOperation.PREFIX_LOAD
-    read_per_s = float((view.load.bytes[picked, 0] / seconds).sum())
+    job, picked = view.kv_job, list(hosts)
+    read_per_s = float((view.load.bytes[picked, 0] / view.load.seconds[picked]).sum())
     runs = [run for index in hosts if (run := view.kv_run(index)) is not None]
     blocks = sum(run.blocks for run in runs)
     pace = view.operation_histogram(hosts, KvOperation.PREFIX_PACE)
@@ -117,12 +68,12 @@ def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | N
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
     loaded_tokens_per_s = read_per_s / job.block_bytes * job.block_tokens
-    prefixes_per_s = float((sums.completed[picked, 0] / seconds).sum())
+    prefixes_per_s = view.operation_rate_per_s(hosts, KvOperation.PREFIX_LOAD)
     recompute_s = None
     if prefill and prefixes_per_s:
         recompute_s = loaded_tokens_per_s / prefixes_per_s / prefill
     return {
-        REQUESTS.key: float((sums.completed[picked, place] / seconds).sum()),
+        REQUESTS.key: view.operation_rate_per_s(hosts, KvOperation.REQUEST),
         HIT_SHARE.key: sum(run.hits for run in runs) / blocks if blocks else None,
         IDEAL_HIT_SHARE.key: sum(run.ideal_hits for run in runs) / blocks if blocks else None,
         LOADED_TOKENS.key: loaded_tokens_per_s,

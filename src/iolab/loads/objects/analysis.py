@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import asdict
+from collections.abc import Sequence
 
 from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
@@ -15,10 +13,8 @@ from iolab.analysis.checks.bytes import (
 from iolab.analysis.checks.fleet import check_shared_target
 from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.run import check_engine_errors
-from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
-from iolab.analysis.sums import sum_operations_in_window
-from iolab.analysis.view import HostKindQueries
-from iolab.core.metric import Metric
+from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.objects.checks import (
@@ -35,19 +31,17 @@ from iolab.loads.objects.checks import (
     check_requests_failed,
     check_server_clock,
 )
+from iolab.loads.objects.metric_specs import METRICS
 from iolab.loads.objects.metrics import (
-    ALL_OPERATIONS,
     OBJECT_KEYS,
+    PERCENTILES,
+    TIMED,
     ObjectsView,
-    object_metrics,
-    object_metrics_with_intervals,
+    object_values,
 )
 
-if TYPE_CHECKING:
-    from iolab.hosts.rates import CounterSeries
 
-
-class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
+class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
     """Contents are read and written; HEAD, LIST and DELETE move none."""
 
     checks = shared_checks_with_overrides(
@@ -77,28 +71,14 @@ class ObjectsAnalysis(LoadAnalysis[ObjectsView]):
             check_shared_target,
         ),
     )
+    view_type, specs, percentiles, timed = ObjectsView, METRICS, PERCENTILES, TIMED
+    operation_keys, omits_undone = OBJECT_KEYS, True
     operation_metrics = (*LoadAnalysis.operation_metrics, *OBJECT_KEYS)
 
     def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:
         """Those of its job."""
         return record.run.point.job.data_directions
 
-    def build_view(
-        self,
-        record: RunRecord,
-        facts: Facts,
-        telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindQueries, ...],
-    ) -> ObjectsView:
-        """With what its operations did."""
-        view = super().build_view(record, facts, telemetry, host_kinds)
-        own = sum_operations_in_window(record, list(ALL_OPERATIONS), view.load.measured_part)
-        return ObjectsView(**{**asdict(view), "operations": own})
-
-    def fleet_metrics(self, view: ObjectsView) -> dict[str, Metric]:
-        """With those of its operations."""
-        return super().fleet_metrics(view) | object_metrics_with_intervals(view)
-
-    def host_metrics(self, view: ObjectsView, index: int) -> dict[str, Metric]:
-        """With those of its operations."""
-        return super().host_metrics(view, index) | object_metrics(view, [index])
+    def metric_values(self, view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
+        """See `object_values`."""
+        return object_values(view, hosts)

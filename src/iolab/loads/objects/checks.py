@@ -27,8 +27,7 @@ from iolab.analysis.checks.run import check_generator_bound, check_rate_kept
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.workload import Direction, NamedOperation
-from iolab.loads.objects.metric_specs import OPERATIONS
-from iolab.loads.objects.metrics import THROTTLES, ObjectsView, object_metrics
+from iolab.loads.objects.metrics import THROTTLES, ObjectsView, whole_operations_per_s
 from iolab.loads.objects.workload import ObjectOperation, ObjectOrder, ObjectRequest
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
@@ -382,7 +381,7 @@ def check_near_generator_ceiling(view: ObjectsView, index: int) -> HostAnswer:
     if host.ceiling_fault:
         why = f"s3 did not make its load on the null target{where} ({host.ceiling_fault})"
         return unchecked_answer(why, host=host.host)
-    rate = object_metrics(view, [index])[OPERATIONS.key].value
+    rate = whole_operations_per_s(view, [index]) if view.can_tell_rates([index]) else None
     if host.ceiling_iops is None or rate is None:
         return not_applicable_answer(f"No ceiling of s3 is known{where}.", host=host.host)
     share = rate / host.ceiling_iops

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from iolab.analysis.metrics import (
-    latency_statistics,
-    metrics_from_values,
-    percentiles_with_intervals,
-)
-from iolab.analysis.sums import OperationSums
-from iolab.analysis.view import RunView
-from iolab.core.histogram import Histogram
-from iolab.core.metric import Metric
+from iolab.analysis.named_operations import OperationsView
 from iolab.core.metric_spec import rate_key
 from iolab.core.workload import NamedOperation
 from iolab.loads.objects.metric_specs import (
@@ -21,7 +13,6 @@ from iolab.loads.objects.metric_specs import (
     CEILING,
     CONNECTIONS_OPENED,
     FAILED_SHARE,
-    METRICS,
     OPERATIONS,
     OPERATIONS_PER_CORE,
     THROTTLED_SHARE,
@@ -60,21 +51,23 @@ OBJECT_KEYS: Final = (
 )
 """Rates of whole operations and latencies of all, in the order shown."""
 
-_FIRST_BYTES: Final = (
+TIMED: Final = (
+    *WHOLE_OPERATIONS,
     ObjectOperation.OBJECT_GET_FIRST_BYTE,
     ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
 )
+"""Operations whose percentiles have intervals."""
 
 
-class ObjectsView(RunView, Record, dict=True):
-    """A run with the sums of its operations; axis 1 of these is that of `ALL_OPERATIONS`."""
+class ObjectsView(OperationsView, Record, dict=True):
+    """A run with what was done to its objects."""
 
-    operations: OperationSums | None = None
+    named_operations: ClassVar[tuple[NamedOperation, ...]] = ALL_OPERATIONS
 
     @property
     def has_load(self) -> bool:
         """Whether any operation was done in the window: HEAD, LIST and DELETE move no contents."""
-        return self.operations is not None and bool(self.operations.completed.sum() > 0)
+        return bool(self.operation_sums.completed.sum() > 0)
 
     def completed_count(self, index: int) -> int:
         """Whole operations: HEAD, LIST and DELETE too."""
@@ -89,74 +82,31 @@ class ObjectsView(RunView, Record, dict=True):
         """What a host did with its requests in the whole run."""
         return objects_run_of_host(self.hosts[index])
 
-    def operation_count(self, hosts: Sequence[int], operation: NamedOperation) -> int:
-        """How many of an operation those hosts did in the window."""
-        if self.operations is None:
-            return 0
-        return int(self.operations.completed[list(hosts), ALL_OPERATIONS.index(operation)].sum())
 
-    def operation_histogram(self, hosts: Sequence[int], operation: NamedOperation) -> Histogram:
-        """The latencies of those hosts, merged bin by bin."""
-        if self.operations is None:
-            raise ValueError("a view without operations")
-        place = ALL_OPERATIONS.index(operation)
-        return Histogram(self.operations.bins[list(hosts), place].sum(axis=0))
+def object_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
+    """The values of those hosts together."""
+    return {
+        **_operation_values(view, hosts),
+        **_request_values([run for index in hosts if (run := view.objects_run(index))]),
+        CEILING.key: _ceiling_ops_per_s(view, hosts),
+        OPERATIONS.key: whole_operations_per_s(view, hosts),
+    }
 
 
-def object_metrics(view: ObjectsView, hosts: Sequence[int]) -> dict[str, Metric]:
-    """The metrics of those hosts together; none where they had no window in common."""
-    values: dict[str, float | None] = {}
-    if hosts and view.operations is not None and float(view.load.seconds[list(hosts)].min()) > 0:
-        values = {
-            **_operation_values(view, hosts),
-            **_request_values([run for index in hosts if (run := view.objects_run(index))]),
-            CEILING.key: _ceiling_ops_per_s(view, hosts),
-        }
-    own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in METRICS}
-    return metrics_from_values([key for key in OBJECT_KEYS if key in values], values) | own
-
-
-def object_metrics_with_intervals(view: ObjectsView) -> dict[str, Metric]:
-    """The same of all hosts, percentiles with intervals where the run can tell them."""
-    hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
-    metrics = object_metrics(view, hosts)
-    for operation in (*WHOLE_OPERATIONS, *_FIRST_BYTES):
-        if operation.latency_key("p50") in metrics:
-            metrics |= percentiles_with_intervals(
-                metrics,
-                f"{operation.key}_",
-                PERCENTILES,
-                view.record,
-                view.load.measured_part,
-                [operation],
-            )
-    return metrics
+def whole_operations_per_s(view: ObjectsView, hosts: Sequence[int]) -> float:
+    """How many operations those hosts did a second, whatever kind."""
+    return sum(view.operation_rate_per_s(hosts, operation) for operation in WHOLE_OPERATIONS)
 
 
 def _operation_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
     """Rates and latencies of the operations that were done at all."""
-    sums, picked = view.operations, list(hosts)
-    if sums is None:
-        return {}
-    seconds = view.load.seconds[picked]
     values: dict[str, float | None] = {}
-    total = 0.0
-    for place, operation in enumerate(ALL_OPERATIONS):
-        count = int(sums.completed[picked, place].sum())
-        if not count:
-            continue
-        if operation in WHOLE_OPERATIONS:
-            rate = float((sums.completed[picked, place] / seconds).sum())
-            values[operation.rate_key] = rate
-            total += rate
-        statistics = latency_statistics(
-            view.operation_histogram(hosts, operation),
-            float(sums.lat_sum_ns[picked, place].sum()),
-            count,
-            PERCENTILES,
-        )
-        values |= {operation.latency_key(name): value for name, value in statistics.items()}
-    return {**values, OPERATIONS.key: total}
+    for operation in ALL_OPERATIONS:
+        if view.operation_count(hosts, operation):
+            if operation in WHOLE_OPERATIONS:
+                values[operation.rate_key] = view.operation_rate_per_s(hosts, operation)
+            values |= view.latency_values(hosts, operation, PERCENTILES)
+    return values
 
 
 def _ceiling_ops_per_s(view: ObjectsView, hosts: Sequence[int]) -> float | None:

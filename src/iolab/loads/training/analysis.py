@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msgspec.structs import asdict
+from collections.abc import Sequence
 
 from iolab.analysis.check import CheckSlot
 from iolab.analysis.checks.bytes import (
@@ -20,11 +18,8 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
     check_wide_interval,
 )
-from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
-from iolab.analysis.sums import sum_operations_in_window
-from iolab.analysis.view import HostKindQueries
-from iolab.core.metric import Metric
-from iolab.core.run import RunRecord
+from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
+from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.workload import Direction
 from iolab.loads.training.checks import (
     check_data_fits_in_memory,
@@ -32,19 +27,17 @@ from iolab.loads.training.checks import (
     check_first_epoch,
     check_step_parts,
 )
+from iolab.loads.training.metric_specs import METRICS
 from iolab.loads.training.metrics import (
     LATENCY_KEYS,
+    PERCENTILES,
+    TIMED,
     TrainingView,
-    training_metrics,
-    training_metrics_with_intervals,
+    training_values,
 )
-from iolab.loads.training.workload import TrainingOperation
-
-if TYPE_CHECKING:
-    from iolab.hosts.rates import CounterSeries
 
 
-class TrainingAnalysis(LoadAnalysis[TrainingView]):
+class TrainingAnalysis(OperationsAnalysis[TrainingView]):
     """Files are read; batches and steps are made of these."""
 
     checks = shared_checks_with_overrides(
@@ -67,24 +60,10 @@ class TrainingAnalysis(LoadAnalysis[TrainingView]):
         excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
     directions = (Direction.READ,)
+    view_type, specs, percentiles, timed = TrainingView, METRICS, PERCENTILES, TIMED
+    operation_keys = LATENCY_KEYS
     operation_metrics = (*LoadAnalysis.operation_metrics, *LATENCY_KEYS)
 
-    def build_view(
-        self,
-        record: RunRecord,
-        facts: Facts,
-        telemetry: tuple[CounterSeries, ...],
-        host_kinds: tuple[HostKindQueries, ...],
-    ) -> TrainingView:
-        """With what its steps consist of."""
-        view = super().build_view(record, facts, telemetry, host_kinds)
-        own = sum_operations_in_window(record, list(TrainingOperation), view.load.measured_part)
-        return TrainingView(**{**asdict(view), "steps": own})
-
-    def fleet_metrics(self, view: TrainingView) -> dict[str, Metric]:
-        """With those of its steps."""
-        return super().fleet_metrics(view) | training_metrics_with_intervals(view)
-
-    def host_metrics(self, view: TrainingView, index: int) -> dict[str, Metric]:
-        """With those of its steps."""
-        return super().host_metrics(view, index) | training_metrics(view, [index])
+    def metric_values(self, view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+        """See `training_values`."""
+        return training_values(view, hosts)

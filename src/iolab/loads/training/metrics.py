@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from iolab.analysis.metrics import (
-    cpu_s_per_gb,
-    latency_statistics,
-    metrics_from_values,
-    percentiles_with_intervals,
-)
-from iolab.analysis.sums import OperationSums
-from iolab.analysis.view import RunView
-from iolab.core.histogram import Histogram
-from iolab.core.metric import Metric
+from iolab.analysis.metrics import cpu_s_per_gb
+from iolab.analysis.named_operations import OperationsView
 from iolab.core.metric_spec import CPU_PER_GB
+from iolab.core.workload import NamedOperation
 from iolab.loads.training.metric_specs import (
     ACCELERATORS_FED,
     BARRIER_WAIT,
     FIRST_EPOCH_UTILISATION,
     LATENESS,
-    METRICS,
     PUBLISHED_UTILISATION,
     SAMPLES,
     STORAGE_WAIT,
@@ -35,6 +27,7 @@ from iolab.loads.training.workload import (
     training_run_of_host,
 )
 from iolab.record import Record
+from iolab.units import NS_PER_S
 
 PERCENTILES: Final = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0))
 """Of files, batches and steps: hundreds in a run, so that higher ones would have no value."""
@@ -65,10 +58,10 @@ class StepShares(Record):
         return self.computing + self.storage_wait + self.barrier_wait + self.lateness
 
 
-class TrainingView(RunView, Record, dict=True):
-    """A run with the sums of its steps; axis 1 of these is that of `TrainingOperation`."""
+class TrainingView(OperationsView, Record, dict=True):
+    """A run with what its steps consist of."""
 
-    steps: OperationSums | None = None
+    named_operations: ClassVar[tuple[NamedOperation, ...]] = tuple(TrainingOperation)
 
     @property
     def training_job(self) -> TrainingJob:
@@ -81,11 +74,8 @@ class TrainingView(RunView, Record, dict=True):
 
     def count_and_seconds(self, index: int, operation: TrainingOperation) -> tuple[int, float]:
         """How many of an operation a host did in the window, and their time together."""
-        if self.steps is None:
-            return 0, 0.0
-        place = operation - TrainingOperation.FILE_READ
-        seconds = float(self.steps.lat_sum_ns[index, place]) / 1e9
-        return int(self.steps.completed[index, place]), seconds
+        seconds = self.operation_ns([index], operation) / NS_PER_S
+        return self.operation_count([index], operation), seconds
 
     def step_shares(self, index: int) -> StepShares | None:
         """The parts of a host's steps in the window; None where it ended none."""
@@ -108,51 +98,15 @@ def epoch_utilisation(job: TrainingJob, totals: EpochTotals) -> float | None:
     return totals.steps * job.compute_ns / totals.step_ns if totals.step_ns else None
 
 
-def training_metrics(view: TrainingView, hosts: Sequence[int]) -> dict[str, Metric]:
-    """The metrics of those hosts together; none where they had no window in common."""
-    values: dict[str, float | None] = {}
-    if hosts and view.steps is not None and float(view.load.seconds[list(hosts)].min()) > 0:
-        values = {
-            **_latency_values(view, hosts),
-            **_share_values(view, hosts),
-            **_whole_run_values(view, hosts),
-            SAMPLES.key: _samples_per_s(view, hosts),
-        }
-    own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in METRICS}
-    return metrics_from_values(LATENCY_KEYS, values) | own
-
-
-def training_metrics_with_intervals(view: TrainingView) -> dict[str, Metric]:
-    """The same of all hosts, percentiles with intervals where the run can tell them."""
-    hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
-    metrics = training_metrics(view, hosts)
-    for operation in TIMED:
-        metrics |= percentiles_with_intervals(
-            metrics,
-            f"{operation.key}_",
-            PERCENTILES,
-            view.record,
-            view.load.measured_part,
-            [operation],
-        )
-    return metrics
-
-
-def _latency_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
-    sums, picked = view.steps, list(hosts)
-    if sums is None:
-        return {}
-    values: dict[str, float | None] = {}
-    for operation in TIMED:
-        place = operation - TrainingOperation.FILE_READ
-        statistics = latency_statistics(
-            Histogram(sums.bins[picked, place].sum(axis=0)),
-            float(sums.lat_sum_ns[picked, place].sum()),
-            int(sums.completed[picked, place].sum()),
-            PERCENTILES,
-        )
-        values |= {operation.latency_key(name): value for name, value in statistics.items()}
-    return values
+def training_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+    """The values of those hosts together."""
+    latencies = (view.latency_values(hosts, operation, PERCENTILES) for operation in TIMED)
+    return {
+        **{key: value for values in latencies for key, value in values.items()},
+        **_share_values(view, hosts),
+        **_whole_run_values(view, hosts),
+        SAMPLES.key: _samples_per_s(view, hosts),
+    }
 
 
 def _share_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
@@ -173,16 +127,9 @@ def _share_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float |
 
 
 def _samples_per_s(view: TrainingView, hosts: Sequence[int]) -> float:
-    rates = (
-        sum(
-            view.count_and_seconds(index, operation)[0]
-            for operation in (TrainingOperation.STEP, TrainingOperation.FIRST_STEP)
-        )
-        * view.training_job.batch
-        / float(view.load.seconds[index])
-        for index in hosts
-    )
-    return sum(rates)
+    steps = (TrainingOperation.STEP, TrainingOperation.FIRST_STEP)
+    rate = sum(view.operation_rate_per_s(hosts, operation) for operation in steps)
+    return rate * view.training_job.batch
 
 
 def _whole_run_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:

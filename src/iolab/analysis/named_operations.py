@@ -1,0 +1,144 @@
+"""Load whose named operations are made of reads and writes, or counted beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from msgspec.structs import asdict
+
+from iolab.analysis.kinds import Facts, LoadAnalysis
+from iolab.analysis.metrics import (
+    latency_statistics,
+    metrics_from_values,
+    percentiles_with_intervals,
+)
+from iolab.analysis.sums import OperationSums, sum_operations_in_window
+from iolab.analysis.view import HostKindQueries, RunView
+from iolab.core.histogram import Histogram
+from iolab.core.metric import Metric
+from iolab.core.metric_spec import MetricSpec
+from iolab.core.run import RunRecord
+from iolab.core.workload import NamedOperation
+from iolab.record import Record
+
+if TYPE_CHECKING:
+    from iolab.hosts.rates import CounterSeries
+
+Percentiles = Sequence[tuple[str, float]]
+"""Names in keys, and per cent."""
+
+
+class OperationsView(RunView, Record, dict=True):
+    """A run with the sums of its operations; axis 1 of these is that of `named_operations`."""
+
+    named_operations: ClassVar[tuple[NamedOperation, ...]] = ()
+    operations: OperationSums | None = None
+
+    @property
+    def operation_sums(self) -> OperationSums:
+        """The sums; ValueError of a view without."""
+        if self.operations is None:
+            raise ValueError("a view without operations")
+        return self.operations
+
+    def can_tell_rates(self, hosts: Sequence[int]) -> bool:
+        """Whether each of those hosts was measured."""
+        return bool(hosts) and float(self.load.seconds[list(hosts)].min()) > 0
+
+    def operation_count(self, hosts: Sequence[int], operation: NamedOperation) -> int:
+        """How many of an operation those hosts did in the window."""
+        place = self.named_operations.index(operation)
+        return int(self.operation_sums.completed[list(hosts), place].sum())
+
+    def operation_rate_per_s(self, hosts: Sequence[int], operation: NamedOperation) -> float:
+        """How many of an operation those hosts did a second, together."""
+        place, picked = self.named_operations.index(operation), list(hosts)
+        return float(
+            (self.operation_sums.completed[picked, place] / self.load.seconds[picked]).sum()
+        )
+
+    def operation_ns(self, hosts: Sequence[int], operation: NamedOperation) -> float:
+        """The time that all of an operation took on those hosts together."""
+        place = self.named_operations.index(operation)
+        return float(self.operation_sums.lat_sum_ns[list(hosts), place].sum())
+
+    def operation_histogram(self, hosts: Sequence[int], operation: NamedOperation) -> Histogram:
+        """The latencies of those hosts, merged bin by bin."""
+        place = self.named_operations.index(operation)
+        return Histogram(self.operation_sums.bins[list(hosts), place].sum(axis=0))
+
+    def latency_values(
+        self, hosts: Sequence[int], operation: NamedOperation, percentiles: Percentiles
+    ) -> dict[str, float | None]:
+        """Mean, percentiles and maximum of an operation's latencies, by their keys."""
+        statistics = latency_statistics(
+            self.operation_histogram(hosts, operation),
+            self.operation_ns(hosts, operation),
+            self.operation_count(hosts, operation),
+            percentiles,
+        )
+        return {operation.latency_key(name): value for name, value in statistics.items()}
+
+
+ViewT = TypeVar("ViewT", bound=OperationsView)
+
+
+class OperationsAnalysis(LoadAnalysis[ViewT]):
+    """A kind of load with metrics of its operations beside those of reads and writes.
+
+    `specs` are its own metrics, `operation_keys` its rates and latencies, of which those without
+    one of the operation are left out with `omits_undone`. The percentiles of `timed` operations
+    have intervals.
+    """
+
+    view_type: type[ViewT]
+    specs: Sequence[MetricSpec]
+    operation_keys: Sequence[str]
+    omits_undone: bool = False
+    percentiles: Percentiles
+    timed: Sequence[NamedOperation]
+
+    def metric_values(self, view: ViewT, hosts: Sequence[int]) -> dict[str, float | None]:
+        """The values of those hosts together, each of which was measured."""
+        raise NotImplementedError
+
+    def build_view(
+        self,
+        record: RunRecord,
+        facts: Facts,
+        telemetry: tuple[CounterSeries, ...],
+        host_kinds: tuple[HostKindQueries, ...],
+    ) -> ViewT:
+        """With what its operations did."""
+        view = super().build_view(record, facts, telemetry, host_kinds)
+        operations = self.view_type.named_operations
+        own = sum_operations_in_window(record, operations, view.load.measured_part)
+        return self.view_type(**{**asdict(view), "operations": own})
+
+    def fleet_metrics(self, view: ViewT) -> dict[str, Metric]:
+        """With those of its operations, percentiles with intervals where the run can tell them."""
+        hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
+        metrics = self._own_metrics(view, hosts)
+        for operation in self.timed:
+            if operation.latency_key("p50") in metrics:
+                metrics |= percentiles_with_intervals(
+                    metrics,
+                    f"{operation.key}_",
+                    self.percentiles,
+                    view.record,
+                    view.load.measured_part,
+                    [operation],
+                )
+        return super().fleet_metrics(view) | metrics
+
+    def host_metrics(self, view: ViewT, index: int) -> dict[str, Metric]:
+        """With those of its operations."""
+        return super().host_metrics(view, index) | self._own_metrics(view, [index])
+
+    def _own_metrics(self, view: ViewT, hosts: Sequence[int]) -> dict[str, Metric]:
+        """Its own metrics, without values where those hosts had no window in common."""
+        values = self.metric_values(view, hosts) if view.can_tell_rates(hosts) else {}
+        own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in self.specs}
+        keys = [key for key in self.operation_keys if key in values or not self.omits_undone]
+        return metrics_from_values(keys, values) | own
