@@ -27,7 +27,7 @@ def idling(record: RunRecord, after_s: int = IDLE_S) -> RunRecord:
     return replace(record, idle_spans=(before, IdleSpan(end, end + after_s * SECOND)))
 
 
-def course(
+def meter_readings(
     record: RunRecord,
     host: str = "c1",
     *,
@@ -60,4 +60,4 @@ def course(
 
 def metered(record: RunRecord, **changes: Any) -> tuple[CounterSeries, ...]:
     """A meter of each of the record's hosts."""
-    return tuple(course(record, host.host, **changes) for host in record.hosts)
+    return tuple(meter_readings(record, host.host, **changes) for host in record.hosts)

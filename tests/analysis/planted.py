@@ -59,7 +59,7 @@ from iolab.loads.objects.workload import ReadBackCount, RequestCount
 from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.drives import written_on
-from tests.analysis.meters import course, idling, metered
+from tests.analysis.meters import idling, meter_readings, metered
 from tests.analysis.records import (
     BLOCK,
     DEVICE,
@@ -1086,7 +1086,7 @@ PLANTED: Final = (
         lambda s: s.but(
             telemetry=(
                 *s.telemetry[:-1],
-                course(s.record, "c2", idle_w=99.0, load_w=99.0, noise_w=0.0),
+                meter_readings(s.record, "c2", idle_w=99.0, load_w=99.0, noise_w=0.0),
             )
         ),
     ),
@@ -1107,7 +1107,7 @@ PLANTED: Final = (
         lambda s: s.but(
             telemetry=(
                 *s.telemetry,
-                course(s.record, "c2", name="processors:package-0", idle_w=160, load_w=200),
+                meter_readings(s.record, "c2", name="processors:package-0", idle_w=160, load_w=200),
             )
         ),
     ),
@@ -1119,7 +1119,7 @@ PLANTED: Final = (
         lambda s: s.but(
             telemetry=(
                 *s.telemetry[:-1],
-                course(
+                meter_readings(
                     s.record, "c2", idle_w=1000, load_w=2000, noise_w=9, every_s=0.5, steps_w=(1, 5)
                 ),
             )
@@ -1130,14 +1130,14 @@ PLANTED: Final = (
         INDICATIVE,
         "A client's meter showed the load ten seconds after it began.",
         METERED,
-        lambda s: s.but(telemetry=(*s.telemetry[:-1], course(s.record, "c2", lag_s=10))),
+        lambda s: s.but(telemetry=(*s.telemetry[:-1], meter_readings(s.record, "c2", lag_s=10))),
     ),
     Planted(
         "idle-power",
         INDICATIVE,
         "A client took a fifth more after the load than before it.",
         METERED,
-        lambda s: s.but(telemetry=(*s.telemetry[:-1], course(s.record, "c2", after_w=120))),
+        lambda s: s.but(telemetry=(*s.telemetry[:-1], meter_readings(s.record, "c2", after_w=120))),
     ),
     Planted(
         "device-busy",

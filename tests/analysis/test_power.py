@@ -12,7 +12,7 @@ from iolab.analysis.power import power_metrics, power_uses_of_run
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.power import PowerBoundary
 from iolab.hosts.rates import CounterSeries
-from tests.analysis.meters import course, idling, load_times_ns, metered
+from tests.analysis.meters import idling, load_times_ns, meter_readings, metered
 from tests.analysis.planted import FILES
 from tests.analysis.records import view_of
 from tests.judging import judge
@@ -42,7 +42,7 @@ def test_without_a_meter_nothing_is_claimed() -> None:
 
 @pytest.mark.parametrize("lag_s", [0.0, 2.0, 5.0])
 def test_the_mean_is_that_of_the_load_however_late_the_meter(lag_s: float) -> None:
-    use = use_of(course(RECORD, lag_s=lag_s, every_s=0.25))
+    use = use_of(meter_readings(RECORD, lag_s=lag_s, every_s=0.25))
     assert use.boundary is PowerBoundary.NODE
     assert use.watts is not None
     assert use.watts.value == pytest.approx(150, abs=0.5)
@@ -56,7 +56,7 @@ def test_the_mean_is_that_of_the_load_however_late_the_meter(lag_s: float) -> No
 
 
 def test_joules_are_the_integral() -> None:
-    series = course(RECORD, every_s=0.1)
+    series = meter_readings(RECORD, every_s=0.1)
     use = use_of(series)
     window = view_of(RECORD).load.measured_part.common
     assert window is not None
@@ -80,7 +80,7 @@ def test_operations_a_joule_and_joules_a_gb_of_a_fleet() -> None:
 
 
 def test_a_fleet_of_which_one_has_no_meter_has_no_power() -> None:
-    assert metrics_of(course(RECORD), iops=30_000) == {}
+    assert metrics_of(meter_readings(RECORD), iops=30_000) == {}
 
 
 def test_several_meters_of_a_machine_are_not_added() -> None:
@@ -101,13 +101,13 @@ def test_several_meters_of_a_machine_are_not_added() -> None:
     ],
 )
 def test_why_there_is_no_mean(changes: dict[str, Any], reason: str) -> None:
-    use = use_of(course(RECORD, **changes))
+    use = use_of(meter_readings(RECORD, **changes))
     assert use.watts is None
     assert reason in use.reason
 
 
 def test_a_meter_that_is_silent_for_a_while_has_no_mean() -> None:
-    series = course(RECORD)
+    series = meter_readings(RECORD)
     middle = series.real_ns.size // 2
     kept = np.r_[0 : middle - 3, middle + 3 : series.real_ns.size]
     cut = replace(
@@ -127,13 +127,13 @@ def test_a_meter_that_is_silent_for_a_while_has_no_mean() -> None:
     ],
 )
 def test_why_nothing_is_told_net_of_idle(changes: dict[str, Any], reason: str) -> None:
-    use = use_of(course(RECORD, **changes))
+    use = use_of(meter_readings(RECORD, **changes))
     assert use.watts is not None
     assert reason in use.idle_reason
 
 
 def test_a_load_without_idle_is_told_gross() -> None:
-    series = course(RECORD)
+    series = meter_readings(RECORD)
     begin, _ = load_times_ns(RECORD)
     kept = series.real_ns > begin
     loaded = replace(

@@ -209,55 +209,55 @@ def _load_begin_and_end_ns(view: RunView) -> tuple[int | None, int | None]:
 def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
     """What each meter showed in the run, in the order of hosts and names."""
     window = view.load.measured_part.common
-    return tuple(_power_use(course, window) for course in meter_series(view))
+    return tuple(_power_use(series, window) for series in meter_series(view))
 
 
-def _power_use(course: MeterSeries, window: Window | None) -> PowerUse:
-    lag_s = course.lag_s
+def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
+    lag_s = series.lag_s
     use = PowerUse(
-        host=course.host,
-        meter=course.meter,
-        boundary=course.boundary,
-        period_s=course.period_s,
-        step_w=course.step_w,
+        host=series.host,
+        meter=series.meter,
+        boundary=series.boundary,
+        period_s=series.period_s,
+        step_w=series.step_w,
         lag_s=lag_s,
     )
-    reason = missing_mean_reason(course, window)
+    reason = missing_mean_reason(series, window)
     if window is None or reason:
         return replace(use, reason=reason)
-    watts = _mean_watts(course.inside(window, lag_s or 0.0), course.step_w)
+    watts = _mean_watts(series.inside(window, lag_s or 0.0), series.step_w)
     use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * window.seconds)
     before, after = (
-        course.idle_readings_before(lag_s or 0.0),
-        course.idle_readings_after(lag_s or 0.0),
+        series.idle_readings_before(lag_s or 0.0),
+        series.idle_readings_after(lag_s or 0.0),
     )
     if min(before.size, after.size) < IDLE_SAMPLES_MIN:
         return replace(use, idle_reason="idle was not measured before and after the load")
-    idle_w = _mean_watts(np.concatenate((before, after)), course.step_w)
+    idle_w = _mean_watts(np.concatenate((before, after)), series.step_w)
     use = replace(use, idle_w=idle_w)
-    if idle_drift_w(course):
+    if idle_drift_w(series):
         reason = f"idle was {before.mean():.3g} W before the load and {after.mean():.3g} W after it"
         return replace(use, idle_reason=reason)
     return replace(use, idle_reason=_no_net_reason(watts, idle_w))
 
 
-def missing_mean_reason(course: MeterSeries, window: Window | None) -> str:
+def missing_mean_reason(series: MeterSeries, window: Window | None) -> str:
     """Why a meter tells no mean over the measured window; "" where it does."""
     if window is None:
         return "the hosts have no window in common"
-    period_s = course.period_s
-    if course.has_constant_readings:
-        return f"the meter showed {course.watts[0]:g} W throughout"
-    readings = course.inside(window, course.lag_s or 0.0)
+    period_s = series.period_s
+    if series.has_constant_readings:
+        return f"the meter showed {series.watts[0]:g} W throughout"
+    readings = series.inside(window, series.lag_s or 0.0)
     if readings.size < SAMPLES_MIN or period_s is None:
         text = f"the meter showed {readings.size} readings in the measured window"
         if period_s is None:
             return text
         return f"{text}: a run of {format_duration_s(SAMPLES_MIN * period_s)} or more would do"
-    inside = course.at_ns[(course.at_ns >= window.start_ns) & (course.at_ns <= window.end_ns)]
+    inside = series.at_ns[(series.at_ns >= window.start_ns) & (series.at_ns <= window.end_ns)]
     edges = np.concatenate(([window.start_ns], inside, [window.end_ns]))
     longest_s = float(np.diff(edges).max()) / NS_PER_S
-    if longest_s > GAP_PERIODS * period_s + (course.lag_s or 0.0):
+    if longest_s > GAP_PERIODS * period_s + (series.lag_s or 0.0):
         silence = format_duration_s(longest_s)
         return f"the meter was silent for {silence} of {window.seconds:.0f} s"
     return ""
@@ -273,13 +273,13 @@ def _mean_watts(readings: Floats, step_w: float | None) -> Metric:
     return Metric(mean, "W", max(mean - reach, 0.0), mean + reach, int(readings.size))
 
 
-def idle_drift_w(course: MeterSeries) -> float | None:
+def idle_drift_w(series: MeterSeries) -> float | None:
     """By how much idle differs before and after the load, 0 where it may be chance.
 
     None where it was not measured both times.
     """
-    lag_s = course.lag_s or 0.0
-    before, after = course.idle_readings_before(lag_s), course.idle_readings_after(lag_s)
+    lag_s = series.lag_s or 0.0
+    before, after = series.idle_readings_before(lag_s), series.idle_readings_after(lag_s)
     if min(before.size, after.size) < IDLE_SAMPLES_MIN:
         return None
     drift_w = abs(float(after.mean()) - float(before.mean()))

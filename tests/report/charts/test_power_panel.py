@@ -8,7 +8,7 @@ import pytest
 from iolab.hosts.rates import CounterSeries
 from iolab.report.charts.run_series import telemetry_panels
 from iolab.report.charts.series import Panel, TimeGrid
-from tests.analysis.meters import course, metered
+from tests.analysis.meters import meter_readings, metered
 from tests.analysis.planted import FILES
 
 RECORD = FILES.record
@@ -35,7 +35,7 @@ def test_watts_of_all_machines_stand_beside_the_rate() -> None:
 
 
 def test_a_slow_meter_leaves_no_gaps_and_without_one_there_is_no_panel() -> None:
-    slow = [course(RECORD, host.host, every_s=3.0, noise_w=0.0) for host in RECORD.hosts]
+    slow = [meter_readings(RECORD, host.host, every_s=3.0, noise_w=0.0) for host in RECORD.hosts]
     panel = power_panel(*slow)
     assert panel is not None
     (line,) = panel.lines

@@ -42,38 +42,38 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
             host=fault.host,
             count=fault.count,
         )
-    courses = list(meter_series(view))
-    for course in courses:
-        reason = missing_mean_reason(course, view.load.measured_part.common)
-        evidence = _meter_identity_evidence(course) | {"readings": int(course.watts.size)}
-        if course.has_constant_readings:
+    every_series = list(meter_series(view))
+    for series in every_series:
+        reason = missing_mean_reason(series, view.load.measured_part.common)
+        evidence = _meter_identity_evidence(series) | {"readings": int(series.watts.size)}
+        if series.has_constant_readings:
             yield indicative_answer(
-                f"The meter {course.title} showed {course.watts[0]:g} W throughout, while the "
+                f"The meter {series.title} showed {series.watts[0]:g} W throughout, while the "
                 "load began and ended: it stands still.",
                 **evidence,
             )
-        elif steps := course.changed_steps_w:
+        elif steps := series.changed_steps_w:
             yield indicative_answer(
-                f"The meter {course.title} counted in steps of {steps[0]:g} W at some time and of "
+                f"The meter {series.title} counted in steps of {steps[0]:g} W at some time and of "
                 f"{steps[1]:g} W at another: it changed its range.",
                 **evidence,
             )
         elif reason:
-            text = f"No power is told by the meter {course.title}: {reason}."
+            text = f"No power is told by the meter {series.title}: {reason}."
             yield not_applicable_answer(text, **evidence)
         else:
-            text = f"The meter {course.title} was read {course.watts.size} times."
+            text = f"The meter {series.title} was read {series.watts.size} times."
             yield valid_answer(text, **evidence)
-    yield from _boundary_conflict_answers(courses)
+    yield from _boundary_conflict_answers(every_series)
 
 
-def _boundary_conflict_answers(courses: Iterable[MeterSeries]) -> Iterator[CheckAnswer]:
+def _boundary_conflict_answers(every_series: Iterable[MeterSeries]) -> Iterator[CheckAnswer]:
     """A machine's input is more than its processors take."""
     means: dict[str, dict[PowerBoundary, list[float]]] = {}
-    for course in courses:
-        if course.watts.size:
-            host = means.setdefault(course.host, {})
-            host.setdefault(course.boundary, []).append(float(course.watts.mean()))
+    for series in every_series:
+        if series.watts.size:
+            host = means.setdefault(series.host, {})
+            host.setdefault(series.boundary, []).append(float(series.watts.mean()))
     for name, found in means.items():
         packages = sum(found.get(PowerBoundary.PROCESSORS, ()))
         for node in found.get(PowerBoundary.NODE, ()):
@@ -92,13 +92,13 @@ def check_meter_lag(view: RunView) -> CheckAnswer:
     """Whether each meter shows the load soon enough for the measured window."""
     window = view.load.measured_part.common
     answers = [_NO_IDLE]
-    for course in meter_series(view):
-        lag_s = course.lag_s
+    for series in meter_series(view):
+        lag_s = series.lag_s
         if lag_s is None or window is None:
             continue
         seconds = window.seconds
-        evidence = _meter_identity_evidence(course) | {"lag_s": lag_s, "window_s": seconds}
-        text = f"The meter {course.title} showed the load {format_duration_s(lag_s)} after it began"
+        evidence = _meter_identity_evidence(series) | {"lag_s": lag_s, "window_s": seconds}
+        text = f"The meter {series.title} showed the load {format_duration_s(lag_s)} after it began"
         if lag_s > LAG_SHARE * seconds:
             answers.append(
                 indicative_answer(f"{text}, in a window of {seconds:.0f} s.", **evidence)
@@ -112,26 +112,26 @@ def check_meter_lag(view: RunView) -> CheckAnswer:
 def check_idle_power(view: RunView) -> CheckAnswer:
     """Whether a machine took as much before the load as after it."""
     answers = [_NO_IDLE]
-    for course in meter_series(view):
-        drift_w = idle_drift_w(course)
+    for series in meter_series(view):
+        drift_w = idle_drift_w(series)
         if drift_w is None:
             continue
-        lag_s = course.lag_s or 0.0
-        before, after = course.idle_readings_before(lag_s), course.idle_readings_after(lag_s)
-        evidence = _meter_identity_evidence(course) | {
+        lag_s = series.lag_s or 0.0
+        before, after = series.idle_readings_before(lag_s), series.idle_readings_after(lag_s)
+        evidence = _meter_identity_evidence(series) | {
             "before_w": float(before.mean()),
             "after_w": float(after.mean()),
         }
         levels = f"{before.mean():.3g} W before the load and {after.mean():.3g} W after it"
         if drift_w:
-            text = f"By the meter {course.title} idle was {levels}: something else ran, or heat."
+            text = f"By the meter {series.title} idle was {levels}: something else ran, or heat."
             answers.append(indicative_answer(text, **evidence))
         else:
             answers.append(
-                valid_answer(f"By the meter {course.title} idle was {levels}.", **evidence)
+                valid_answer(f"By the meter {series.title} idle was {levels}.", **evidence)
             )
     return worst_answer(answers)
 
 
-def _meter_identity_evidence(course: MeterSeries) -> EvidenceValues:
-    return {"host": course.host, "meter": course.meter, "boundary": course.boundary.value}
+def _meter_identity_evidence(series: MeterSeries) -> EvidenceValues:
+    return {"host": series.host, "meter": series.meter, "boundary": series.boundary.value}
