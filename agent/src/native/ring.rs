@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, cqueue, opcode, squeue};
+use rustix::fd::BorrowedFd;
+use rustix::io_uring::{IoringEnterFlags, io_uring_enter};
 
 use super::queue::{FIRST_RETRY_PAUSE_NS, IoKind, IoRequest, Queue, Wait};
 use super::target::Target;
@@ -141,16 +143,18 @@ impl UringQueue {
         })
     }
 
+    /// A read or a write of registered files and buffers, as the kernel has it; None where the
+    /// request needs another form.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "its parts then stay in registers, measured: 4 ns")]
-    fn entry(&self, request: &IoRequest) -> squeue::Entry {
+    fn fixed_entry(&self, request: &IoRequest) -> Option<squeue::Entry> {
         let operation = match request.kind {
             IoKind::Read => opcode::ReadFixed::CODE,
             IoKind::Write => opcode::WriteFixed::CODE,
-            IoKind::Trim | IoKind::Sync => return self.plain_entry(request),
+            IoKind::Trim | IoKind::Sync => return None,
         };
-        if !(self.has_buffers && self.has_files) {
-            return self.plain_entry(request);
+        if !(self.has_files && self.has_buffers) {
+            return None;
         }
         let words: [u64; 8] = [
             u64::from(operation) | FIXED_FILE << 8 | u64::from(request.target) << 32,
@@ -164,7 +168,7 @@ impl UringQueue {
         ];
         // SAFETY: an entry is the kernel's `struct io_uring_sqe`: numbers without padding, of which
         // these are the first byte, the second, and so on, on a machine with the least byte first.
-        unsafe { mem::transmute::<[u64; 8], squeue::Entry>(words) }
+        Some(unsafe { mem::transmute::<[u64; 8], squeue::Entry>(words) })
     }
 
     /// Put all that was staged into the ring.
@@ -174,7 +178,7 @@ impl UringQueue {
         while done < self.staged.len() {
             let mut submissions = self.io_uring.submission();
             for entry in &self.staged[done..] {
-                // SAFETY: see `push`.
+                // SAFETY: see `push_entry`.
                 if unsafe { submissions.push(entry) }.is_err() {
                     break;
                 }
@@ -197,27 +201,67 @@ impl UringQueue {
 
     /// Submit, and wait for a completion. What has ended within the submission needs no waiting, for
     /// which the kernel would look once more after what is left to do.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see `Queue::enter`")]
     fn submit_and_wait(&mut self) -> io::Result<usize> {
         let Some(place) = self.registered_index else { return self.io_uring.submit_and_wait(1) };
-        let submissions = self.io_uring.submission();
-        let (count, has_work) =
-            (submissions.len() as u32, submissions.taskrun() || submissions.cq_overflow());
-        drop(submissions);
+        let (count, has_work) = self.waiting();
         if self.completes_inline && !has_work && count > 0 {
-            let done = enter_registered(place, count, 0, 0)?;
+            let done = enter_registered(place, count, 0, IoringEnterFlags::empty())?;
             if !self.io_uring.completion().is_empty() {
                 return Ok(done);
             }
             self.completes_inline = false;
-            return enter_registered(place, count - done as u32, 1, ENTER_GETEVENTS);
+            return enter_registered(place, count - done as u32, 1, IoringEnterFlags::GETEVENTS);
         }
         if self.turns_until_recheck == 0 {
             (self.completes_inline, self.turns_until_recheck) =
                 (!self.must_poll_completions, TURNS_UNTIL_RECHECK);
         }
         self.turns_until_recheck -= 1;
-        enter_registered(place, count, 1, ENTER_GETEVENTS)
+        enter_registered(place, count, 1, IoringEnterFlags::GETEVENTS)
+    }
+
+    /// Submit, and wait for nothing.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see `Queue::enter`")]
+    fn submit_only(&mut self) -> io::Result<usize> {
+        let (count, has_work) = self.waiting();
+        let looks = has_work || self.must_poll_completions;
+        if count == 0 && !looks {
+            return Ok(0);
+        }
+        let Some(place) = self.registered_index else { return self.io_uring.submit() };
+        let flags = if looks { IoringEnterFlags::GETEVENTS } else { IoringEnterFlags::empty() };
+        enter_registered(place, count, 0, flags)
+    }
+
+    /// How many I/Os are to be submitted, and whether the kernel has something to do for those that
+    /// were.
+    #[inline]
+    fn waiting(&mut self) -> (u32, bool) {
+        let submissions = self.io_uring.submission();
+        (submissions.len() as u32, submissions.taskrun() || submissions.cq_overflow())
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see `fixed_entry`")]
+    fn push_entry(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the block is of a region, which is mapped as long as this process lives, and
+        // nothing else uses it until the request is reaped.
+        while unsafe { self.io_uring.submission().push(entry) }.is_err() {
+            self.make_room();
+        }
+    }
+
+    /// Push a request that has another form, out of the way of those that are many.
+    #[cold]
+    fn push_plain(&mut self, request: &IoRequest) {
+        let entry = self.plain_entry(request);
+        if self.has_sqpoll {
+            return self.staged.push(entry);
+        }
+        self.push_entry(&entry);
     }
 
     /// Without registered buffers or files, or of what needs none.
@@ -245,10 +289,6 @@ struct RingRegistration {
 /// `IORING_REGISTER_RING_FDS` and `IORING_UNREGISTER_RING_FDS`, since Linux 5.18.
 const REGISTER_RING: libc::c_uint = 20;
 const UNREGISTER_RING: libc::c_uint = 21;
-/// `IORING_ENTER_GETEVENTS` and `IORING_ENTER_REGISTERED_RING`.
-const ENTER_GETEVENTS: u32 = 1;
-const ENTER_REGISTERED_RING: u32 = 1 << 4;
-
 /// Register a ring with the calling thread; None where the kernel does not know how.
 fn register_ring(ring: &IoUring) -> Option<u32> {
     let mut wish =
@@ -262,22 +302,20 @@ fn register(ring: RawFd, what: libc::c_uint, wish: &mut RingRegistration) -> lib
 }
 
 /// `io_uring_enter` of a ring by its place among those of the calling thread.
-#[inline]
-fn enter_registered(place: u32, count: u32, want: u32, flags: u32) -> io::Result<usize> {
-    let none = std::ptr::null::<libc::sigset_t>();
-    // SAFETY: no memory is given; what is in the ring is as `push` says.
-    let taken = unsafe {
-        libc::syscall(
-            libc::SYS_io_uring_enter,
-            place,
-            count,
-            want,
-            flags | ENTER_REGISTERED_RING,
-            none,
-            0_usize,
-        )
-    };
-    usize::try_from(taken).map_err(|_| io::Error::last_os_error())
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "see `Queue::enter`")]
+fn enter_registered(
+    place: u32,
+    count: u32,
+    want: u32,
+    flags: IoringEnterFlags,
+) -> io::Result<usize> {
+    let flags = flags | IoringEnterFlags::REGISTERED_RING;
+    // SAFETY: with that flag the kernel takes the number for a place and not for a descriptor, so
+    // none is borrowed; what is in the ring is as `push_entry` says.
+    let taken =
+        unsafe { io_uring_enter(BorrowedFd::borrow_raw(place as RawFd), count, want, flags) };
+    Ok(taken? as usize)
 }
 
 impl Drop for UringQueue {
@@ -328,37 +366,26 @@ fn build(wish: RingOptions) -> io::Result<IoUring> {
 
 impl Queue for UringQueue {
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "see `entry`")]
+    #[allow(clippy::inline_always, reason = "see `fixed_entry`")]
     fn push(&mut self, request: &IoRequest) {
-        let entry = self.entry(request);
-        if self.has_sqpoll {
-            return self.staged.push(entry);
-        }
-        // SAFETY: the block is of a region, which is mapped as long as this process lives, and
-        // nothing else uses it until the request is reaped.
-        while unsafe { self.io_uring.submission().push(&entry) }.is_err() {
-            self.make_room();
+        match self.fixed_entry(request) {
+            Some(entry) if !self.has_sqpoll => self.push_entry(&entry),
+            Some(entry) => self.staged.push(entry),
+            None => self.push_plain(request),
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see the trait")]
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         if !self.staged.is_empty() {
             self.submit_staged();
         }
         let entered = match wait {
             Wait::ForOne => self.submit_and_wait(),
-            Wait::Never => {
-                let submissions = self.io_uring.submission();
-                let is_idle = submissions.is_empty()
-                    && !submissions.taskrun()
-                    && !submissions.cq_overflow()
-                    && !self.must_poll_completions;
-                drop(submissions);
-                if is_idle { Ok(0) } else { self.io_uring.submit() }
-            }
+            Wait::Never => self.submit_only(),
             // The kernel polls for as long as it takes, whatever the time it is given.
-            Wait::AtMost(_) if self.must_poll_completions => self.io_uring.submit(),
+            Wait::AtMost(_) if self.must_poll_completions => self.submit_only(),
             Wait::AtMost(ns) => {
                 let time = Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32);
                 self.io_uring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))

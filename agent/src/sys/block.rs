@@ -5,9 +5,10 @@ use std::io::{self, Result};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::slice;
 
 use rustix::fs::{self as calls, AtFlags, CWD, FallocateFlags, OFlags, SeekFrom, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, pwrite};
 
 use crate::sys::buffer::Block;
 use crate::sys::check_result;
@@ -71,21 +72,19 @@ fn open_relative(path: &Path, how: TargetOpenOptions, mut flags: OFlags) -> Resu
 }
 
 /// Read into a block; how many bytes came.
+#[inline]
 pub fn read_block(file: &File, block: Block, offset: u64) -> Result<usize> {
-    let (start, bytes) = (block.start().cast(), block.bytes());
     // SAFETY: a block is memory that is mapped for ever, and nothing else uses it meanwhile.
-    let read =
-        check_result(unsafe { libc::pread64(file.as_raw_fd(), start, bytes, offset as i64) })?;
-    Ok(read as usize)
+    let bytes = unsafe { slice::from_raw_parts_mut(block.start(), block.bytes()) };
+    Ok(pread(file, bytes, offset)?)
 }
 
 /// Write a block; how many bytes were taken.
+#[inline]
 pub fn write_block(file: &File, block: Block, offset: u64) -> Result<usize> {
-    let (start, bytes) = (block.start().cast(), block.bytes());
-    // SAFETY: a block is memory that is mapped for ever.
-    let written =
-        check_result(unsafe { libc::pwrite64(file.as_raw_fd(), start, bytes, offset as i64) })?;
-    Ok(written as usize)
+    // SAFETY: a block is memory that is mapped for ever, and nobody changes it meanwhile.
+    let bytes = unsafe { slice::from_raw_parts(block.start(), block.bytes()) };
+    Ok(pwrite(file, bytes, offset)?)
 }
 
 /// Read into a block only if that needs no waiting: `EAGAIN` where it does, `EOPNOTSUPP` where the
