@@ -1,8 +1,10 @@
 //! One rank: the loop of system calls, with nothing else in it but a clock and a counter.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+
+use rustix::io::{read, write};
 
 use super::control::PhaseControl;
 use super::load::{Phase, PhaseSpec};
@@ -91,6 +93,7 @@ impl<'a> Rank<'a> {
     }
 
     /// Do it for every file. The clock is read once an operation: one ends where the next begins.
+    /// Operations are inlined into it, for the reason that `Queue::enter` tells.
     fn for_each_file(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> RankResult {
         let mut name = FileName::first();
         let mut done = 0;
@@ -141,11 +144,12 @@ impl StopRule {
     }
 }
 
+#[inline]
 fn create_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
-    let mut file = file::create_file(folder, name.as_c_str())?;
+    let file = file::create_file(folder, name.as_c_str())?;
     if !buffer.is_empty() {
         stamp_contents(buffer);
-        let written = file.write(buffer)?;
+        let written = write(&file, buffer)?;
         if written < buffer.len() {
             return Err(ErrorKind::WriteZero.into());
         }
@@ -153,9 +157,10 @@ fn create_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<
     file::close_checked(file)
 }
 
+#[inline]
 fn read_file(folder: &File, name: &FileName, buffer: &mut [u8]) -> io::Result<()> {
-    let mut file = file::open_file(folder, name.as_c_str())?;
-    if !buffer.is_empty() && file.read(buffer)? < buffer.len() {
+    let file = file::open_file(folder, name.as_c_str())?;
+    if !buffer.is_empty() && read(&file, &mut *buffer)? < buffer.len() {
         return Err(ErrorKind::UnexpectedEof.into());
     }
     file::close_checked(file)

@@ -19,8 +19,9 @@ const MAX_RETRY_PAUSE_NS: u64 = 5_000_000;
 /// A registered buffer may not be longer.
 const MAX_BUFFER_BYTES: usize = 1 << 30;
 
-/// An I/O under way. Its block is its own for ever.
+/// An I/O under way. Its block is its own for ever. It lies in one line of a processor's cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Slot {
     pub(super) started: u64,
     pub(super) due: u64,
@@ -149,7 +150,7 @@ impl Slot {
             kind: self.kind,
             target: self.target,
             offset: self.offset + u64::from(self.moved),
-            block: self.memory().part(self.moved as usize, self.bytes as usize),
+            block: self.block.part(self.first_byte() + self.moved as usize, self.bytes as usize),
             bytes: self.bytes,
             buffer: self.buffer,
         }
@@ -158,9 +159,14 @@ impl Slot {
     /// The memory of the I/O as a whole.
     #[inline]
     pub fn memory(&self) -> Block {
-        let half = self.block.bytes() / 2;
-        let start = if self.has_write_half && self.kind == IoKind::Write { half } else { 0 };
-        self.block.part(start, (self.moved + self.bytes) as usize)
+        self.block.part(self.first_byte(), (self.moved + self.bytes) as usize)
+    }
+
+    /// Where that begins in the block.
+    #[inline]
+    fn first_byte(&self) -> usize {
+        let is_second_half = self.has_write_half && self.kind == IoKind::Write;
+        if is_second_half { self.block.bytes() / 2 } else { 0 }
     }
 
     /// When its latency begins: when it was due, or when it was submitted.

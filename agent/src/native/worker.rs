@@ -235,6 +235,13 @@ impl<Q: Queue> Worker<Q> {
         if now >= self.next_retry {
             self.move_due_retries(now);
         }
+        if !self.retry_now.is_empty() {
+            self.push_retries();
+        }
+    }
+
+    #[cold]
+    fn push_retries(&mut self) {
         for number in self.retry_now.drain(..) {
             self.queue.push(&self.slots[number as usize].request(number));
         }

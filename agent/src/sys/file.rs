@@ -11,10 +11,8 @@ use rustix::fs::{
     self as calls, Access, Advice, AtFlags, CWD, FileType, FlockOperation, MemfdFlags, Mode,
     OFlags, ResolveFlags, StatVfsMountFlags, StatxAttributes, StatxFlags,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, try_close};
 use rustix::path::Arg;
-
-use crate::sys::check_result;
 
 /// Rights of a new file: its owner's alone.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -110,6 +108,7 @@ pub fn memory_file(name: &CStr) -> io::Result<File> {
     Ok(calls::memfd_create(name, MemfdFlags::CLOEXEC)?.into())
 }
 
+#[inline]
 fn open_at(folder: impl AsFd, name: impl Arg, flags: OFlags) -> io::Result<File> {
     Ok(calls::openat(folder, name, flags | OFlags::CLOEXEC, FILE_MODE)?.into())
 }
@@ -242,32 +241,36 @@ pub fn remove_folder(folder: &File, name: &CStr) -> io::Result<()> {
 }
 
 /// Make a file that must not be there yet and open it for writing.
+#[inline]
 pub fn create_file(folder: &File, name: &CStr) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     open_at(folder, name, flags | OFlags::NOFOLLOW)
 }
 
 /// Open a file for reading.
+#[inline]
 pub fn open_file(folder: &File, name: &CStr) -> io::Result<File> {
     open_at(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
 /// Read a file's attributes, and throw them away.
+#[inline]
 pub fn stat_file(folder: &File, name: &CStr) -> io::Result<()> {
     calls::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(())
 }
 
 /// Remove a file.
+#[inline]
 pub fn remove_file(folder: &File, name: &CStr) -> io::Result<()> {
     Ok(calls::unlinkat(folder, name, AtFlags::empty())?)
 }
 
 /// Close a file and hear what a network file system has to say only then.
+#[inline]
 pub fn close_checked(file: File) -> io::Result<()> {
     // SAFETY: the descriptor was owned by `file` alone and is not used again.
-    check_result(unsafe { libc::close(file.into_raw_fd()) })?;
-    Ok(())
+    Ok(unsafe { try_close(file.into_raw_fd()) }?)
 }
 
 #[cfg(test)]
