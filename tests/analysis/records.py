@@ -16,6 +16,7 @@ from iolab.analysis.service_time import sum_service_times
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import RunView
 from iolab.core import host as h
+from iolab.core.generator import GeneratorTotals
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.run import (
     CacheDropProof,
@@ -23,6 +24,7 @@ from iolab.core.run import (
     DirectionTotals,
     EngineTotals,
     ExtentProof,
+    HostDetails,
     HostRun,
     PlannedRun,
     Point,
@@ -63,6 +65,26 @@ JOB: Final = Job(
 WRITES: Final = replace(JOB, access=Access.RANDWRITE)
 MIXED: Final = replace(JOB, access=Access.RANDRW, read_percent=50)
 TRIMS: Final = replace(JOB, access=Access.RANDTRIM)
+
+
+GENERATOR: Final = GeneratorTotals(
+    method="io_uring",
+    threads=4,
+    clock="tsc",
+    notes=(),
+    errors=(),
+    retries=(),
+    lateness=None,
+    unreached=False,
+    measured_ns=30 * SECOND,
+    drain_ns=0,
+    drained_ios=0,
+    verify=None,
+    voluntary_switches=0,
+    involuntary_switches=0,
+    steal_ticks=0,
+)
+"""What an engine of ours tells of itself when all is well."""
 
 
 class Burst(Record):
@@ -116,6 +138,16 @@ def tables(spells: Sequence[Spell]) -> tuple[IntervalTable, BinTable]:
     return intervals, BinTable(*columns)
 
 
+def tables_of_rows(
+    rows: Sequence[tuple[int, ...]], bins: Sequence[tuple[int, ...]]
+) -> tuple[IntervalTable, BinTable]:
+    """The tables with those rows, each with its values in the order of the columns."""
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
+    sparse = np.array(bins, dtype=np.int64).reshape(-1, 5).T
+    intervals = IntervalTable(*columns)
+    return replace(intervals, lat_sum_ns=columns[7].astype(np.float64)), BinTable(*sparse)
+
+
 def burst_tables(hosts: Sequence[Sequence[Burst]]) -> tuple[IntervalTable, BinTable]:
     """The evidence of bursts, without making every I/O."""
     rows, bins = [], []
@@ -129,19 +161,7 @@ def burst_tables(hosts: Sequence[Sequence[Burst]]) -> tuple[IntervalTable, BinTa
                 rows.append((host, seq, end + burst.offset_ns, span, way, burst.ios, moved, waited))
                 if burst.ios:
                     bins.append((host, seq, way, int(bin_index_of_ns(burst.lat_ns)), burst.ios))
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
-    sparse = np.array(bins, dtype=np.int64).reshape(-1, 5).T
-    intervals = IntervalTable(
-        host=columns[0],
-        seq=columns[1],
-        end_real_ns=columns[2],
-        span_ns=columns[3],
-        direction=columns[4],
-        ios=columns[5],
-        bytes=columns[6],
-        lat_sum_ns=columns[7].astype(np.float64),
-    )
-    return intervals, BinTable(*sparse)
+    return tables_of_rows(rows, bins)
 
 
 def direction_totals(ios: int, low_ns: int, high_ns: int, mean_ns: float) -> DirectionTotals:
@@ -252,6 +272,24 @@ def bursts_record(*hosts: Sequence[Burst], job: AnyJob = JOB, **changes: Any) ->
     """The record of hosts `c1`, `c2`, ... that ran those bursts, all else being well."""
     runs = [host_run(f"c{number}", bursts) for number, bursts in enumerate(hosts, 1)]
     return record_of(runs, *burst_tables(hosts), job=job, **changes)
+
+
+def told_record(
+    record: RunRecord, details: HostDetails, generator: GeneratorTotals, **changes: Any
+) -> RunRecord:
+    """The record of hosts that each told that, whose clocks went well; `changes` of each host."""
+    hosts = tuple(
+        replace(
+            host,
+            details=details,
+            totals=replace(host.totals, generator=generator) if host.totals else None,
+            clock_offset_after_ns=host.clock_offset_ns,
+            clock_error_after_ns=0,
+            **changes,
+        )
+        for host in record.hosts
+    )
+    return replace(record, hosts=hosts)
 
 
 def healthy(job: Job = JOB, **changes: Any) -> RunRecord:

@@ -11,9 +11,16 @@ from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.window import EDGE_SLACK_NS, Window, find_measured_part, to_controller_clock_ns
 from iolab.core.metric import Level
 from iolab.core.samples import empty_bin_table, empty_interval_table
-from tests.analysis.records import GO_NS, SECOND, Burst, bursts_record, host_run, record_of
+from tests.analysis.records import (
+    GENERATOR,
+    GO_NS,
+    SECOND,
+    Burst,
+    bursts_record,
+    host_run,
+    record_of,
+)
 from tests.judging import judge
-from tests.loads.fileio.test_checks_generator import CALM
 
 
 def test_a_clock_that_is_ahead_is_set_back() -> None:
@@ -126,7 +133,7 @@ def test_what_ends_after_the_last_submission_is_in_no_rate(drain_s: float) -> No
     record = bursts_record([*load, drain])
     drained = host_run("c1", [*load, drain], start_real_ns=GO_NS)
     assert drained.totals is not None
-    told = replace(drained.totals, generator=replace(CALM, measured_ns=30 * SECOND))
+    told = replace(drained.totals, generator=replace(GENERATOR, measured_ns=30 * SECOND))
     record = record_of([replace(drained, totals=told)], record.intervals, record.bins)
     measured = sum_measured_window(record)
     assert measured.seconds.tolist() == [30.0]
@@ -143,7 +150,7 @@ def test_the_end_of_submission_is_told_by_the_host_s_own_clock(offset_s: int) ->
     load = Burst(spans=32, offset_ns=ahead_ns)  # its last two seconds drain
     told = host_run("c1", [load], start_real_ns=GO_NS + ahead_ns)
     assert told.totals is not None
-    totals = replace(told.totals, generator=replace(CALM, measured_ns=30 * SECOND))
+    totals = replace(told.totals, generator=replace(GENERATOR, measured_ns=30 * SECOND))
     record = replace(bursts_record([load]), hosts=(replace(told, totals=totals),))
     assert find_measured_part(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
     seconds = fleet_rate_series(record)

@@ -62,6 +62,7 @@ from tests.report.synthetic import (
     source_of,
     study_of,
 )
+from tests.results import result_of_run
 
 MIB = 1 << 20
 SETTINGS = GuestSettings(
@@ -292,16 +293,11 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
                 else None,
             )
         )
-    return Result(
-        configuration="default",
-        workload=run.point.workload,
-        axis=run.point.axis,
-        repeat=run.repeat,
-        digest=run.point.digest,
+    return result_of_run(
+        run,
+        metrics,
         status=record.status,
-        failure=None,
         window_s=load.measured_part.common.seconds if load.measured_part.common else 0.0,
-        metrics=metrics,
         hosts=tuple(
             HostResult(host.host, host_metrics(load, index, access.directions))
             for index, host in enumerate(record.hosts)

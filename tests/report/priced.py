@@ -12,7 +12,7 @@ from iolab.analysis.points import summarise_points
 from iolab.analysis.quotients import BestValue
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
-from iolab.core.run import PlannedRun, RunStatus
+from iolab.core.run import PlannedRun
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import Access
 from iolab.published.audit.document import PublishedSet, read_published
@@ -21,6 +21,7 @@ from iolab.registry import report_kinds
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import ReportSection
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
+from tests.results import result_of_run
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"
 READ: Final = workload("rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS)
@@ -135,16 +136,9 @@ def _result(
     name, unit = ("iops", "1/s") if kind == BY_IOPS else ("bw_bytes_per_s", "bytes/s")
     owner = next(one for one in found.study.configurations if one.id == run.point.configuration)
     share = None if rate is None else rate / max(len(owner.hosts), 1)
-    return Result(
-        configuration=run.point.configuration,
-        workload=run.point.workload,
-        axis=run.point.axis,
-        repeat=run.repeat,
-        digest=run.point.digest,
-        status=RunStatus.DONE,
-        failure=None,
-        window_s=30.0,
-        metrics={name: Metric(rate, unit)},
+    return result_of_run(
+        run,
+        {name: Metric(rate, unit)},
         hosts=tuple(HostResult(host, {name: Metric(share, unit)}) for host in owner.hosts),
         verdict=VALID if level is Level.VALID else objecting(level, "engine", "Doubtful."),
     )

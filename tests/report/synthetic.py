@@ -40,6 +40,7 @@ from iolab.store.documents import HostsStart, Manifest, SessionDocument, StoredA
 from iolab.store.verify import Damage
 from tests.report.counters import counters
 from tests.report.machines import GIB, facts_of
+from tests.results import result_of_run
 
 GO_NS = 1_760_000_000_000_000_000
 WARMUP_S = 5.0
@@ -108,18 +109,14 @@ class Source(Struct):
         metrics = fleet_metrics(load, Job.require_type(run.point.job).access.directions)
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
-        return Result(
-            configuration=run.point.configuration,
-            workload=run.point.workload,
-            axis=run.point.axis,
-            repeat=run.repeat,
-            digest=run.point.digest,
+        return result_of_run(
+            run,
+            metrics,
             status=RunStatus.FAILED if failure else RunStatus.DONE,
             failure=failure,
             window_s=0.0
             if load.measured_part.common is None
             else load.measured_part.common.seconds,
-            metrics=metrics,
             hosts=tuple(
                 HostResult(
                     name,

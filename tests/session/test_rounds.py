@@ -12,12 +12,11 @@ from iolab.hosts.engine import EngineReading
 from iolab.hosts.remote_process import ProcessEnding
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.targets.precondition import round_error
-from tests.analysis.records import engine_totals
-from tests.loads.fileio.test_checks_generator import CALM
+from tests.analysis.records import GENERATOR, engine_totals
 
 EXITED = ExitedAnswer(code=0, signal=None, user_s=1, system_s=1, max_rss_bytes=0, real_ns=0)
-TOTALS = replace(engine_totals(None, None), generator=CALM)
-FAILED = replace(TOTALS, error=5, generator=replace(CALM, errors=(("read EIO", 3),)))
+TOTALS = replace(engine_totals(None, None), generator=GENERATOR)
+FAILED = replace(TOTALS, error=5, generator=replace(GENERATOR, errors=(("read EIO", 3),)))
 
 
 def fault(

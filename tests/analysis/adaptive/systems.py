@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from iolab.analysis.adaptive import AdaptiveQueue
-from iolab.core.metric import Level, Metric, Result, Verdict
-from iolab.core.run import PlannedRun, Point, RunStatus
+from iolab.core.metric import Metric, Result
+from iolab.core.run import PlannedRun, Point
 from iolab.core.study import Study
 from iolab.loads.fileio.workload import Job
 from tests.plans import make_plan
+from tests.results import result_of_run
 
 NOISE = 0.006
 
@@ -30,22 +31,13 @@ def measured(run: PlannedRun, system: System, *, noise: float = NOISE) -> Result
     draw = random.Random(f"{run.point.digest} {run.repeat}")  # noqa: S311 - noise
     rate = system.rate(run.point) * math.exp(draw.gauss(0, noise))
     p99 = system.p99_ns(run.point) * math.exp(draw.gauss(0, 5 * noise))
-    return Result(
-        configuration=run.point.configuration,
-        workload=run.point.workload,
-        axis=run.point.axis,
-        repeat=run.repeat,
-        digest=run.point.digest,
-        status=RunStatus.DONE,
-        failure=None,
-        window_s=30.0,
-        metrics={
+    return result_of_run(
+        run,
+        {
             "iops": Metric(rate, "1/s"),
             "lat_ns_mean": Metric(p99 / 3, "ns"),
             "lat_ns_p99": Metric(p99, "ns"),
         },
-        hosts=(),
-        verdict=Verdict(Level.VALID, ()),
         order=run.order,
     )
 

@@ -14,7 +14,7 @@ from iolab.analysis.checks.run import (
     check_totals_disagree,
     check_verify_mismatch,
 )
-from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
+from iolab.core.generator import Lateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.resources import Resource
 from iolab.core.run import RunRecord
@@ -30,28 +30,19 @@ from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Arrivals, Job
 from tests.analysis.bottleneck.planted import watched
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
-from tests.analysis.records import JOB, WRITES, Burst, bursts_record, engine_totals, healthy
+from tests.analysis.records import (
+    GENERATOR,
+    JOB,
+    WRITES,
+    Burst,
+    bursts_record,
+    engine_totals,
+    healthy,
+)
 from tests.facts import tells
 
 NATIVE = replace(JOB, engine=NATIVE_ENGINE)
 OPEN = replace(NATIVE, rate_iops=10_000, arrivals=Arrivals.POISSON)
-CALM = GeneratorTotals(
-    method="io_uring",
-    threads=4,
-    clock="tsc",
-    notes=(),
-    errors=(),
-    retries=(),
-    lateness=None,
-    unreached=False,
-    measured_ns=30_000_000_000,
-    drain_ns=0,
-    drained_ios=0,
-    verify=None,
-    voluntary_switches=0,
-    involuntary_switches=0,
-    steal_ticks=0,
-)
 
 
 def generated(record: RunRecord, **changes: Any) -> RunRecord:
@@ -59,7 +50,7 @@ def generated(record: RunRecord, **changes: Any) -> RunRecord:
     hosts = []
     for host in record.hosts:
         totals = host.totals or engine_totals(None, None)
-        hosts.append(replace(host, totals=replace(totals, generator=replace(CALM, **changes))))
+        hosts.append(replace(host, totals=replace(totals, generator=replace(GENERATOR, **changes))))
     return replace(record, hosts=tuple(hosts))
 
 

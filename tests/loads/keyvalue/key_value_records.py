@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.run import DeviceDelta, HostRun, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
-from iolab.core.samples import BinTable, CounterTable, IntervalTable
+from iolab.core.samples import CounterTable, IntervalTable
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
@@ -37,6 +37,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
+from tests.analysis.records import tables_of_rows
 from tests.report.counters import counters
 from tests.report.synthetic import GO_NS, WARMUP_S, Source
 
@@ -104,19 +105,8 @@ def made(source: Source, run: PlannedRun) -> RunRecord:
                     (host, second, int(operation), int(b), int(n))
                     for b, n in zip(where, many, strict=True)
                 ]
-    whole = np.array(rows, dtype=np.int64)
-    table = IntervalTable(
-        host=whole[:, 0],
-        seq=whole[:, 1],
-        end_real_ns=whole[:, 2],
-        span_ns=whole[:, 3],
-        direction=whole[:, 4],
-        ios=whole[:, 5],
-        bytes=whole[:, 6],
-        lat_sum_ns=np.array(sums),
-    )
-    none = np.zeros((5, 0), dtype=np.int64)
-    sparse = BinTable(*(np.array(bins, dtype=np.int64).T if bins else none))
+    table, sparse = tables_of_rows([(*row, 0) for row in rows], bins)
+    table = replace(table, lat_sum_ns=np.array(sums))
     hosts = tuple(_host_run(name, run, latencies, seconds) for name in names)
     return RunRecord(
         run=run,

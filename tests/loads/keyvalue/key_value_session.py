@@ -31,6 +31,7 @@ from iolab.store.documents import Manifest
 from tests.loads.keyvalue.key_value_records import KIB, READ, READS, UPDATE, made
 from tests.report.studies import one_configuration
 from tests.report.synthetic import VALID, Source, source_of, study_of
+from tests.results import result_of_run
 
 THREADS = (4, 16, 32, 64)
 YCSB_THREADS = (8, 16, 32, 64, 128)
@@ -68,16 +69,12 @@ class KeySource(Source):
         metrics = kind.fleet_metrics(view)
         if failure:
             metrics = {name: Metric(None, one.unit) for name, one in metrics.items()}
-        return Result(
-            configuration=run.point.configuration,
-            workload=run.point.workload,
-            axis=run.point.axis,
-            repeat=run.repeat,
-            digest=run.point.digest,
+        return result_of_run(
+            run,
+            metrics,
             status=Status.FAILED if failure else Status.DONE,
             failure=failure,
             window_s=kind.window_s(view),
-            metrics=metrics,
             hosts=tuple(
                 HostResult(host.host, kind.host_metrics(view, index))
                 for index, host in enumerate(record.hosts)

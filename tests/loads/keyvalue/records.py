@@ -22,9 +22,8 @@ from iolab.core.run import (
     PlannedRun,
     Point,
     RunRecord,
-    RunStatus,
 )
-from iolab.core.samples import BinTable, IntervalTable, Ints, empty_counter_table
+from iolab.core.samples import BinTable, IntervalTable, Ints
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.keyvalue.analysis import KeyValueAnalysis
@@ -44,7 +43,16 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
 )
 from iolab.record import Record
-from tests.analysis.records import DEVICE, GO_NS, SECOND, facts_of, host_run, series
+from tests.analysis.records import (
+    DEVICE,
+    GO_NS,
+    SECOND,
+    facts_of,
+    host_run,
+    record_of,
+    series,
+    tables_of_rows,
+)
 
 READ, UPDATE, INSERT = KeyOperation.READ, KeyOperation.UPDATE, KeyOperation.INSERT
 WRITE, ALL, RMW = KeyOperation.WRITE, KeyOperation.ALL, KeyOperation.READ_MODIFY_WRITE
@@ -147,19 +155,8 @@ def tables(
                     index, counts = np.unique(bin_index_of_ns(lats), return_counts=True)
                     pairs = zip(index, counts, strict=True)
                     bins += [(host, seq, way, int(b), int(c)) for b, c in pairs]
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
-    sparse = np.array(bins, dtype=np.int64).reshape(-1, 5).T
-    intervals = IntervalTable(
-        host=columns[0],
-        seq=columns[1],
-        end_real_ns=columns[2],
-        span_ns=columns[3],
-        direction=columns[4],
-        ios=columns[5],
-        bytes=columns[6],
-        lat_sum_ns=columns[7].astype(np.float64) * binned,
-    )
-    return intervals, BinTable(*sparse)
+    intervals, sparse = tables_of_rows(rows, bins)
+    return replace(intervals, lat_sum_ns=intervals.lat_sum_ns * binned), sparse
 
 
 def key_host(name: str, told: KeyValueRun | None, reads: int, **changes: Any) -> HostRun:
@@ -187,22 +184,8 @@ def key_record(
     **changes: Any,
 ) -> RunRecord:
     point = Point("00000000000000ab", "default", "keys", (("threads", job.threads),), job, "")
-    record = RunRecord(
-        run=PlannedRun(1, 1, point),
-        status=RunStatus.DONE,
-        failure=None,
-        started_real_ns=GO_NS,
-        ended_real_ns=GO_NS + 30 * SECOND,
-        warmup_s=4.0,
-        runtime_s=20.0,
-        telemetry_interval_ms=1000,
-        hosts=tuple(hosts),
-        intervals=intervals,
-        bins=bins,
-        counters=empty_counter_table(),
-        outputs=(),
-    )
-    return replace(record, **changes)
+    own = {"run": PlannedRun(1, 1, point), "warmup_s": 4.0, "runtime_s": 20.0}
+    return record_of(hosts, intervals, bins, job, **{**own, **changes})
 
 
 def bench_record(

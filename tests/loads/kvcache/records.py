@@ -10,7 +10,8 @@ from iolab.core.generator import GeneratorTotals, Lateness
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTime
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheRun, KvOperation
-from tests.analysis.records import Burst, bursts_record
+from tests.analysis.records import GENERATOR as SOUND
+from tests.analysis.records import Burst, bursts_record, told_record
 
 JOB: Final = KvCacheJob(
     KV_CACHE_ENGINE,
@@ -43,22 +44,8 @@ RUN: Final = KvCacheRun(
     write_backlog=(0, 5, 0, 9, 0, 0, 7, 0, 0, 3) * 3,
 )
 
-GENERATOR: Final = GeneratorTotals(
-    method="sync",
-    threads=80,
-    clock="tsc",
-    notes=(),
-    errors=(),
-    retries=(),
-    lateness=Lateness(1500, 20_000, 90_000, 400_000, 60_000),
-    unreached=False,
-    measured_ns=30_000_000_000,
-    drain_ns=0,
-    drained_ios=0,
-    verify=None,
-    voluntary_switches=0,
-    involuntary_switches=0,
-    steal_ticks=0,
+GENERATOR: Final = replace(
+    SOUND, method="sync", threads=80, lateness=Lateness(1500, 20_000, 90_000, 400_000, 60_000)
 )
 
 
@@ -89,15 +76,4 @@ def replayed(
             Burst(ios=job.requests_per_s or 1, lat_ns=prefix_ns, direction=KvOperation.REQUEST),
             Burst(ios=PREFIXES_PER_S, lat_ns=mib_ns, direction=KvOperation.PREFIX_PACE),
         ]
-    record = bursts_record(bursts, job=job)
-    hosts = tuple(
-        replace(
-            host,
-            details=replace(RUN, **changes),
-            totals=replace(host.totals, generator=generator) if host.totals else None,
-            clock_offset_after_ns=host.clock_offset_ns,
-            clock_error_after_ns=0,
-        )
-        for host in record.hosts
-    )
-    return replace(record, hosts=hosts)
+    return told_record(bursts_record(bursts, job=job), replace(RUN, **changes), generator)

@@ -17,12 +17,11 @@ from msgspec.structs import replace
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts
-from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
+from iolab.core.run import HostRun, PlannedRun, Point, RunRecord
 from iolab.core.samples import (
     BinTable,
     IntervalTable,
     empty_bin_table,
-    empty_counter_table,
     empty_interval_table,
 )
 from iolab.guests.analysis import GuestAnalysis
@@ -39,7 +38,15 @@ from iolab.loads.metadata.workload import (
     ReportedRates,
     operation_runs_of_host,
 )
-from tests.analysis.records import GO_NS, QUIET, SECOND, facts_of, host_run
+from tests.analysis.records import (
+    GO_NS,
+    QUIET,
+    SECOND,
+    facts_of,
+    host_run,
+    record_of,
+    tables_of_rows,
+)
 
 JOB: Final = MetadataJob(METADATA_ENGINE, ranks=4, files_per_rank=3000, rank_shift=4)
 MDTEST: Final = replace(JOB, engine=MDTEST_ENGINE)
@@ -103,7 +110,7 @@ def made(
             seqs[host] = _tell((host, seqs[host]), operation, did, spans, offset, rows, bins)
             latest = max(latest, int(did.ends.max()))
         go = latest + GAP_NS
-    intervals, sparse = _tables(rows, bins)
+    intervals, sparse = tables_of_rows(rows, bins)
     offsets = offsets_ns or [0] * hosts
     hosts_run = tuple(
         metadata_host(f"c{i + 1}", tuple(runs[i]), clock_offset_ns=offsets[i]) for i in range(hosts)
@@ -178,26 +185,6 @@ def _tell(
     return seq
 
 
-def _tables(
-    rows: list[tuple[int, ...]], bins: list[tuple[int, ...]]
-) -> tuple[IntervalTable, BinTable]:
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
-    sparse = np.array(bins, dtype=np.int64).reshape(-1, 5).T
-    return (
-        IntervalTable(
-            host=columns[0],
-            seq=columns[1],
-            end_real_ns=columns[2],
-            span_ns=columns[3],
-            direction=columns[4],
-            ios=columns[5],
-            bytes=columns[6],
-            lat_sum_ns=columns[7].astype(np.float64),
-        ),
-        BinTable(*sparse),
-    )
-
-
 def metadata_host(name: str, phases: tuple[OperationRun, ...], **changes: Any) -> HostRun:
     """A healthy host that ran those phases."""
     run = host_run(name, argv=(), job_file="", engine_version="agent 0.1.0", totals=None)
@@ -222,22 +209,8 @@ def metadata_record(
     **changes: Any,
 ) -> RunRecord:
     point = Point("fedcba9876543210", "default", "metadata", (), job, "")
-    record = RunRecord(
-        run=PlannedRun(repeat, repeat, point),
-        status=RunStatus.DONE,
-        failure=None,
-        started_real_ns=GO_NS,
-        ended_real_ns=ended_ns,
-        warmup_s=0.0,
-        runtime_s=0.0,
-        telemetry_interval_ms=1000,
-        hosts=hosts,
-        intervals=intervals,
-        bins=bins,
-        counters=empty_counter_table(),
-        outputs=(),
-    )
-    return replace(record, **changes)
+    own = {"run": PlannedRun(repeat, repeat, point), "ended_real_ns": ended_ns, "runtime_s": 0.0}
+    return record_of(hosts, intervals, bins, job, **{**own, **changes})
 
 
 def mdtest_record(rates: Mapping[Operation, float], hosts: int = 2, repeat: int = 1) -> RunRecord:

@@ -19,7 +19,8 @@ from iolab.loads.objects.workload import (
     ObjectsRun,
     RequestCount,
 )
-from tests.analysis.records import BLOCK, Burst, bursts_record
+from tests.analysis.records import BLOCK, Burst, bursts_record, told_record
+from tests.analysis.records import GENERATOR as SOUND
 
 GETS: Final = 20_000
 SECONDS: Final = 30
@@ -59,23 +60,7 @@ RUN: Final = ObjectsRun(
     backlog=(0,) * SECONDS,
 )
 
-GENERATOR: Final = GeneratorTotals(
-    method="epoll",
-    threads=2,
-    clock="tsc",
-    notes=(),
-    errors=(),
-    retries=(),
-    lateness=None,
-    unreached=False,
-    measured_ns=SECONDS * 1_000_000_000,
-    drain_ns=0,
-    drained_ios=0,
-    verify=None,
-    voluntary_switches=0,
-    involuntary_switches=0,
-    steal_ticks=0,
-)
+GENERATOR: Final = replace(SOUND, method="epoll", threads=2)
 
 
 def objects_run(
@@ -110,21 +95,14 @@ def objects_run(
             Burst(ios=puts, lat_ns=900_000, direction=Direction.WRITE),
             Burst(ios=puts, lat_ns=900_000, direction=operation.OBJECT_PUT),
         ]
-    record = bursts_record(bursts, job=job)
-    hosts = tuple(
-        replace(
-            host,
-            details=replace(RUN, **changes),
-            totals=replace(host.totals, generator=generator) if host.totals else None,
-            devices=(),
-            ceiling_iops=ceiling_iops,
-            ceiling_fault=ceiling_fault,
-            clock_offset_after_ns=host.clock_offset_ns,
-            clock_error_after_ns=0,
-        )
-        for host in record.hosts
+    return told_record(
+        bursts_record(bursts, job=job),
+        replace(RUN, **changes),
+        generator,
+        devices=(),
+        ceiling_iops=ceiling_iops,
+        ceiling_fault=ceiling_fault,
     )
-    return replace(record, hosts=hosts)
 
 
 def storing(written_bytes: int) -> MonitoredHost:

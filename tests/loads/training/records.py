@@ -15,7 +15,8 @@ from iolab.loads.training.workload import (
     TrainingOperation,
     TrainingRun,
 )
-from tests.analysis.records import Burst, bursts_record
+from tests.analysis.records import GENERATOR as SOUND
+from tests.analysis.records import Burst, bursts_record, told_record
 
 STEP_NS: Final = 100_000_000
 STEPS: Final = 600
@@ -57,22 +58,8 @@ RUN: Final = TrainingRun(
     later_epochs=replace(EPOCH, steps=400, step_ns=400 * STEP_NS),
 )
 
-GENERATOR: Final = GeneratorTotals(
-    method="sync",
-    threads=8,
-    clock="tsc",
-    notes=(),
-    errors=(),
-    retries=(),
-    lateness=Lateness(STEPS, 60_000, 200_000, 900_000, None),
-    unreached=False,
-    measured_ns=30_000_000_000,
-    drain_ns=0,
-    drained_ios=0,
-    verify=None,
-    voluntary_switches=0,
-    involuntary_switches=0,
-    steal_ticks=0,
+GENERATOR: Final = replace(
+    SOUND, method="sync", threads=8, lateness=Lateness(STEPS, 60_000, 200_000, 900_000, None)
 )
 
 
@@ -100,15 +87,4 @@ def trained(
         of_steps(TrainingOperation.BARRIER_WAIT, shares["barrier"]),
         of_steps(TrainingOperation.COMPUTE_LATENESS, shares["lateness"]),
     ]
-    record = bursts_record(bursts, job=job)
-    hosts = tuple(
-        replace(
-            host,
-            details=replace(RUN, **changes),
-            totals=replace(host.totals, generator=generator) if host.totals else None,
-            clock_offset_after_ns=host.clock_offset_ns,
-            clock_error_after_ns=0,
-        )
-        for host in record.hosts
-    )
-    return replace(record, hosts=hosts)
+    return told_record(bursts_record(bursts, job=job), replace(RUN, **changes), generator)

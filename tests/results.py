@@ -1,0 +1,30 @@
+"""Results made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.run import PlannedRun, RunStatus
+
+
+def result_of_run(run: PlannedRun, metrics: Mapping[str, Metric], **changes: Any) -> Result:
+    """The result of a run that went well and has those metrics."""
+    point = run.point
+    result = Result(
+        configuration=point.configuration,
+        workload=point.workload,
+        axis=point.axis,
+        repeat=run.repeat,
+        digest=point.digest,
+        status=RunStatus.DONE,
+        failure=None,
+        window_s=30.0,
+        metrics=metrics,
+        hosts=(),
+        verdict=Verdict(Level.VALID, ()),
+    )
+    return replace(result, **changes)
