@@ -13,11 +13,11 @@ import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
@@ -59,17 +59,6 @@ _COUNTED: Final = (
     "dropped_ios",
 )
 """Fields of the totals that are kept in 64 bits."""
-
-_BINS: Final = b'"bins" : {'
-"""How every object of bins begins; it holds nothing but numbers."""
-
-_AS_LIST: Final = bytes.maketrans(b'":', b" ,")
-"""Keys and values one after the other."""
-
-_DIGITS: Final = b"0123456789"
-
-_PAIRS: Final = ([b'""', b":", b","], [b'""', b":,"])
-"""What is left of a pair without them and blanks: a key in quotes and a number after it."""
 
 _BIN_BY_MIDPOINT_TEXT: Final = {
     str(middle): index for index, middle in enumerate(MIDDLE_NS.tolist())
@@ -331,7 +320,7 @@ class FioDocument(Record):
 
         Raises DocumentError when one of them is a number that cannot be kept.
         """
-        printed = _job_blocks(_parse_with_separate_bins(self.text)[0])
+        printed = _job_blocks(_parse_report(self.text))
         parts: dict[Direction, DirectionTotals | None] = {}
         for direction in Direction:
             blocks = [job[direction.key] for job in printed]
@@ -341,16 +330,114 @@ class FioDocument(Record):
         return engine_totals(printed, parts, error=self.error, jobs=jobs)
 
 
+_Count = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+_Milliseconds = Annotated[int, Meta(ge=0, le=MS_MAX)]
+_Number = Annotated[float, Meta(ge=0, le=NUMBER_MAX)]
+
+
+class _Latencies(Struct):
+    """`bins` are I/Os by the midpoint of their bin in ns; `sample_count` is of them all."""
+
+    bins: dict[int, int] = {}
+    mean: _Number = 0.0
+    sample_count: _Count = field(name="N", default=0)
+
+
+class _Direction(Struct):
+    io_bytes: _Count
+    runtime: _Milliseconds
+    lat_ns: _Latencies
+
+
+class _Job(Struct):
+    """One job of a report, or a group of jobs that fio reports as one."""
+
+    read: _Direction
+    write: _Direction
+    trim: _Direction
+    error: _Count
+    groupid: int = 0
+    job_start: _Milliseconds = 0
+
+
+class _Report(Struct):
+    """What a report needs to have to be read without a look at each of its parts."""
+
+    timestamp_ms: _Milliseconds
+    jobs: Annotated[list[_Job], Meta(min_length=1)]
+    version: str = field(name="fio version", default="")
+
+
+_REPORT_DECODER: Final = msgspec.json.Decoder(_Report)
+
+
 def read_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentError with a sentence."""
+    # A fleet's reports are a million numbers a second. What of one is odd is found by the slow way.
+    with suppress(*DECODE_ERRORS, _OddReportError):
+        return _document_of_report(text, _REPORT_DECODER.decode(text))
+    return _build_document(text, _parse_report(text))
+
+
+class _OddReportError(Exception):
+    """A report that has all that it needs, and is wrong or of a kind that is rare."""
+
+
+def _document_of_report(text: bytes, report: _Report) -> FioDocument:
+    """The document of a usual report. Raises _OddReportError for any other."""
+    jobs = report.jobs
+    if any(job.groupid != jobs[0].groupid for job in jobs):
+        raise _OddReportError
+    return FioDocument(
+        version=report.version,
+        at_ns=report.timestamp_ms * NS_PER_MS,
+        job_start_ms=min((job.job_start for job in jobs if job.job_start), default=None),
+        error=next((job.error for job in jobs if job.error), 0),
+        progress={
+            Direction.READ: _progress_of_parts([job.read for job in jobs]),
+            Direction.WRITE: _progress_of_parts([job.write for job in jobs]),
+            Direction.TRIM: _progress_of_parts([job.trim for job in jobs]),
+        },
+        text=text,
+    )
+
+
+def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
+    """One direction of all jobs of the group. Raises _OddReportError where latencies lack bins."""
+    counts, lat_sum = _NO_COUNTS, 0.0
+    for part in parts:
+        bins = part.lat_ns.bins
+        if bins:
+            own = _counts_by_bin(bins)
+            counts = own if counts is _NO_COUNTS else counts + own
+            lat_sum += part.lat_ns.mean * int(own.sum())
+        elif part.lat_ns.sample_count:
+            raise _OddReportError
+    return DirectionProgress(
+        counts,
+        sum(part.io_bytes for part in parts),
+        lat_sum,
+        max(part.runtime for part in parts),
+    )
+
+
+def _counts_by_bin(bins: Mapping[int, int]) -> Counts:
+    """The dense bins, shape (BIN_COUNT,). Raises _OddReportError for bins that no fio has."""
     try:
-        return _build_document(text, *_parse_with_separate_bins(text))
-    except _UnexpectedBinsError:
-        return _build_document(text, _parse_report(text), ())
+        middles = np.fromiter(bins, dtype=np.int64, count=len(bins))
+        printed = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
+    except OverflowError:
+        raise _OddReportError from None
+    where = MIDDLE_NS.searchsorted(middles)
+    if printed.min() < 0 or not (MIDDLE_NS.take(where, mode="clip") == middles).all():
+        raise _OddReportError
+    counts = np.zeros(BIN_COUNT, dtype=np.int64)
+    counts[where] = printed
+    return counts
 
 
-def _build_document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes]) -> FioDocument:
-    """The document of the parsed report `root`, whose bins were parsed separately as `bins`."""
+def _build_document(text: bytes, root: Mapping[str, Any]) -> FioDocument:
+    """The document of the parsed report `root`."""
     jobs = _job_blocks(root)
     groups = {job.get("groupid", 0) for job in jobs}
     if len(groups) > 1:
@@ -364,7 +451,7 @@ def _build_document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes])
         at_ns=int(_require_number(root, "timestamp_ms", MS_MAX)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
-        progress={way: _direction_progress(jobs, way.key, bins) for way in Direction},
+        progress={way: _direction_progress(jobs, way.key) for way in Direction},
         text=text,
     )
 
@@ -391,32 +478,6 @@ def _checked_direction_totals(
     return totals
 
 
-class _UnexpectedBinsError(Exception):
-    """Bins that are not as fio prints them: the document has to be parsed as a whole."""
-
-
-def _parse_with_separate_bins(text: bytes) -> tuple[Mapping[str, Any], Sequence[bytes]]:
-    """The report with numbers in the place of its objects of bins, and these by their numbers.
-
-    They are most of a report: read as lists of numbers, they need no text for each of their keys,
-    which a processor that reads those of a thousand hosts in turn would fetch from memory.
-    """
-    kept: list[bytes] = []
-    bins: list[bytes] = []
-    at = 0
-    while (start := text.find(_BINS, at)) >= 0 and (end := text.find(b"}", start)) >= 0:
-        kept += (text[at:start], b'"bins" : %d' % len(bins))
-        bins.append(text[start + len(_BINS) : end])
-        at = end + 1
-    rest = b"".join((*kept, text[at:]))
-    if rest.count(b'"bins"') == len(bins):
-        with suppress(*DECODE_ERRORS):
-            root = msgspec.json.decode(rest)
-            if isinstance(root, dict):
-                return root, bins
-    return _parse_report(text), ()
-
-
 def _parse_report(text: bytes) -> Mapping[str, Any]:
     """The report; the quick and strict parser first, then the one that forgives fio's slips."""
     for parse in (msgspec.json.decode, _parse_bad_utf8_and_nan, _parse_without_nan):
@@ -437,9 +498,7 @@ def _parse_without_nan(text: bytes) -> object:
     return _parse_bad_utf8_and_nan(_NO_NUMBER.sub(b": null", text))
 
 
-def _direction_progress(
-    jobs: Sequence[Mapping[str, Any]], name: str, bins: Sequence[bytes]
-) -> DirectionProgress:
+def _direction_progress(jobs: Sequence[Mapping[str, Any]], name: str) -> DirectionProgress:
     """One direction of all jobs of the group, which ran side by side."""
     counts = _NO_COUNTS
     moved, lat_sum, runtime = 0, 0.0, 0
@@ -447,7 +506,7 @@ def _direction_progress(
         block = job.get(name)
         if not isinstance(block, dict):
             raise DocumentError(f"fio printed a report without '{name}'")
-        own, mean = _latency_counts_and_mean(block, name, bins)
+        own, mean = _latency_counts_and_mean(block, name)
         if own is not _NO_COUNTS:
             counts = own if counts is _NO_COUNTS else counts + own
             lat_sum += mean * int(own.sum())
@@ -456,17 +515,13 @@ def _direction_progress(
     return DirectionProgress(counts, moved, lat_sum, runtime)
 
 
-def _latency_counts_and_mean(
-    block: Mapping[str, Any], name: str, bin_texts: Sequence[bytes]
-) -> tuple[Counts, float]:
+def _latency_counts_and_mean(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
     """The dense bins of one job's direction and the mean latency in ns."""
     latency = block.get("lat_ns")
     if not isinstance(latency, dict):
         raise DocumentError(f"fio printed no latencies for '{name}'")
     bins = latency.get("bins")
-    if type(bins) is int and 0 <= bins < len(bin_texts):
-        where, printed = _parse_bin_pairs(bin_texts[bins])
-    elif bins is None or isinstance(bins, dict):
+    if bins is None or isinstance(bins, dict):
         where, printed = _bin_pairs_from_dict(bins or {}, name)
     else:
         raise DocumentError(f"fio printed no latency bins for '{name}'")
@@ -480,28 +535,6 @@ def _latency_counts_and_mean(
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     counts[where] = printed
     return counts, float(_require_number(latency, "mean"))
-
-
-def _parse_bin_pairs(inside: bytes) -> tuple[Counts, Counts]:
-    """The bins and counts inside an object of bins. Raises _UnexpectedBinsError."""
-    try:
-        numbers = _to_int64_array(
-            msgspec.json.decode(b"".join((b"[", inside.translate(_AS_LIST), b"]")))
-        )
-    except (*DECODE_ERRORS, ValueError):
-        raise _UnexpectedBinsError from None
-    if not inside.strip():
-        return numbers, numbers
-    middles, counts = numbers[::2], numbers[1::2]
-    where = MIDDLE_NS.searchsorted(middles)
-    # What is left without digits is the same for each pair, and only the quotes of a key stand side
-    # by side in it, where only digits were between them.
-    marks = inside.rstrip().translate(None, _DIGITS) + b","
-    pair = marks[: marks.index(b",") + 1]
-    alike = pair.split() in _PAIRS and marks == pair * len(middles)
-    if not (alike and (MIDDLE_NS.take(where, mode="clip") == middles).all()):
-        raise _UnexpectedBinsError
-    return where, counts
 
 
 def _bin_pairs_from_dict(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
