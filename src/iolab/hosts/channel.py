@@ -103,11 +103,10 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
     if header_bytes > HEADER_BYTES_MAX or payload_bytes > PAYLOAD_BYTES_MAX:
         raise ProtocolError(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
     try:
-        text = await reader.readexactly(header_bytes)
-        payload = await reader.readexactly(payload_bytes)
+        content = await reader.readexactly(header_bytes + payload_bytes)
     except asyncio.IncompleteReadError:
         raise ProtocolError("it ended in the middle of a frame") from None
-    return _parse_header(text), payload
+    return _parse_header(content[:header_bytes]), content[header_bytes:]
 
 
 async def _bad_frame_reason(

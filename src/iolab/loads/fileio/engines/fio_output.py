@@ -277,17 +277,13 @@ class DocumentError(Exception):
 
 
 class DirectionProgress(Record):
-    """What one direction completed since the start: `counts` of shape (BIN_COUNT,)."""
+    """What one direction completed since the start: `counts` of shape (BIN_COUNT,), `ios` in all."""
 
     counts: Counts
+    ios: int
     bytes: int
     lat_sum_ns: float
     runtime_ms: int
-
-    @property
-    def ios(self) -> int:
-        """I/Os completed."""
-        return int(self.counts.sum())
 
 
 class FioDocument(Record):
@@ -404,17 +400,20 @@ def _document_of_report(text: bytes, report: _Report) -> FioDocument:
 
 def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
     """One direction of all jobs of the group. Raises _OddReportError where latencies lack bins."""
-    counts, lat_sum = _NO_COUNTS, 0.0
+    counts, ios, lat_sum = _NO_COUNTS, 0, 0.0
     for part in parts:
         bins = part.lat_ns.bins
         if bins:
             own = _counts_by_bin(bins)
             counts = own if counts is _NO_COUNTS else counts + own
-            lat_sum += part.lat_ns.mean * int(own.sum())
+            count = int(own.sum())
+            ios += count
+            lat_sum += part.lat_ns.mean * count
         elif part.lat_ns.sample_count:
             raise _OddReportError
     return DirectionProgress(
         counts,
+        ios,
         sum(part.io_bytes for part in parts),
         lat_sum,
         max(part.runtime for part in parts),
@@ -512,7 +511,7 @@ def _direction_progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Directi
             lat_sum += mean * int(own.sum())
         moved += int(_require_number(block, "io_bytes"))
         runtime = max(runtime, int(_require_number(block, "runtime", MS_MAX)))
-    return DirectionProgress(counts, moved, lat_sum, runtime)
+    return DirectionProgress(counts, int(counts.sum()), moved, lat_sum, runtime)
 
 
 def _latency_counts_and_mean(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:
