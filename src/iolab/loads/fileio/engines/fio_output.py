@@ -277,7 +277,7 @@ class DocumentError(Exception):
 
 
 class DirectionProgress(Record):
-    """What one direction completed since the start: `counts` of shape (BIN_COUNT,), `ios` in all."""
+    """What one direction completed since the start: `ios`, which `counts` has by their bins."""
 
     counts: Counts
     ios: int
