@@ -210,7 +210,7 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     block = sum(wear.block_bytes for wear in drives)
     if not application or not block or not _are_all_drives_known(view):
         return found
-    source = application if engine is None else engine
+    source = engine or application  # nothing is flushed yet: what was written is the log
     found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / source, TIMES)
     counted = [wear.host_bytes for wear in drives if wear.host_bytes is not None]
     if len(counted) == len(drives) and block >= STEPS_MIN * DATA_UNIT_BYTES * len(drives):

@@ -10,11 +10,18 @@ from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import empty_bin_table, empty_interval_table
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
-from iolab.loads.keyvalue.workload import READ_WHILE_WRITING, KeyValueRun, Statistic
+from iolab.loads.keyvalue.workload import (
+    READ_WHILE_WRITING,
+    KeyOperation,
+    KeyValueRun,
+    ServerRun,
+    Statistic,
+    key_value_run_of_host,
+)
 from tests.analysis.drives import written_on
 from tests.analysis.records import facts_of
 from tests.judging import KEY_VALUE_CHECKS, judge, verdict_of
-from tests.loads.keyvalue.records import BENCH, bench_record, key_view, ycsb_record
+from tests.loads.keyvalue.records import BENCH, YCSB, bench_record, key_view, ycsb_record
 
 WRITER = replace(BENCH, workload=READ_WHILE_WRITING, write_bytes_per_s=1040 * 2_000)
 
@@ -76,6 +83,37 @@ def test_the_engines_own_writes_are_a_step_of_their_own() -> None:
     assert metrics["write_amplification"] == pytest.approx(5.5 * 2.5, rel=1e-3)
     (wear,) = result.drives
     assert (wear.application_bytes, wear.engine_bytes) == (400 << 20, 2000 << 20)
+
+
+@pytest.mark.parametrize(("host", "is_told"), [("c1", True), ("elsewhere", False)])
+def test_flushes_and_compaction_of_a_cassandra_node_are_the_engines_step(
+    host: str, *, is_told: bool
+) -> None:
+    record = ycsb_record()
+    updates = next(
+        count.completed
+        for count in key_value_run_of_host(record.hosts[0]).counts  # type: ignore[union-attr]
+        if count.operation is KeyOperation.UPDATE
+    )
+    written = updates * YCSB.field_bytes
+
+    def told(flushed: int, compacted: int) -> tuple[Statistic, ...]:
+        return (
+            Statistic("flushed_bytes", float(flushed), "B"),
+            Statistic("compaction_written_bytes", float(compacted), "B"),
+        )
+
+    server = ServerRun(
+        "Apache Cassandra",
+        "4.0.17",
+        "127.0.0.1:9042",
+        host=host,
+        statistics_before=told(100, 200),
+        statistics_after=told(100 + written, 200 + 2 * written),
+    )
+    metrics = judge(replace(record, details=server), {}).metrics
+    found = metrics.get("engine_write_amplification")
+    assert (found is not None and found.value == 3) is is_told
 
 
 def test_without_one_of_the_engines_counters_its_step_is_not_told() -> None:

@@ -53,6 +53,8 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueRun,
     LatencyBin,
+    ServerRun,
+    YcsbJob,
     key_value_run_of_host,
 )
 from iolab.record import Record
@@ -318,6 +320,9 @@ ROCKSDB_WRITTEN: Final = (
 )
 """RocksDB's counters of bytes, by its own names."""
 
+CASSANDRA_WRITTEN: Final = ("flushed_bytes", "compaction_written_bytes")
+"""Those of a Cassandra node's table, by ours."""
+
 
 class KeyValueView(RunView, kw_only=True):
     """With what was done to the store; `load` is empty but for its cut and its seconds."""
@@ -342,12 +347,35 @@ class KeyValueView(RunView, kw_only=True):
         ]
 
     def application_bytes(self, host: int) -> int | None:
-        """Keys and values that RocksDB took."""
-        return self._statistics_sum(host, (ROCKSDB_GIVEN,))
+        """Keys and values that RocksDB took; of YCSB the values that it wrote."""
+        job, reply = self.key_value_job, key_value_run_of_host(self.hosts[host])
+        if not isinstance(job, YcsbJob):
+            return self._statistics_sum(host, (ROCKSDB_GIVEN,))
+        if reply is None:
+            return None
+        # A read-modify-write is counted as an update, too.
+        sizes = {KeyOperation.UPDATE: job.field_bytes, KeyOperation.INSERT: job.record_bytes}
+        return sum(
+            (count.completed - count.failed) * sizes.get(count.operation, 0)
+            for count in reply.counts
+        )
 
     def engine_bytes(self, host: int) -> int | None:
-        """RocksDB's log, what it flushed and what its compaction wrote."""
-        return self._statistics_sum(host, ROCKSDB_WRITTEN)
+        """What RocksDB wrote on its host: its log, flushes and compaction.
+
+        Of a Cassandra node that iolab runs flushes and compaction, on the client where it is: its
+        log has no counter.
+        """
+        if not isinstance(self.key_value_job, YcsbJob):
+            return self._statistics_sum(host, ROCKSDB_WRITTEN)
+        server = self.record.details if isinstance(self.record.details, ServerRun) else None
+        if server is None or server.host not in {each.host for each in self.hosts}:
+            return None
+        before, after = server.statistics_before_by_name, server.statistics_after_by_name
+        if not before.keys() & after.keys() >= {*CASSANDRA_WRITTEN}:
+            return None
+        grown = sum(after[name] - before[name] for name in CASSANDRA_WRITTEN)
+        return round(grown) if server.host == self.hosts[host].host else 0
 
     def _statistics_sum(self, host: int, names: Sequence[str]) -> int | None:
         reply = key_value_run_of_host(self.hosts[host])

@@ -65,6 +65,7 @@ final class Counters {
     told.put("memtable_bytes", one(table + "AllMemtablesLiveDataSize", "Value"));
     told.put("memtable_switches", one(table + "MemtableSwitchCount", "Count"));
     told.put("flushed_bytes", one(table + "BytesFlushed", "Count"));
+    told.put("compaction_written_bytes", one(table + "CompactionBytesWritten", "Count"));
     told.put("estimated_rows", one(table + "EstimatedPartitionCount", "Value"));
   }
 
