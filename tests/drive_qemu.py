@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from typing import Final
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import LISTS_LIMIT_S, PathPrograms
 from iolab.hosts.kit_cache import KitCache, KitPlan, cache_folder
+from tests.processes import run_program
 
 PROGRAM: Final = "qemu-system-x86_64"
 RELEASE: Final = "bookworm"
@@ -42,7 +42,7 @@ def has_drives_that_count(program: str | Path) -> bool:
     wanted = (("nvme-subsys", "fdp="), ("nvme", "ocp="))
     for device, option in wanted:
         words = (program, "-device", f"{device},help")
-        if option not in subprocess.run(words, capture_output=True, text=True, check=False).stdout:
+        if option not in run_program(words).stdout:
             return False
     return True
 

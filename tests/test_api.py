@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from iolab.errors import StoreError, StudyError
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import RESULTS, SHAPE, make_session
 from tests.cli.in_process import call
+from tests.processes import run_program
 
 GOLDEN = Path(__file__).parent / "golden" / "sessions"
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
@@ -35,9 +35,7 @@ def session(folder: Path) -> iolab.Session:
 
 def test_importing_it_loads_nothing_else() -> None:
     program = "import sys; old = {*sys.modules}; import iolab; print(*{*sys.modules} - old)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = run_program([sys.executable, "-c", program], check=True)
     foreign = {
         name
         for name in done.stdout.split()

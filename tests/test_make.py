@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import packages_of, require
+from tests.processes import run_program
 
 TOOLS = Path(__file__).parents[1] / "tools"
 
@@ -30,7 +31,7 @@ def add_program(folder: Path, name: str, body: str) -> None:
 def run(programs: Path, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "MAKE": "make"}
     argv = [str(TOOLS / tool), *arguments]
-    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    return run_program(argv, env=env)
 
 
 def test_packages_wait_for_another_apt_and_are_asked_for_once(programs: Path) -> None:

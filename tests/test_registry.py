@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from iolab.registry import ENTRY_POINTS
+from tests.processes import run_program
 
 MODULE = """
 from msgspec.structs import replace
@@ -19,12 +19,8 @@ ASKS = "from iolab.registry import LOADS; print(*(kind.name for kind in LOADS))"
 
 def names(folder: Path) -> list[str]:
     """The kinds of load that iolab knows where that folder's packages are installed."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASKS],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        check=True,
-        capture_output=True,
-        text=True,
+    done = run_program(
+        [sys.executable, "-c", ASKS], env={**os.environ, "PYTHONPATH": str(folder)}, check=True
     )
     return done.stdout.split()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from iolab.errors import ExitCode, IolabError
 from tests import site_parts
 from tests.lanes import FIRST, TOGETHER, lane_of
 from tests.needs import FILES
+from tests.processes import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -31,12 +31,10 @@ QUOTED = re.compile(r"^```.*?^```|^    .*?$|`[^`\n]+`|\]\([^)]*\)", re.M | re.S)
 
 def tracked(*patterns: str) -> list[Path]:
     """Files of the checkout that git tracks or would, which match the patterns."""
-    listing = subprocess.run(
+    listing = run_program(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
         cwd=ROOT,
         check=True,
-        capture_output=True,
-        text=True,
     ).stdout.splitlines()
     return [ROOT / name for name in listing if (ROOT / name).is_file()]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import run_program
+
 CHECK = Path(__file__).parents[1] / "tools" / "subjects.sh"
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
 
@@ -23,7 +25,7 @@ def commit(folder: Path, *subjects: str) -> None:
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return subprocess.run([CHECK], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return run_program([CHECK], cwd=folder, env=env)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 
 from tests.agent.speaker import Agent
 from tests.needs import ROOT, require
+from tests.processes import run_program
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def target_of(agent: Agent, path: Path | str) -> Any:
 
 
 def said_by(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+    return run_program(argv, check=True).stdout.strip()
 
 
 def test_processors_and_memory(facts: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.agent.speaker import Agent
+from tests.processes import run_program
 
 
 def test_the_agent_speaks_first(agent: Agent) -> None:
@@ -21,14 +21,14 @@ def test_the_agent_speaks_first(agent: Agent) -> None:
 
 
 def test_the_version_is_that_of_the_package(program: Path) -> None:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    said = run_program([program, "--version"], check=True)
     manifest = Path(__file__).parents[2] / "pyproject.toml"
     version = said.stdout.split()[1]
     assert f'\nversion = "{version}"\n' in manifest.read_text(encoding="utf-8")
 
 
 def test_an_argument_is_refused(program: Path) -> None:
-    said = subprocess.run([program, "--listen"], capture_output=True, text=True, check=False)
+    said = run_program([program, "--listen"])
     assert (said.returncode, said.stdout) == (2, "")
     assert "--listen" in said.stderr
 

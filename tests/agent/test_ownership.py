@@ -17,6 +17,7 @@ import pytest
 
 from tests.agent.speaker import PATIENCE_S, Agent, Said, output, pids_marked, until
 from tests.needs import require
+from tests.processes import run_program
 
 NAME = "iolab-scratch-local"
 DEAD = "999999-00000000deadbeef"
@@ -469,7 +470,7 @@ def test_a_folder_whose_file_system_was_unmounted_lazily_is_removed_there(
 
 
 def loops() -> str:
-    said = subprocess.run(["losetup", "-a"], check=True, capture_output=True, text=True)
+    said = run_program(["losetup", "-a"], check=True)
     return said.stdout
 
 
@@ -597,7 +598,7 @@ def test_a_loop_device_whose_number_was_given_to_another_file_stays(
     os.kill(agent.hello["pid"], signal.SIGKILL)
     agent.process.wait(PATIENCE_S)
     said = ["losetup", "--find", "--show", str(other_file)]
-    device = subprocess.run(said, check=True, capture_output=True, text=True).stdout.strip()
+    device = run_program(said, check=True).stdout.strip()
     try:
         with Agent(program) as other:
             found = other.ask("leftovers", path=str(tmp_path))

@@ -25,6 +25,7 @@ from iolab.cli.app import run_command_line
 from iolab.core.run import RunStatus
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed
+from tests.processes import run_program
 
 ROLES = ("controller", "keeper", "agent", "engine")
 SSH_ROLES = (*ROLES, "ssh")
@@ -76,7 +77,7 @@ class Trouble(AssertionError):
 
 def run(*words: str) -> str:
     """What a command of root's prints; it must succeed."""
-    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+    return run_program(words, check=True, timeout=60).stdout
 
 
 @dataclass

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from iolab.core.events import SessionStatus
 from iolab.core.study import Study
 from iolab.store.writer import SessionWriter
+from tests.processes import run_program
 
 LIMIT_S: Final = 240
 """What takes a second takes a minute beside enough others; pytest ends a test after 300 s."""
@@ -30,29 +31,19 @@ def iolab(
     *arguments: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `iolab` off a terminal and wait for its end."""
-    return subprocess.run(
-        command(*arguments),
-        cwd=cwd,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=LIMIT_S,
-        check=False,
+    return run_program(
+        command(*arguments), cwd=cwd, env=environment(env), encoding="utf-8", timeout=LIMIT_S
     )
 
 
 def unprivileged(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The same where root may not write everywhere: what permissions say then holds."""
     as_root = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
-    return subprocess.run(
+    return run_program(
         [*(as_root if os.geteuid() == 0 else ()), *command(*arguments)],
         env=environment(),
-        capture_output=True,
-        text=True,
         encoding="utf-8",
         timeout=LIMIT_S,
-        check=False,
     )
 
 

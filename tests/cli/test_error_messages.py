@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from iolab.errors import (
     StudyError,
     UsageError,
 )
+from tests.processes import run_program
 
 DARWIN = Path(__file__).parents[1] / "fakes" / "darwin"
 FAULTS = (Fault("One.", "Do it.", "study.toml", 3), Fault("Two \x1b[31m.", "Undo.", None, None))
@@ -113,12 +113,8 @@ def test_a_library_that_is_broken_on_a_mac_is_a_bug_as_any_other() -> None:
         "def load(): raise ImportError('no suitable image', path=sys.executable)\n"
         "sys.exit(run_with_error_handling(load, []))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": str(DARWIN)},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_program(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(DARWIN)}
     )
     assert done.returncode == ExitCode.BUG
     assert "ImportError" in done.stderr

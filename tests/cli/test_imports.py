@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_program
 
 STORED = Path(__file__).parents[1] / "golden" / "sessions"
 
@@ -38,7 +39,7 @@ iolab.registry.report_kinds().booted_hosts"""
 )
 def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[str]) -> None:
     asks = f"{imports}\nimport sys; print(*({unneeded} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True, text=True)
+    done = run_program([sys.executable, "-c", asks], check=True)
     assert done.stdout.split() == []
 
 
@@ -74,7 +75,7 @@ def imported_to_show(session: Path, *options: str) -> set[str]:
 
 def imported_by(*words: str) -> set[str]:
     argv = [sys.executable, "-X", "importtime", "-m", "iolab", *words]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    done = run_program(argv, check=True)
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 

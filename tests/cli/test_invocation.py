@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command_line import environment
 from tests.cli.in_process import call
+from tests.processes import run_program
 
 JOB = "[a]\nrw=read\nbs=4k\nsize=1g\ndirect=1\nruntime=1\ntime_based\n"
 
@@ -33,7 +34,7 @@ def closing_command(folder: Path, *program: str, path: str) -> str:
     """What `init` says to call next."""
     argv = [*program, "init", "a b/s.toml", "--from", "job.fio"]
     env = {**environment(), "PATH": path}
-    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=True)
+    done = run_program(argv, cwd=folder, env=env, check=True)
     return done.stderr.split("then '")[1].split("' and")[0].replace("\n", " ")
 
 

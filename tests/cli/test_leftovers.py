@@ -16,6 +16,7 @@ from tests.cli.command_line import environment
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.fakes.untidy_agent import untidy_agent
+from tests.processes import run_program
 
 STUDY = """
 format = 1
@@ -135,7 +136,5 @@ def test_python_warns_and_the_session_has_it(
     script = tmp_path / "measure.py"
     script.write_text(SCRIPT)
     words = [sys.executable, *map(str, (script, study, tmp_path, tmp_path / "session", loop))]
-    done = subprocess.run(
-        words, env=environment(agent), capture_output=True, text=True, check=False
-    )
+    done = run_program(words, env=environment(agent))
     assert done.returncode == 0, done.stderr

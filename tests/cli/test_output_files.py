@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from iolab.cli.output import replace_files
 from iolab.errors import ReportError
 from tests.cli.command_line import LIMIT_S, command, environment
+from tests.processes import run_program
 
 
 def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
@@ -29,14 +29,11 @@ def test_a_study_that_finds_no_room_leaves_no_file(tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
 
-    done = subprocess.run(
+    done = run_program(
         command("init", tmp_path / "study.toml"),
         env=environment({}),
-        capture_output=True,
-        text=True,
         timeout=LIMIT_S,
         preexec_fn=limit,
-        check=False,
     )
     assert done.returncode == 2
     assert "cannot be written" in done.stderr

@@ -27,6 +27,7 @@ import pytest
 
 from tests.cli.command_line import LIMIT_S, command, environment, iolab, unprivileged
 from tests.cli.in_process import call
+from tests.processes import run_program
 
 MINE = """
 import os, signal, sys
@@ -125,14 +126,7 @@ def test_a_width_of_nothing_is_no_width(session: Path) -> None:
 
 def test_a_lack_of_memory_is_told_with_its_limit() -> None:
     limited = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n" + MINE
-    done = subprocess.run(
-        [sys.executable, "-c", limited, "fill"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", limited, "fill"], env=environment(), timeout=LIMIT_S)
     assert done.returncode == 3
     assert "1 GiB" in done.stderr
     assert "bug" not in done.stderr
@@ -141,14 +135,11 @@ def test_a_lack_of_memory_is_told_with_its_limit() -> None:
 @pytest.mark.parametrize("limit_kib", [300_000, 1_000_000])
 def test_load_is_not_begun_in_too_little_address_space(tmp_path: Path, limit_kib: int) -> None:
     words = command("bench", "--runtime", "1s", "--size", "1m", "--out", "s", ".")
-    done = subprocess.run(
+    done = run_program(
         ["sh", "-c", f'ulimit -v {limit_kib}; exec "$@"', "sh", *words],
         cwd=tmp_path,
         env=environment(),
-        capture_output=True,
-        text=True,
         timeout=LIMIT_S,
-        check=False,
     )
     assert done.returncode == 3
     assert "ulimit -v" in done.stderr
@@ -185,14 +176,7 @@ sys.exit(run_command(ends[sys.argv[1]], ["show"]))
 def test_a_library_that_ends_the_process_for_want_of_memory_is_told(
     end: str, code: int, *, is_told: bool
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ENDED, end],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", ENDED, end], env=environment(), timeout=LIMIT_S)
     assert done.returncode == code, done.stderr
     assert ("Memory ran out within the limit of 1 TiB" in done.stderr) is is_told
 
@@ -205,14 +189,11 @@ def test_a_command_under_a_limit_of_memory_ends_well_or_in_one_sentence(
     session: Path, tmp_path: Path, words: str, mebibytes: int
 ) -> None:
     limits = [f"--as={mebibytes << 20}", "--core=0"]
-    done = subprocess.run(
+    done = run_program(
         ["prlimit", *limits, *command(*words.format(session).split())],
         cwd=tmp_path,
         env=environment(),
-        capture_output=True,
-        text=True,
         timeout=LIMIT_S,
-        check=False,
     )
     assert done.returncode in {0, 3}, done.stderr
     assert ("Memory ran out" in done.stderr) is (done.returncode == 3)
@@ -223,13 +204,10 @@ def test_a_lack_of_processes_is_told_with_its_limit() -> None:
     # No limit holds root, with whose rights the libraries may have to be read.
     other = ("setpriv", "--ruid", "65534", "--bounding-set=-sys_resource,-sys_admin", "--")
     as_other = other if os.geteuid() == 0 else ()
-    done = subprocess.run(
+    done = run_program(
         [*as_other, "prlimit", "--nproc=1:1", sys.executable, "-c", MINE, "thread"],
         env=environment(),
-        capture_output=True,
-        text=True,
         timeout=LIMIT_S,
-        check=False,
     )
     assert done.returncode == 3, done.stderr
     assert "ulimit -u" in done.stderr
@@ -252,14 +230,7 @@ def test_an_interrupt_while_modules_are_read_is_quiet(tmp_path: Path) -> None:
 
 def test_an_interrupt_that_falls_into_a_finalizer_is_not_lost() -> None:
     """Python drops exceptions there, and with them Ctrl-C."""
-    done = subprocess.run(
-        [sys.executable, "-c", MINE, "finalize"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", MINE, "finalize"], env=environment(), timeout=LIMIT_S)
     assert (done.returncode, done.stdout) == (130, "")
     assert "Traceback" not in done.stderr
 
@@ -277,13 +248,8 @@ def test_an_interrupt_ends_the_parsing_of_a_study(tmp_path: Path) -> None:
         "iolab.core.toml.tomllib.loads = loads\nmain()",
     )
     words = [sys.executable, "-c", parses, "check", str(study)]
-    done = subprocess.run(
-        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *words],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
+    done = run_program(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *words], env=environment(), timeout=LIMIT_S
     )
     assert (done.returncode, done.stdout) == (130, "")
     assert "Traceback" not in done.stderr
@@ -316,13 +282,8 @@ def test_memory_that_runs_out_while_an_error_is_told_is_told() -> None:
         "    return [bytearray(1 << 20) for _ in range(1000)]\n"
         "add('starve')\nmain()",
     )
-    done = subprocess.run(
-        [sys.executable, "-c", limited, "starve"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
+    done = run_program(
+        [sys.executable, "-c", limited, "starve"], env=environment(), timeout=LIMIT_S
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert "Memory ran out" in done.stderr
@@ -333,14 +294,7 @@ def test_memory_that_runs_out_while_an_error_is_told_is_told() -> None:
     ("name", "code", "message"), [("divide", 70, "ZeroDivisionError"), ("interrupt", 130, "")]
 )
 def test_a_bug_and_an_interrupt_have_their_exit_codes(name: str, code: int, message: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MINE, name],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", MINE, name], env=environment(), timeout=LIMIT_S)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -407,14 +361,7 @@ def test_off_a_terminal_nothing_is_coloured_or_wrapped(session: Path) -> None:
 def test_completion_is_shown_for_the_shell() -> None:
     # The shell is found among the parents of the process, so one stands there.
     script = " ".join([*command("--show-completion"), "; true"])
-    done = subprocess.run(
-        ["bash", "-c", script],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = run_program(["bash", "-c", script], env=environment(), timeout=LIMIT_S)
     assert done.returncode == 0
     assert "complete" in done.stdout
 

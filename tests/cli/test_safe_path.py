@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import LIMIT_S, environment
+from tests.processes import run_program
 
 BAIT = "import os\nos.write(2, b'BAIT')\nos._exit(99)\n"
 NAMES = (
@@ -30,14 +31,11 @@ def baited(tmp_path: Path) -> Path:
 
 
 def ran(words: list[str], cwd: Path, python_path: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_program(
         words,
         cwd=cwd,
         env=environment({"PYTHONPATH": python_path} if python_path else {}),
-        capture_output=True,
-        text=True,
         timeout=LIMIT_S,
-        check=False,
     )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S
 from tests.e2e.targets import Target, tmpfs, xfs_on_loop
+from tests.processes import run_program
 
 CGROUPS = Path("/sys/fs/cgroup/blkio")
 TICK_S = 0.1
@@ -65,13 +65,7 @@ class FreshDevice:
         # The process joins before it becomes the command: what runs between fork and exec here may
         # meet a lock that the limiter's thread held.
         join = [sys.executable, "-c", JOIN, str(self.group / "cgroup.procs")]
-        done = subprocess.run(
-            [*join, str(IOLAB), *map(str, words)],
-            capture_output=True,
-            text=True,
-            timeout=SESSION_LIMIT_S,
-            check=False,
-        )
+        done = run_program([*join, str(IOLAB), *map(str, words)], timeout=SESSION_LIMIT_S)
         assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stderr
 

@@ -20,6 +20,7 @@ from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import command, environment
 from tests.needs import do_without
+from tests.processes import run_program
 
 QEMU: Final = "qemu-system-x86_64"
 SESSION_LIMIT_S: Final = 170
@@ -100,14 +101,7 @@ def iolab(
     *words: str | Path, expect: int = 0, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end; its exit code must be the expected one."""
-    done = subprocess.run(
-        command(*words),
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        timeout=SESSION_LIMIT_S,
-        check=False,
-    )
+    done = run_program(command(*words), env=environment(env), timeout=SESSION_LIMIT_S)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import zstandard
 
+from tests.processes import run_program
+
 IOLAB = Path(sys.executable).with_name("iolab")
 SESSION_LIMIT_S = 180
 
@@ -63,13 +65,7 @@ def write_study(folder: Path, text: str = STUDY) -> Path:
 
 def iolab(*words: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the command to its end; its exit code must be the expected one."""
-    done = subprocess.run(
-        [str(IOLAB), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=SESSION_LIMIT_S,
-        check=False,
-    )
+    done = run_program([str(IOLAB), *map(str, words)], timeout=SESSION_LIMIT_S)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

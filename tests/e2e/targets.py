@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.needs import ROOT, require
+from tests.processes import run_program
 
 COMMAND_LIMIT_S = 60
 
@@ -27,7 +27,7 @@ def command(*argv: str | Path) -> str:
     """What a program of root's prints; it must succeed."""
     require(ROOT, str(argv[0]))
     words = [str(word) for word in argv]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_LIMIT_S)
+    done = run_program(words, timeout=COMMAND_LIMIT_S)
     assert done.returncode == 0, f"{words} ended with {done.returncode}: {done.stderr}"
     return done.stdout.strip()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ import yaml
 
 from tests.e2e.fresh import JOIN, Fading, FreshDevice, fresh_device
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.alone]
 
@@ -49,14 +49,11 @@ def run(script: str, folder: Path, device: FreshDevice) -> int:
         "BASELINE": str(folder.parent / "baseline"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
     }
-    done = subprocess.run(
+    done = run_program(
         [*join, "/bin/bash", "-e", "-c", script],
         cwd=folder,
         env={**os.environ, **path, **names},
-        capture_output=True,
-        text=True,
         timeout=SESSION_LIMIT_S,
-        check=False,
     )
     assert done.returncode in {0, 1}, done.stderr
     return done.returncode

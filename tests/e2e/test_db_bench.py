@@ -18,6 +18,7 @@ from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.store.runs import read_run
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, iolab, manifest_of, write_study
 from tests.e2e.targets import Target, device_bytes, xfs_on_loop
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -183,13 +184,7 @@ def test_a_database_of_the_users_must_be_what_is_stated_and_is_not_changed(
     asked = study(tmp_path, more, none, workload(MIXED, named), runtime="1s")
     session = tmp_path / "session"
     words = [IOLAB, "run", asked, "--path", own.path, "--out", session]
-    done = subprocess.run(
-        [str(word) for word in words],
-        capture_output=True,
-        text=True,
-        timeout=SESSION_LIMIT_S,
-        check=False,
-    )
+    done = run_program([str(word) for word in words], timeout=SESSION_LIMIT_S)
     assert done.returncode != 70, done.stderr
     failures = {name: manifest_of(session, name)[1]["failure"] for name in ("more", "none")}
     assert f"the database holds {KEYS} keys, and {2 * KEYS} were loaded" in failures["more"]

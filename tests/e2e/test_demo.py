@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.sessions import shown
+from tests.processes import run_program
 from tests.test_repository import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -19,13 +19,10 @@ DEMO_LIMIT_S = 900
 @pytest.mark.timeout(DEMO_LIMIT_S)
 def test_make_demo_measures_a_folder_and_prints_where_the_report_is(tmp_path: Path) -> None:
     target, session = tmp_path / "target", tmp_path / "session"
-    done = subprocess.run(
+    done = run_program(
         ["make", "--no-print-directory", "demo", f"DEMO_PATH={target}", f"DEMO_OUT={session}"],
         cwd=ROOT,
-        capture_output=True,
-        text=True,
         timeout=DEMO_LIMIT_S,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     report = re.search(r"Report: (\S+\.html)", done.stderr + done.stdout)

@@ -19,6 +19,7 @@ from iolab.errors import ExitCode
 from tests.cli.command_line import LIMIT_S, command, environment, make_session
 from tests.cli.compared import Target, make_target
 from tests.importers.importing import lay_down
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -64,15 +65,7 @@ def code_of(
 ) -> int:
     """What a command exits with, in that place and within what `ulimit` allows."""
     shell = ["sh", "-c", f'{limits}exec "$@"', "sh"] if limits else []
-    done = subprocess.run(
-        [*shell, *command(*words)],
-        cwd=place,
-        env=environment(env),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    done = run_program([*shell, *command(*words)], cwd=place, env=environment(env), timeout=LIMIT_S)
     assert "Traceback" not in done.stderr
     assert done.returncode < ExitCode.STUDY or done.stderr.strip()
     return done.returncode

@@ -16,6 +16,7 @@ from tests.agent.speaker import until
 from tests.e2e.devices import spare_loop
 from tests.e2e.sessions import IOLAB, iolab
 from tests.e2e.test_filesystem import nothing_on
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -163,6 +164,6 @@ def test_one_that_cannot_be_made_is_told_by_the_plan(place: Path) -> None:
     # Without /usr/sbin there is no mkfs.xfs on PATH.
     argv = [str(IOLAB), "plan", str(study_in(place, IN_AN_IMAGE)), "--path", str(place / "target")]
     environment = {**os.environ, "PATH": "/nowhere"}
-    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
+    done = run_program(argv, env=environment)
     assert done.returncode == 3
     assert "There is no 'mkfs.xfs' on host 'local'." in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from tests.e2e.lying_fio import plant
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, shown, write_study
 from tests.e2e.targets import Target, xfs_on_loop
 from tests.needs import require
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -73,13 +73,10 @@ def measured(
 ) -> dict[str, Any]:
     """The session of a study with that lie."""
     study = write_study(folder, STUDY.format(workloads=workloads, runtime=runtime))
-    done = subprocess.run(
+    done = run_program(
         [IOLAB, "run", study, "--path", target.path, "--out", folder / "session", "--quiet"],
         env=plant(folder / "bin", lie),
-        capture_output=True,
-        text=True,
         timeout=SESSION_LIMIT_S,
-        check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return shown(folder / "session")

@@ -20,6 +20,7 @@ from tests.e2e.forbidden import AFTER_LINUX_5_0, IO_URING_SETUP, PTRACE_X86
 from tests.e2e.sessions import IOLAB, iolab, write_study
 from tests.facts import tells
 from tests.needs import ROOT, require
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -131,12 +132,8 @@ def test_an_installation_without_the_right_to_run_is_told() -> None:
     require(ROOT, "unshare")
     folder = Path(pydantic_core.__file__).parent
     script = f'mount --bind {folder} {folder} && mount -o remount,bind,noexec {folder} && exec "$@"'
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, "sh", IOLAB, "doctor", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+    done = run_program(
+        ["unshare", "--mount", "sh", "-c", script, "sh", IOLAB, "doctor", "--json"], timeout=60
     )
     assert done.returncode == 3
     assert tells(done.stderr, str(folder), "noexec")

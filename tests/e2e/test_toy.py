@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import iolab
 from iolab.registry import ENTRY_POINTS
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, result_of
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -49,14 +49,7 @@ class Installed:
 
     def __call__(self, *words: str | Path, expect: int = 0) -> str:
         """What a command prints on standard output; its exit code must be the expected one."""
-        done = subprocess.run(
-            [str(IOLAB), *map(str, words)],
-            env=self._env,
-            capture_output=True,
-            text=True,
-            timeout=SESSION_LIMIT_S,
-            check=False,
-        )
+        done = run_program([str(IOLAB), *map(str, words)], env=self._env, timeout=SESSION_LIMIT_S)
         assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -22,6 +22,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
+from tests.processes import run_program
+
 ACCESS_KEY = "IOLABTESTKEY"
 SECRET_KEY = "iolab/test+secret"
 
@@ -272,14 +274,7 @@ class Ceph:
 
 def _run(*argv: object) -> str:
     words = [str(argument) for argument in argv]
-    done = subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=CALL_LIMIT_S,
-        stdin=subprocess.DEVNULL,
-    )
+    done = run_program(words, timeout=CALL_LIMIT_S, stdin=subprocess.DEVNULL)
     if done.returncode:
         fault = (done.stderr.strip() or done.stdout.strip())[:FAULT_CHARACTERS]
         raise SystemExit(f"{' '.join(words)}: {fault}")

@@ -23,6 +23,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.processes import run_program
+
 PROGRAMS = ("qemu-storage-daemon", "mkfs.btrfs", "btrfs", "unshare", "nsenter", "losetup")
 """What it is made with."""
 
@@ -34,7 +36,7 @@ _INIT = "mount --make-rprivate /; echo; while :; do sleep 1000 & wait -n; done"
 
 def _run(*words: object) -> str:
     argv = [str(word) for word in words]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_program(argv)
     if done.returncode:
         raise SystemExit(f"{' '.join(argv)}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout.strip()

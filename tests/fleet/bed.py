@@ -28,6 +28,7 @@ from iolab.hosts.message import Stream
 from iolab.hosts.ssh import DEFAULT_SSH_LIMITS, SshLimits
 from iolab.hosts.ssh_host import SshConnections
 from iolab.study.inventory import parse_inventory
+from tests.processes import run_program
 
 T = TypeVar("T")
 GONE_LIMIT_S = 20.0
@@ -81,7 +82,7 @@ class Bed:
     def processes(self, name: str) -> dict[int, str]:
         """What runs on the host, by process id."""
         words = ["ip", "netns", "pids", self.fleet.namespace(name)]
-        pids = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+        pids = run_program(words, check=True).stdout.split()
         found = {}
         for pid in pids:
             try:

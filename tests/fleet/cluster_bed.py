@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tools import cluster as tool
 
+from tests.processes import run_program
+
 TOOL = [sys.executable, str(Path(tool.__file__))]
 _NUMBERS = itertools.count()
 
@@ -71,7 +73,7 @@ def call(*words: str) -> None:
 
 
 def listing(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    return run_program(argv, check=True, timeout=60).stdout
 
 
 def traces(made: tool.Cluster) -> list[str]:

@@ -23,6 +23,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import run_program
+
 BASES = Path("/var/tmp")  # not below /tmp: every node has its own
 NODES = ("n1", "n2")
 READY_LIMIT_S = 30.0
@@ -90,14 +92,10 @@ class Cluster:
 
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Any command, with the cluster in its environment."""
-        return subprocess.run(
-            # A salloc whose controller went with killed tests would wait for it for ever.
+        return run_program(
             ["setpriv", "--pdeathsig", "KILL", *words],
             env={**self.environment, **more},
-            capture_output=True,
-            text=True,
             timeout=COMMAND_LIMIT_S,
-            check=False,
         )
 
     @contextmanager

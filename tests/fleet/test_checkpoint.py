@@ -16,6 +16,7 @@ from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import PhaseName, phase_run_of_host
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed, bed
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -55,14 +56,7 @@ def iolab(made: Bed, folder: Path, keys: str = "", *words: str) -> subprocess.Co
     study.write_text(STUDY.replace("KEYS", keys), encoding="utf-8")
     argv = [IOLAB, "run", study, "--hosts", made.inventory, "--out", folder / "session", *words]
     environment = {"HOME": str(folder), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    return subprocess.run(
-        list(map(str, argv)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment,
-    )
+    return run_program(list(map(str, argv)), timeout=120, env=environment)
 
 
 @pytest.mark.parametrize(("keys", "layout"), [("", Layout.ZERO3), (RESHARDED, Layout.DCP)])

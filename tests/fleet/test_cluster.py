@@ -13,6 +13,7 @@ from tools import cluster as tool
 from tools.fleet import wait_until
 
 from tests.fleet.cluster_bed import TOOL, call, cluster, listing, traces
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -55,7 +56,7 @@ def test_an_up_that_fails_leaves_nothing() -> None:
     # An XFS of 64 MiB cannot be made: the first node's port stands by then.
     made = tool.Cluster(f"t{os.getpid()}half")
     words = [*TOOL, "up", "--name", made.name, "--fs", "xfs", "--size", str(64 << 20)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = run_program(words, timeout=60)
     assert done.returncode == 1
     assert "mkfs.xfs" in done.stderr
     assert traces(made) == []

@@ -13,6 +13,7 @@ import pytest
 
 from tests.fleet import kubectl
 from tests.fleet.test_session import STUDY
+from tests.processes import run_program
 from tests.study.pods import listing, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -39,13 +40,10 @@ class StandIn:
     ) -> subprocess.CompletedProcess[str]:
         """The command with the stand-in first in its PATH, or with another PATH."""
         path = path or f"{self.base}/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-        return subprocess.run(
+        return run_program(
             [IOLAB, *(str(word) for word in words)],
             env={"HOME": str(self.base), "PATH": path, "KUBECTL_STATE": str(self.base)},
-            capture_output=True,
-            text=True,
             timeout=120,
-            check=False,
         )
 
 

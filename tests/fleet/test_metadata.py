@@ -14,6 +14,7 @@ from iolab.core.run import RunRecord, RunStatus
 from iolab.loads.metadata.workload import Operation, operation_runs_of_host
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed, bed
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -62,9 +63,7 @@ def measured(made: Bed, folder: Path, *words: str) -> Path:
 def iolab(*words: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
     argv = [str(IOLAB), *(str(word) for word in words)]
     environment = {"HOME": str(home), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    return subprocess.run(
-        argv, capture_output=True, text=True, timeout=120, check=False, env=environment
-    )
+    return run_program(argv, timeout=120, env=environment)
 
 
 def records(session: Path) -> list[RunRecord]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from iolab.loads.kvcache.workload import kv_run_of_host
 from iolab.loads.training.workload import training_run_of_host
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -54,14 +54,7 @@ def test_requests_and_accelerators_are_shared_out(fleet: Bed, tmp_path: Path) ->
     study.write_text(STUDY, encoding="utf-8")
     argv = [IOLAB, "run", study, "--hosts", fleet.inventory, "--out", out]
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    done = subprocess.run(
-        list(map(str, argv)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment,
-    )
+    done = run_program(list(map(str, argv)), timeout=120, env=environment)
     # A busy machine's runs may be invalid; they are made all the same.
     assert done.returncode in {0, 1}, done.stderr
     reader = SessionReader(out)

@@ -12,6 +12,7 @@ from iolab.core.host import HostSpec, JumpHost
 from iolab.errors import HostError
 from iolab.hosts.ssh import SshLimits
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, visit
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -27,7 +28,7 @@ def fault(spec: HostSpec, limits: SshLimits = QUICK, config: Path = NO_CONFIG) -
 
 def fingerprint(fleet: Bed, name: str) -> str:
     words = ["ssh-keygen", "-l", "-f", str(fleet.fleet.folder(name) / "host_key.pub")]
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()[1]
+    return run_program(words, check=True).stdout.split()[1]
 
 
 @pytest.fixture

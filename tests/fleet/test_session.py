@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.bed import Bed
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -34,9 +35,7 @@ generator_limit = false
 def iolab(*words: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
     argv = [str(IOLAB), *(str(word) for word in words)]
     environment = {"HOME": str(home), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    return subprocess.run(
-        argv, capture_output=True, text=True, timeout=120, check=False, env=environment
-    )
+    return run_program(argv, timeout=120, env=environment)
 
 
 def test_a_study_runs_on_a_fleet_with_nothing_but_an_inventory(fleet: Bed, tmp_path: Path) -> None:

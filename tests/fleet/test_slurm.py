@@ -21,6 +21,7 @@ from iolab.study.host_ranges import expand_names
 from tests.fleet.bed import VISIT_LIMIT_S, sleeper
 from tests.fleet.slurm_bed import Cluster, cluster, wait_until
 from tests.fleet.test_session import STUDY
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -156,7 +157,7 @@ def test_an_srun_that_is_killed_leaves_nothing_on_the_node(slurm: Cluster) -> No
 def sruns() -> list[int]:
     """The sruns that this process has started."""
     words = ["pgrep", "--parent", str(os.getpid()), "--exact", "srun"]
-    said = subprocess.run(words, capture_output=True, text=True, timeout=10, check=True).stdout
+    said = run_program(words, timeout=10, check=True).stdout
     return [int(word) for word in said.split()]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from tools import fleet as tool
 from iolab.hosts.host import Host
 from tests.fleet.bed import Bed, bed, visit
 from tests.fleet.test_connect import output
+from tests.processes import run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -19,7 +19,7 @@ TOOL = Path(tool.__file__)
 
 
 def listing(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=20).stdout
+    return run_program(argv, check=True, timeout=20).stdout
 
 
 def traces(made: tool.Fleet) -> list[str]:

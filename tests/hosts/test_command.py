@@ -21,6 +21,7 @@ from iolab.hosts.process import exit_text
 from iolab.hosts.push import FOLDER, CommandPrefix
 from tests.facts import tells
 from tests.needs import ROOT, require
+from tests.processes import run_program
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
 REMOTE_FOLDER = Path(FOLDER.format(user=os.getuid()))
@@ -252,8 +253,6 @@ def test_a_word_that_a_shell_might_change_is_never_passed(word: str) -> None:
 
 def test_the_stand_in_for_ssh_would_have_shown_a_shell_at_work(ssh: Path) -> None:
     """The test above means something only if this ssh does hand words to a shell."""
-    done = subprocess.run(
-        [ssh, "h", "echo", "$((6*7))"], capture_output=True, text=True, check=True, timeout=10
-    )
+    done = run_program([ssh, "h", "echo", "$((6*7))"], check=True, timeout=10)
     assert done.stdout == "42\n"
     assert shutil.which("sh")

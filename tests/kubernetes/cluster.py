@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.processes import run_program
+
 TOOLS = Path(__file__).parents[2] / "tools" / "kubernetes"
 CACHE = Path(os.environ.get("IOLAB_KUBERNETES", Path("~/.cache/iolab/kubernetes").expanduser()))
 RUN = CACHE / "cluster"
@@ -48,13 +50,8 @@ filesize = "64m"
 
 
 def kubectl(*words: str, namespace: str = NAMESPACE, stdin: str | None = None) -> str:
-    done = subprocess.run(
-        ("kubectl", f"--namespace={namespace}", *words),
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-        input=stdin,
+    done = run_program(
+        ("kubectl", f"--namespace={namespace}", *words), env=ENVIRONMENT, input=stdin
     )
     assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
     return done.stdout
@@ -89,14 +86,7 @@ def load_processes(namespace: str = NAMESPACE) -> list[str]:
 
 
 def iolab(*words: str | Path, limit_s: float = 400) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [IOLAB, *(str(word) for word in words)],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-    )
+    return run_program([IOLAB, *(str(word) for word in words)], env=ENVIRONMENT, timeout=limit_s)
 
 
 def begin(study: Path, out: Path, *words: str) -> subprocess.Popen[str]:

@@ -31,6 +31,7 @@ from tests.kubernetes.cluster import (
     start_session,
     wait_until_measuring,
 )
+from tests.processes import run_program
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kubernetes, pytest.mark.timeout(600)]
 
@@ -127,9 +128,7 @@ def test_python_makes_and_removes_pods(study: Path, tmp_path: Path) -> None:
         "print(session.status, session.points[0].metrics['iops'].value > 0)\n"
     )
     words = [sys.executable, "-c", program, str(study), str(tmp_path / "session")]
-    done = subprocess.run(
-        [*words, IMAGE.partition("=")[2]], env=ENVIRONMENT, capture_output=True, text=True
-    )
+    done = run_program([*words, IMAGE.partition("=")[2]], env=ENVIRONMENT)
     assert done.stdout.split() == ["done", "True"], done.stderr
 
 

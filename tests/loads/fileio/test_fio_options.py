@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from iolab.loads.fileio.options import FIO_OPTIONS, FioOption
 from iolab.loads.fileio.workload import IOENGINES
 from iolab.study.values import option_text
+from tests.processes import run_program
 
 # What could run commands, name files, change the output or take over what iolab decides.
 NEVER = """
@@ -85,12 +84,5 @@ def _said(jobs: list[tuple[str, str, str]]) -> str:
         f"{name}={value}\n"
         for name, engine, value in jobs
     )
-    told = subprocess.run(
-        ["fio", "--parse-only", "-"],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    told = run_program(["fio", "--parse-only", "-"], input=text, timeout=60)
     return told.stderr if told.returncode == 0 else f"{told.returncode}: {told.stderr}{told.stdout}"
