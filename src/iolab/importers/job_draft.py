@@ -70,13 +70,6 @@ class JobDraft(Struct):
         self.workload_keys.clear()
 
 
-class NamedJob(Record):
-    """A job's name and its options, as they stand in a file, by their full names."""
-
-    name: str
-    options: dict[str, str]
-
-
 def whole_block_size_text(job: JobDraft, option: str, count: int, block: int) -> str:
     """A file's size in whole blocks, the largest that fits."""
     fitting = max(count // block, 1) * block

@@ -88,8 +88,6 @@ _INHERITED_KINDS: Final[Mapping[str, Sequence[str]]] = {
 }
 """What begins a definition, but in those where it is a parameter."""
 
-_REFERENCED_KINDS: Final = ("hd", "sd", "wd", "fwd", "fsd", "rd")
-
 _HARMLESS_PARAMETERS: Final[Mapping[str, str]] = {
     "auxreport": "it changes nothing",
     "create_anchors": "it changes nothing",

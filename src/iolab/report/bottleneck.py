@@ -901,11 +901,6 @@ def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
     return f"no resource near its limit; the busiest: {text}"
 
 
-def _value_range_text(values: Sequence[float], unit: str) -> str:
-    low, high = value_text(min(values), unit), value_text(max(values), unit)
-    return high if low == high else f"{low} to {high}"
-
-
 def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
     causes = (BottleneckCause.PROCESSORS, BottleneckCause.STEADY_RATE)

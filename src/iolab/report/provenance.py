@@ -27,7 +27,6 @@ from iolab.store.documents import SessionDocument
 from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_bytes, format_duration_s
 
-_ENGINE: Final = "Engine"
 _OTHER_LINE: Final = "Load"
 _METHOD_SENTENCES: Final[Mapping[str, str]] = {
     "Engine": "{} makes the load.",

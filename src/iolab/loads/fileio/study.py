@@ -30,7 +30,6 @@ class FileIoStudyKind(LoadStudyKind):
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {FileTable: IO_ENGINES}
     advice: Mapping[str, str] = ADVICE
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
-    on_device_filesystem = False
     programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)
 
     def job_text(self, job: Job) -> str:

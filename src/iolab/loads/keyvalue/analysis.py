@@ -140,10 +140,6 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """See `key_value_host_metrics`."""
         return key_value_host_metrics(view.key_value_load, index, view.key_value_job)
 
-    def window_s(self, view: KeyValueView) -> float:
-        """Of the host with the least."""
-        return view.load.window_s
-
     def host_spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
         """By whole operations."""
         load = view.key_value_load

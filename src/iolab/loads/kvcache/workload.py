@@ -89,8 +89,6 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     computes what the store does not have.
     """
 
-    has_warmup: ClassVar[bool] = True
-    engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     size_keys: ClassVar[tuple[str, ...]] = ("capacity",)
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
     limit_axis: ClassVar[str] = "requests_per_s"

@@ -70,7 +70,6 @@ class MetadataStudyKind(LoadStudyKind):
 
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
-    on_device_filesystem = False
     programs = (MPI_PROGRAM,)
 
     def job_text(self, job: MetadataJob) -> str:

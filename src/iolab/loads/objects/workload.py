@@ -138,10 +138,8 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     fleet, None asks for as many as it can.
     """
 
-    has_warmup: ClassVar[bool] = True
     can_end_by_rule: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("concurrency", "rate")
-    engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
             BY_OPERATIONS: "object_ops_per_s",

@@ -56,10 +56,8 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
     training counts as well fed.
     """
 
-    has_warmup: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("accelerators",)
     limit_axis: ClassVar[str] = "accelerators"
-    engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     size_keys: ClassVar[tuple[str, ...]] = ("files",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
