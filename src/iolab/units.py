@@ -129,8 +129,11 @@ def _value_with_prefix_text(
     if not math.isfinite(number):
         return "n/a"
     divisor = 1.0
+    magnitude = abs(largest or number)
     for scale, name in scales:
-        if round(abs(largest or number) / divisor) * divisor >= scale:
+        if 2 * magnitude < scale:
+            break
+        if round(magnitude / divisor) * divisor >= scale:
             divisor, unit = scale, name
     if largest is not None and number:
         return f"{significant_digits_text(number / divisor)} {unit}".rstrip()

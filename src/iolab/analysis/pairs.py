@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import (
     Axis,
+    KnownLogarithms,
     PointSummary,
     finite_metric_value,
     fit_point_priors,
@@ -415,6 +416,7 @@ class GainsByPair:
         names = {summary.key.configuration for summary in summaries}
         self._order = [item.id for item in study.configurations if item.id in names]
         self._gains: dict[tuple[str, str], ConfigurationGains] = {}
+        self._logarithms: KnownLogarithms = {}
 
     def gains_over_first(self) -> tuple[ConfigurationGains, ...]:
         """Every other configuration against the first, as `compare_configurations` has them."""
@@ -435,7 +437,9 @@ class GainsByPair:
     def _gains_of_pair(self, first: str, second: str) -> ConfigurationGains:
         if (first, second) not in self._gains:
             names = (first, second)
-            self._gains[names] = _gains_over_baseline(self._study, self._summaries, (), names)
+            self._gains[names] = _gains_over_baseline(
+                self._study, self._summaries, (), names, self._logarithms
+            )
         return self._gains[first, second]
 
 
@@ -449,7 +453,9 @@ def _gains_over_baseline(
     summaries: Sequence[PointSummary],
     metrics: Sequence[str],
     names: tuple[str, str],
+    known: KnownLogarithms | None = None,
 ) -> ConfigurationGains:
+    """The second of two configurations against the first; `known` as of `fit_point_priors`."""
     baseline, candidate = (
         {(s.key.workload, s.key.axis): s for s in summaries if s.key.configuration == name}
         for name in names
@@ -457,7 +463,7 @@ def _gains_over_baseline(
     pairs, skipped = match_points(baseline, candidate, names)
     used = metrics or default_metric_keys_of_pairs(study, pairs)
     priors = fit_point_priors(
-        {side.key: side.results for pair in pairs.values() for side in pair}, study, used
+        {side.key: side.results for pair in pairs.values() for side in pair}, study, used, known
     )
 
     def compare_metric(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:

@@ -33,6 +33,7 @@ from iolab.stats.repeats import (
     StratumPriors,
     Variance,
     estimate_published_value,
+    estimate_value_of_logarithms,
     fit_stratum_priors,
     logarithms,
     sample_variance,
@@ -295,10 +296,11 @@ def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
 
 def positive_metric_values(runs: Iterable[Result], metric: str) -> list[float]:
     """The runs' values of a metric that have a logarithm."""
+    figures = (run.metrics.get(metric) for run in runs)
     return [
-        value
-        for run in runs
-        if (value := finite_metric_value(run, metric)) is not None and value > 0
+        figure.value
+        for figure in figures
+        if figure is not None and figure.value is not None and 0 < figure.value < math.inf
     ]
 
 
@@ -308,6 +310,17 @@ def finite_metric_value(result: Result, metric: str) -> float | None:
     if figure is None or figure.value is None or not math.isfinite(figure.value):
         return None
     return figure.value
+
+
+class LogarithmsOfRuns(Record):
+    """The logarithms of a metric of a point's publishable runs, and their sample variance."""
+
+    logs: list[float]
+    spread: Variance
+
+
+KnownLogarithms = dict[PointKey, dict[str, LogarithmsOfRuns]]
+"""By point and metric."""
 
 
 class PointPriors(Record):
@@ -320,6 +333,8 @@ class PointPriors(Record):
     places: Mapping[PointKey, tuple[str, ...]]
     strata: Mapping[tuple[str, str], StratumPriors]
     """By kind of load and metric."""
+    logarithms: KnownLogarithms
+    """What they were fitted to."""
 
     def prior_of_point(self, key: PointKey, metric: str) -> Prior:
         """The prior of a point that these are the priors of."""
@@ -332,11 +347,14 @@ def fit_point_priors(
     groups: Mapping[PointKey, Sequence[Result]],
     study: Study,
     metrics: Collection[str] | None = None,
+    known: KnownLogarithms | None = None,
 ) -> PointPriors:
     """The priors of these points, of all metrics or of those named.
 
-    A point that has a single run says nothing, and asks nothing here.
+    A point that has a single run says nothing, and asks nothing here. What is `known` of points is
+    not computed again, and what is not is added to it.
     """
+    logs_by_point: KnownLogarithms = {} if known is None else known
     workloads = {workload.id: workload for workload in study.workloads}
     places = {key: _stratum_path(workloads.get(key.workload), key) for key in groups}
     cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
@@ -345,13 +363,22 @@ def fit_point_priors(
         if len(used) < REPLICATED:
             continue
         kind, *mix = places[key]
+        mix_path = tuple(mix)
+        logs_by_metric = logs_by_point.setdefault(key, {})
         for metric in metrics or dict.fromkeys(name for run in used for name in run.metrics):
-            values = positive_metric_values(used, metric)
-            if len(values) >= REPLICATED:
-                spread = sample_variance(logarithms(values))
-                cells.setdefault((kind, metric), []).append((tuple(mix), spread))
+            found = logs_by_metric.get(metric)
+            if found is None:
+                values = positive_metric_values(used, metric)
+                if len(values) < REPLICATED:
+                    continue
+                logs = logarithms(values)
+                found = LogarithmsOfRuns(logs, sample_variance(logs))
+                logs_by_metric[metric] = found
+            cells.setdefault((kind, metric), []).append((mix_path, found.spread))
     return PointPriors(
-        places, {place: fit_stratum_priors(spreads) for place, spreads in cells.items()}
+        places,
+        {place: fit_stratum_priors(spreads) for place, spreads in cells.items()},
+        logs_by_point,
     )
 
 
@@ -365,13 +392,20 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
     used = tuple(run for run in runs if is_publishable(run))
     shown = used or tuple(run for run in runs if _has_metric_values(run)) or tuple(runs)
     units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
+    known = priors.logarithms.get(key, {})
     return PointSummary(
         key=key,
         digest=runs[0].digest,
         results=used,
         left_out_results=tuple(run for run in runs if run not in used),
         metrics={
-            name: _metric_over_runs(name, unit, used, priors.prior_of_point(key, name))
+            name: _metric_over_runs(
+                name,
+                unit,
+                used,
+                priors.prior_of_point(key, name),
+                known.get(name),
+            )
             if used
             else _mean_metric(name, unit, shown)
             for name, unit in units.items()
@@ -385,8 +419,24 @@ def _has_metric_values(run: Result) -> bool:
     return any(metric.value is not None for metric in run.metrics.values())
 
 
-def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
-    """One metric over the runs; values of zero have no logarithm, so they get no interval."""
+def _metric_over_runs(
+    name: str,
+    unit: str,
+    runs: Sequence[Result],
+    prior: Prior,
+    known: LogarithmsOfRuns | None = None,
+) -> Metric:
+    """One metric over the runs; values of zero have no logarithm, so they get no interval.
+
+    `known` are the logarithms of its values, of several runs.
+    """
+    is_extreme = metric_spec(name).combine is CombineRule.EXTREME
+    if known is not None and len(known.logs) == len(runs) and not is_extreme:
+        # Every run has a value: none is a bound, and no percentile is missing.
+        whole = estimate_value_of_logarithms(
+            known.logs, known.spread, prior, allowance=_common_bias_allowance(name, runs)
+        )
+        return Metric(whole.value, unit, whole.low, whole.high, whole.runs)
     if len(runs) == 1 and prior is NO_PRIOR:
         value = finite_metric_value(runs[0], name)
         if value is not None:
@@ -397,7 +447,7 @@ def _metric_over_runs(name: str, unit: str, runs: Sequence[Result], prior: Prior
     values = _metric_values(runs, name)
     if _is_percentile_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
-    if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
+    if not values or min(values) <= 0 or is_extreme:
         return _mean_metric(name, unit, runs)
     published = estimate_published_value(
         values, prior, allowance=_common_bias_allowance(name, runs)
@@ -490,11 +540,13 @@ def pooled_log_bin_error(metric: str, runs: Iterable[Result]) -> float:
     """
     if metric_spec(metric).combine is not CombineRule.QUANTILE:
         return 0.0
-    figures = [run.metrics[metric] for run in runs if metric in run.metrics]
-    return max(
-        (_bin_log_half_width(figure) for figure in figures if figure.has_bin_edge_interval),
-        default=BIN_ERROR,
-    )
+    figures = (run.metrics.get(metric) for run in runs)
+    widths = [
+        _bin_log_half_width(figure)
+        for figure in figures
+        if figure is not None and figure.has_bin_edge_interval
+    ]
+    return max(widths, default=BIN_ERROR)
 
 
 def _bin_log_half_width(metric: Metric) -> float:

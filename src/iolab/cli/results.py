@@ -21,7 +21,7 @@ from iolab.registry import report_kinds
 from iolab.report.answer import SessionAnswer
 from iolab.report.bottleneck import bottlenecks_line
 from iolab.report.numbers import utc_minute_text
-from iolab.report.phrases import Objection, load_finding_sentences, merge_objections
+from iolab.report.phrases import Objection, load_finding_sentences
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -250,7 +250,7 @@ def closing_lines(
     """
     rows: list[tuple[str, Text | str]] = [
         ("Sure", literal_text(answer.confidence)),
-        ("Checks", _check_counts_text(results)),
+        ("Checks", _check_counts_text(results, answer.objections)),
     ]
     limits = _best_point_bottlenecks(study, points, results)
     if limits:
@@ -268,17 +268,18 @@ def closing_lines(
         yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
 
 
-def _check_counts_text(results: Sequence[Result]) -> Text:
+def _check_counts_text(results: Sequence[Result], objections: Sequence[Objection]) -> Text:
     """How many checks passed, objected to a run or did not apply, as `✓ 31  – 6  ✗ 1: CODE`."""
     codes = {check.code for result in results for check in result.verdict.checks}
     objecting = [
-        code
-        for objection in merge_objections(results)
-        for code in (objection.code, *objection.equivalent_codes)
+        code for objection in objections for code in (objection.code, *objection.equivalent_codes)
     ]
     failed = dict.fromkeys(objecting)
     passed = {
-        code for result in results for code in result.verdict.passed_check_codes
+        check.code
+        for result in results
+        for check in result.verdict.checks
+        if check.level is Level.VALID
     } - failed.keys()
     text = Text(f"✓ {len(passed)}", style="green")
     text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)

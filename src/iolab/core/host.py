@@ -456,7 +456,7 @@ class IoLimit(Record):
                 texts.append(
                     f"{format_rate_bytes(limit)} {verb}"
                     if verb
-                    else f"{format_count(limit)}/s {noun}"
+                    else f"{format_count(limit)} {noun}/s"
                 )
         return f"{self.device}: at most {list_text(texts)}"
 

@@ -65,8 +65,8 @@ class Metric(Record):
     @property
     def has_bin_edge_interval(self) -> bool:
         """Whether low and high are the edges of a coarse bin, and no interval of chance."""
-        complete = None not in (self.value, self.low, self.high)
-        return complete and self.n is None
+        is_complete = self.low is not None and self.high is not None and self.value is not None
+        return is_complete and self.n is None
 
     @property
     def displayable_interval(self) -> tuple[float, float] | None:
@@ -142,13 +142,13 @@ class Verdict(Record):
     @property
     def objections(self) -> tuple[CheckResult, ...]:
         """The checks that lower the verdict, worst first."""
-        hits = [check for check in self.checks if check.rank > Level.VALID.rank]
-        return tuple(sorted(hits, key=lambda check: -check.rank))
+        invalid = [check for check in self.checks if check.level is Level.INVALID]
+        return (*invalid, *(check for check in self.checks if check.level is Level.INDICATIVE))
 
     @property
     def passed_check_codes(self) -> tuple[str, ...]:
         """The codes of the checks that looked and do not object, by name."""
-        return tuple(sorted(check.code for check in self.checks if check.rank == Level.VALID.rank))
+        return tuple(sorted(check.code for check in self.checks if check.level is Level.VALID))
 
     @property
     def judged_check_count(self) -> int:

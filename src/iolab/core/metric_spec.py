@@ -119,6 +119,10 @@ _COURSE_FIGURES: Final = {
 """The same of the run's events."""
 
 
+PHASE_SEPARATOR: Final = "."
+"""What no key has that is not of a phase or of events."""
+
+
 def phase_metric_key(phase: str, figure: str) -> str:
     """The metric of a figure of `PhaseFigures`."""
     return f"phase.{phase}.{figure}"
@@ -131,7 +135,11 @@ def course_metric_key(figure: str) -> str:
 
 def compared_phase_keys(keys: Iterable[str]) -> list[str]:
     """Of a run with phases what tells systems apart: of each but the first, and of its events."""
-    matches = [(key, match) for key in keys if (match := _PHASE_KEY.fullmatch(key)) is not None]
+    matches = [
+        (key, match)
+        for key in keys
+        if PHASE_SEPARATOR in key and (match := _PHASE_KEY.fullmatch(key)) is not None
+    ]
     first = next((match["phase"] for _, match in matches if match["phase"]), "")
     compared = ("iops", "lat_ns_p99")
     return [
@@ -149,7 +157,7 @@ def is_course_metric(key: str) -> bool:
 
 def _phase_metric_spec(key: str) -> MetricSpec | None:
     """The metric of a phase or of events; None for any other key."""
-    match = _PHASE_KEY.fullmatch(key)
+    match = _PHASE_KEY.fullmatch(key) if PHASE_SEPARATOR in key else None
     if match is None:
         return None
     figures = _PHASE_FIGURES if match["phase"] else _COURSE_FIGURES

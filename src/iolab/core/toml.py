@@ -70,9 +70,13 @@ def read_regular_file(path: Path, max_bytes: int = BYTES_MAX) -> bytes:
 
     OSError where it cannot be read, or has more than `max_bytes`.
     """
-    content = bytearray()
     descriptor = open_regular_file(path)
     try:
+        size = os.fstat(descriptor).st_size
+        # Most files are small: one byte more than it has tells that there are no others.
+        content = bytearray(os.read(descriptor, min(size, max_bytes, _PIECE_BYTES) + 1))
+        if len(content) == size:
+            return bytes(content)
         # In pieces, since a reader sets aside all that it is asked for.
         while len(content) <= max_bytes and (
             piece := os.read(descriptor, min(max_bytes + 1, _PIECE_BYTES))

@@ -180,9 +180,9 @@ def logarithms(run_means: Sequence[float]) -> list[float]:
     """Their logarithms; ValueError for none, or for one that is not a positive number."""
     if not run_means:
         raise ValueError("a cell without runs has no mean")
-    wrong = [mean for mean in run_means if not (math.isfinite(mean) and mean > 0)]
-    if wrong:
-        raise ValueError(f"{wrong[0]} is not a positive mean, so it has no logarithm")
+    for mean in run_means:
+        if not 0 < mean < math.inf:
+            raise ValueError(f"{mean} is not a positive mean, so it has no logarithm")
     return [math.log(mean) for mean in run_means]
 
 
@@ -194,8 +194,19 @@ def estimate_published_value(
     For latency quantiles the allowance is that of their bins on top (`BIN_ERROR`).
     """
     logs = logarithms(run_means)
+    return estimate_value_of_logarithms(logs, sample_variance(logs), prior, allowance=allowance)
+
+
+def estimate_value_of_logarithms(
+    logs: Sequence[float],
+    sample: Variance,
+    prior: Prior = NO_PRIOR,
+    *,
+    allowance: float = BIAS_ALLOWANCE,
+) -> EstimatedValue:
+    """The same of the run means' logarithms, whose sample variance is known already."""
     middle = math.fsum(logs) / len(logs)
-    spread = prior.moderated_variance(sample_variance(logs))
+    spread = prior.moderated_variance(sample)
     if spread.df == 0:
         return EstimatedValue(math.exp(middle), None, None, len(logs), spread)
     reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance
