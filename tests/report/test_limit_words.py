@@ -15,12 +15,19 @@ from iolab.analysis.findings import BottleneckFinding
 from iolab.core.host import IoLimit, Role
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
-from iolab.report.bottleneck import bottleneck_sentence, recommended_step_text
+from iolab.report.bottleneck import (
+    bottleneck_sentence,
+    recommended_step_text,
+    rows_with_limit_texts,
+)
+from iolab.report.matrix import workload_rows
 from iolab.report.phrases import ConfigurationNames
 from iolab.stats.curve import UslFit
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, facts, port, record, watched
 from tests.analysis.records import JOB, Burst, engine_totals, host_run
 from tests.facts import tells
+from tests.report import shared
+from tests.report.test_answer import figure
 
 ONE = ConfigurationNames({"default": "Alpha"})
 TWO = ConfigurationNames({"default": "Alpha", "other": "Beta"})
@@ -203,3 +210,28 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     assert step(0.9) != step(0.19)
     assert "Add" in step(0.9)
     assert "Add" not in step(0.19)
+
+
+@pytest.mark.parametrize(
+    ("half", "operation", "unit", "wanted"),
+    [
+        (0.02, "write", "bytes/s", "I/O limit of 170 MB/s"),
+        (0.2, "write", "bytes/s", "I/O limit of 170 MB/s, which no mean can pass"),
+        (0.2, "read/write", "bytes/s", "I/O limit"),  # its limit is on one of both alone
+        (0.2, "write", "1/s", "I/O limit"),
+    ],
+)
+def test_a_limit_beside_a_figure_says_how_much_it_is(
+    half: float, operation: str, unit: str, wanted: str
+) -> None:
+    use = ResourceUse(Resource.IO_LIMIT, "c1", Role.CLIENT, "sda bytes written", 0.98, 166.6e6)
+    held_at = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, use=use)
+    other = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=None)
+    brief = replace(shared.brief("sweep"))
+    brief.__dict__["bottlenecks"] = tuple(
+        BottleneckFinding(owner, "w", (), decision, held(IoLimit("sda")), None, Level.VALID, ())
+        for owner, decision in (("one", held_at), ("two", other))
+    )
+    best = replace(figure("one", 160e6, half, title="w", unit=unit), operation=operation)
+    (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
+    assert dict(row.limits)["one"] == wanted

@@ -107,6 +107,12 @@ _RATE_LIMIT_CAUSES: Final = (
 )
 """Limits on a rate."""
 
+_SET_LIMIT_CAUSES: Final = (BottleneckCause.IO_LIMIT, BottleneckCause.DISK_LIMIT)
+"""Limits on a rate that somebody set."""
+
+LIMIT_TOLERANCE: Final = 0.01
+"""An interval that ends so little beyond a limit ends at it."""
+
 _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.DEVICE: "device",
     BottleneckCause.DEVICE_OPEN: "load, or device",
@@ -623,13 +629,38 @@ def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[Wor
         replace(
             row,
             limits=tuple(
-                (limit.configuration, _cause_without_name_text(limit))
+                (limit.configuration, _limit_of_figure_text(limit, row))
                 for limit in shown
                 if limit.workload == row.cells[0].workload
             ),
         )
         for row in rows
     ]
+
+
+def _limit_of_figure_text(finding: BottleneckFinding, row: WorkloadRow) -> str:
+    """What limits a figure, of a limit on its own rate how much that is.
+
+    An interval that reaches beyond it is told: no mean can.
+    """
+    text = _cause_without_name_text(finding)
+    use, figure = finding.decision.use, row.figure_of_configuration(finding.configuration)
+    if (
+        figure is None
+        or figure.is_mixed
+        or finding.decision.cause not in _SET_LIMIT_CAUSES
+        or use is None
+        or not use.rate
+        or not use.share
+    ):
+        return text
+    allowed = use.rate / use.share
+    unit = "bytes/s" if "bytes" in use.name else "1/s"
+    if figure.value.unit != unit:
+        return text
+    high = (figure.value.displayable_interval or (0.0, 0.0))[1]
+    beyond = ", which no mean can pass" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
+    return f"{text} of {value_text(allowed, unit)}{beyond}"
 
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
@@ -659,7 +690,9 @@ def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> s
     ]
     sentences = []
     if met:
-        sentences.append(f"Limited by: {_causes_text(study, met, limits)}.")
+        lost = sum(limit.decision.cause is BottleneckCause.NONE for limit in limits)
+        rest = f", not known in {lost}" if lost else ""
+        sentences.append(f"Limited by: {_causes_text(study, met, limits)}{rest}.")
     if rising:
         several = counted_noun(len(limits), "best point")
         sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
@@ -773,7 +806,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         "of guests at which they no longer reach their limit.",
         BottleneckCause.RATE: _higher_rate_step_text(finding),
         BottleneckCause.PACE: "Leave out the pauses (thinktime).",
-        BottleneckCause.ONE_AT_A_TIME: "Raise iodepth or numjobs.",
+        BottleneckCause.ONE_AT_A_TIME: "Nothing, where the latency of one I/O is asked for; for a "
+        "higher rate raise iodepth or numjobs.",
         BottleneckCause.LOAD: f"Raise {load}.",
         BottleneckCause.ENGINE: "Check ioengine and direct: fewer I/Os are in flight than were "
         "asked for.",

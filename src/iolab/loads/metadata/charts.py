@@ -23,12 +23,12 @@ from iolab.loads.metadata.iterations import (
 from iolab.loads.metadata.metrics import sum_metadata_load
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
-    RATE_NOTE,
     bare_rate_text,
     iterations_text,
     mean_rate_text,
     point_statistics_text,
     rate_basis_text,
+    rate_note,
     summary_table,
 )
 from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
@@ -116,7 +116,7 @@ def operation_charts(
         further += [curves] if curves else []
     table = summary_table(points, brief.study, brief.run_anchors)
     iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
-    note = f"{iterations}. {RATE_NOTE}"
+    note = f"{iterations}. {rate_note(table)}"
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
 

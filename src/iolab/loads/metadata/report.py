@@ -18,12 +18,12 @@ from iolab.loads.metadata.iterations import (
 )
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
-    RATE_NOTE,
     host_rate_keys,
     iterations_document,
     jobs_table,
     operation_columns,
     operation_rates_line,
+    rate_note,
     summary_table,
 )
 from iolab.loads.metadata.terminal import operation_lines
@@ -136,7 +136,7 @@ class MetadataReport(LoadReport):
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """A row for each operation of each point."""
         table = summary_table(point_statistics(results), study, {})
-        return f"\n{table_markdown(table)}\n\n{RATE_NOTE}\n"
+        return f"\n{table_markdown(table)}\n\n{rate_note(table)}\n"
 
     def result_document_parts(
         self,

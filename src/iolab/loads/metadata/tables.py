@@ -41,10 +41,12 @@ OPERATION_NAMES: Final[Mapping[Operation, str]] = {
 OVER_WINDOW: Final = "window"
 OVER_WHOLE: Final = "whole phase"
 
-RATE_NOTE: Final = (
-    "Operations a second. “window”: over the time in which all ranks of all hosts worked; “whole "
-    "phase”: from the first rank’s start to the last one’s end, as mdtest counts. Latencies are of "
-    "each operation’s own median iteration; the curves are all of one, which their title names."
+_WINDOW_NOTES: Final = (
+    (OVER_WINDOW, "“window”: over the time in which all ranks of all hosts worked"),
+    (
+        OVER_WHOLE,
+        "“whole phase”: from the first rank’s start to the last one’s end, as mdtest counts",
+    ),
 )
 
 _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
@@ -52,6 +54,14 @@ _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
 
 POINT_HEADING: Final = "Point"
 ITERATIONS_HEADING: Final = "n"
+
+
+def rate_note(table: Table) -> str:
+    """What the rates and latencies of a table are of; nothing of what it has not."""
+    texts = {cell.text for row in table.rows for cell in row}
+    windows = [note for name, note in _WINDOW_NOTES if name in texts]
+    parts = ("Operations a second", *windows)
+    return f"{'; '.join(parts)}. Latencies are of each operation’s own median iteration."
 
 
 def run_rate(result: Result, operation: Operation) -> Metric:
