@@ -1431,4 +1431,13 @@ PLANTED: Final = (
             phased(readbacks=(Readback("c1", 4096, 1, ("Block 7 is stale.",)),)),
         ),
     ),
+    Planted(
+        "writes-lost",
+        INVALID,
+        "Of 4,096 blocks 106 were wrong before anything happened.",
+        PHASED,
+        lambda s: s.but(
+            phased(first_readbacks=(Readback("c1", 4096, 106, ("Block 7 is misplaced.",)),)),
+        ),
+    ),
 )

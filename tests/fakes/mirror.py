@@ -76,15 +76,15 @@ class Mirror:
 
     def lose(self) -> None:
         """Every I/O of the second disk fails from now on."""
-        os.kill(self._pid(), signal.SIGKILL)
+        os.kill(self.pid(), signal.SIGKILL)
 
     def hang(self) -> None:
         """No I/O of the second disk ends."""
-        os.kill(self._pid(), signal.SIGSTOP)
+        os.kill(self.pid(), signal.SIGSTOP)
 
     def wake(self) -> None:
         """It goes on."""
-        os.kill(self._pid(), signal.SIGCONT)
+        os.kill(self.pid(), signal.SIGCONT)
 
     def slow(self, iops: int) -> None:
         """The second disk has another speed."""
@@ -197,7 +197,7 @@ class Mirror:
     def _inside(self, *words: object) -> str:
         return _run("nsenter", "-t", self._get("holder"), "-m", "-p", "--", *words)
 
-    def _pid(self) -> int:
+    def pid(self) -> int:
         """The second disk's process, by its number outside of its name space."""
         name = f"{self.folder}/pid{self._get('second')}"
         for pid, words in self._daemons():

@@ -176,6 +176,7 @@ def course_figures(view: RunView) -> CourseFigures | None:
     seconds = PerSecondHistograms(record, course)
     fault, readbacks = first_expected_event(course), course.readbacks
     read = bool(readbacks) and not any(readback.fault for readback in readbacks)
+    read = read and course.damaged_before is None
     is_paced = record.run.point.job.is_paced
     stood = seconds.standstill_seconds(seconds.phase_seconds_slice(course.phases[0]))
     changes = _level_changes(seconds, course, is_paced=is_paced)

@@ -284,7 +284,7 @@ class WitnessAnswer(Record):
 
 
 class Readback(Record):
-    """The blocks of a host that were read after the last phase, and held against its ledger.
+    """All blocks of a host, read and held against its ledger of acknowledged writes.
 
     `fault` says why it could not be done.
     """
@@ -297,9 +297,18 @@ class Readback(Record):
 
 
 class Course(Record):
-    """What came of the phases and events of a run."""
+    """What came of the phases and events of a run.
+
+    `readbacks` are of what was there after the last phase, `first_readbacks` of before the load.
+    """
 
     phases: tuple[PhaseSpan, ...]
     events: tuple[EventOutcome, ...]
     answers: Annotated[tuple[WitnessAnswer, ...], Meta(max_length=ANSWERS_MAX)]
     readbacks: tuple[Readback, ...] = ()
+    first_readbacks: tuple[Readback, ...] = ()
+
+    @property
+    def damaged_before(self) -> Readback | None:
+        """A host whose contents were wrong before anything happened: the path damages them."""
+        return next((one for one in self.first_readbacks if one.lost_blocks), None)

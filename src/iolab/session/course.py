@@ -95,6 +95,7 @@ class PhaseRunner:
         self._undos: list[_PendingUndo] = []
         self._answers: list[WitnessAnswer] = []
         self.readbacks: tuple[Readback, ...] = ()
+        self.first_readbacks: tuple[Readback, ...] = ()
 
     @property
     def course(self) -> Course:
@@ -104,6 +105,7 @@ class PhaseRunner:
             tuple(self._outcome_with_witness_times(outcome) for outcome in self._outcomes.values()),
             tuple(self._answers),
             self.readbacks,
+            self.first_readbacks,
         )
 
     def set_load_start(self, real_ns: int) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
+from iolab.core.course import Readback
 from iolab.core.drive import DriveReading
 from iolab.core.engine import EngineName
 from iolab.core.libraries import LibraryUse
@@ -58,6 +59,7 @@ class HostRunState(Struct):
     workdir: WorkDirectory
     extents: ExtentProof | None = None
     file_identity_check: FileIdentityCheck | None = None
+    first_readback: Readback | None = None
     cache: CacheDropProof | None = None
     idle: PreRunActivity | None = None
     offset: ClockOffset | None = None

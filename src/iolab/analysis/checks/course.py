@@ -191,6 +191,16 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
         return not_applicable_answer("Nothing was written.")
     if not course.readbacks:
         return unchecked_answer("no block was read back, which takes verify = true")
+    if (damaged := course.damaged_before) is not None:
+        first = " ".join(damaged.first[:1])
+        return invalid_answer(
+            f"{damaged.lost_blocks} of {damaged.checked_blocks} blocks of {damaged.host} were "
+            "wrong before any event: the path to the storage damages contents, and what the "
+            f"storage itself lost cannot be told. {first}".rstrip(),
+            host=damaged.host,
+            checked=damaged.checked_blocks,
+            damaged=damaged.lost_blocks,
+        )
     answers = []
     for readback in course.readbacks:
         evidence: EvidenceValues = {"host": readback.host, "checked": readback.checked_blocks}

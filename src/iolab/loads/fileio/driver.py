@@ -61,8 +61,15 @@ class IoDriver(ProcessDriver):
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
         self._ceilings = GeneratorCeilings()
-        before_load = (prove_extents_written, send_trace, drop_caches, watch_for_background_io)
-        self.phases_before_load = (*before_load, record_file_identities)
+        self._first_readbacks: dict[str, tuple[Readback, ...]] = {}
+        self.phases_before_load = (
+            prove_extents_written,
+            send_trace,
+            self._read_back_before_phases,
+            drop_caches,
+            watch_for_background_io,
+            record_file_identities,
+        )
 
     async def prepare(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
@@ -81,6 +88,8 @@ class IoDriver(ProcessDriver):
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, states, counters)
         if self.course_runner is not None and isinstance(self._files, NativeEngine):
+            first = (state.first_readback for state in states)
+            self.course_runner.first_readbacks = tuple(one for one in first if one is not None)
             self.course_runner.readbacks = await read_back(session, run, states, self._files)
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(states, fetch_recording)
@@ -93,6 +102,19 @@ class IoDriver(ProcessDriver):
                 )
 
         await run_on_each_host(states, check_files_on_host)
+
+    async def _read_back_before_phases(
+        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    ) -> None:
+        """What is damaged before any event is no write that the storage lost in one."""
+        if session.study.course is None or not isinstance(self._files, NativeEngine):
+            return
+        name = run.point.data_set
+        if run.repeat == 1 and run.attempt == 1 and name not in self._first_readbacks:
+            self._first_readbacks[name] = await read_back(session, run, states, self._files)
+        by_host = {readback.host: readback for readback in self._first_readbacks.get(name, ())}
+        for state in states:
+            state.first_readback = by_host.get(state.name)
 
     def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""

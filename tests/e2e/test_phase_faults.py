@@ -1,0 +1,294 @@
+"""Faults that a run with phases must see: of the storage, its path, a witness, an event."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.sessions import iolab, shown, write_study
+from tests.e2e.targets import Target, command, xfs_on_device
+from tests.fakes import forgetful_disk, mirror
+from tests.fakes.mirror import Mirror
+from tests.needs import require
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
+
+METHOD = """
+[method]
+warmup = "1s"
+settle = "0s"
+idle_watch = 0
+generator_limit = false
+"""
+
+WORKLOAD = """
+format = 1
+id = "faults"
+
+[[workload]]
+id = "load"
+engine = "native"
+rw = "{rw}"
+bs = "{bs}"
+iodepth = 1
+numjobs = {jobs}
+filesize = "{size}"
+verify = true
+"""
+
+TWO_PHASES = (
+    """
+[[phase]]
+id = "before"
+seconds = "3s"
+
+[[phase]]
+id = "fault"
+seconds = "4s"
+
+[[event]]
+id = "lose"
+action = "lose"
+phase = "fault"
+after = "1s"
+"""
+    + METHOD
+)
+
+
+def run_session(folder: Path, study: str, inventory: str, *events: str) -> dict[str, Any]:
+    """The only result of a session."""
+    hosts = folder / "hosts.toml"
+    hosts.write_text(f"format = 1\n{inventory}")
+    words = [word for event in events for word in ("--event", event)]
+    session = folder / "session"
+    iolab("run", write_study(folder, study), "--hosts", hosts, *words, "--out", session)
+    (result,) = shown(session)["results"]
+    found: dict[str, Any] = result
+    return found
+
+
+def checks_of(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {check["code"]: check for check in result["verdict"]["checks"]}
+
+
+def local_host(path: Path, *tables: str) -> str:
+    head = f'[[host]]\nname = "here"\nkind = "local"\npath = "{path}"\n'
+    return head + "".join(f"{table}\n" for table in tables)
+
+
+def action(name: str, *argv: object) -> str:
+    words = ", ".join(f'"{word}"' for word in argv)
+    return f'[[action]]\nid = "{name}"\nhost = "here"\ncommand = [{words}]'
+
+
+@contextmanager
+def loop_over(file: Path, *options: str) -> Iterator[Target]:
+    """An XFS on a loop device over a file."""
+    device = command("losetup", "--find", "--show", *options, file)
+    try:
+        with xfs_on_device(device) as target:
+            yield target
+    finally:
+        command("losetup", "--detach", device)
+
+
+@contextmanager
+def disk_of_process(folder: Path, manner: str) -> Iterator[tuple[Target, int]]:
+    """An XFS on a disk that is a process, and that process."""
+    require("root", "mkfs.xfs", "losetup")
+    image, disk = folder / "image", folder / "disk"
+    with image.open("wb") as file:
+        file.truncate(320 << 20)
+    disk.touch()
+    argv = [sys.executable, forgetful_disk.__file__, str(image), str(disk), manner]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process, ExitStack() as stack:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        stack.callback(process.kill)
+        stack.callback(command, "umount", disk)
+        yield stack.enter_context(loop_over(disk)), process.pid
+
+
+@pytest.mark.parametrize("manner", ["forgetful", "honest"])
+def test_acknowledged_writes_that_a_disk_forgets_are_found(manner: str, tmp_path: Path) -> None:
+    study = WORKLOAD.format(rw="randwrite", bs="4k", jobs=2, size="16m") + TWO_PHASES
+    with disk_of_process(tmp_path, manner) as (target, pid):
+        lose = action("lose", shutil.which("kill") or "/bin/kill", "-USR1", pid)
+        result = run_session(tmp_path, study, local_host(target.path, lose), "lose@here")
+    lost, blocks = result["course"]["lost_blocks"], 2 * (16 << 20) // 4096
+    assert result["course"]["checked_blocks"] == blocks
+    check = checks_of(result)["writes-lost"]
+    if manner == "honest":
+        assert (lost, check["level"]) == (0, "valid")
+    else:
+        assert 0 < lost < blocks
+        assert check["level"] == "invalid"
+        assert "stale" in check["message"]
+
+
+def test_a_path_that_damages_contents_is_told_from_a_store_that_loses(tmp_path: Path) -> None:
+    """A loop device with direct I/O over such an export damages requests of 640 KiB and more."""
+    require("root", "qemu-storage-daemon", "mkfs.xfs", "losetup")
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(320 << 20)
+    disk.touch()
+    argv = [
+        "qemu-storage-daemon",
+        "--blockdev",
+        f"file,node-name=d,filename={image},cache.direct=on",
+        "--export",
+        f"fuse,id=e,node-name=d,mountpoint={disk},writable=on",
+        "--daemonize",
+        "--pidfile",
+        str(tmp_path / "pid"),
+    ]
+    subprocess.run(argv, check=True)
+    study = WORKLOAD.format(rw="randwrite", bs="4k", jobs=1, size="16m") + TWO_PHASES
+    device = command("losetup", "--find", "--show", "--direct-io=on", disk)
+    try:
+        keys = f'device = "{device}"\nserial = "{disk}"'
+        host = f'[[host]]\nname = "here"\nkind = "local"\n{keys}\n{action("lose", "/bin/true")}'
+        result = run_session(tmp_path, study, host, "lose@here")
+    finally:
+        command("losetup", "--detach", device)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    check = checks_of(result)["writes-lost"]
+    assert check["level"] == "invalid"
+    assert "the path to the storage damages contents" in check["message"]
+    assert result["course"]["lost_blocks"] is None  # nobody says that the store lost them
+
+
+HUNG = (
+    WORKLOAD.format(rw="randrw", bs="4k", jobs=8, size="4m")
+    + """
+[[phase]]
+id = "before"
+seconds = "6s"
+
+[[phase]]
+id = "hung"
+seconds = "8s"
+
+[[phase]]
+id = "after"
+seconds = "6s"
+
+[[event]]
+id = "hang"
+action = "hang"
+phase = "hung"
+after = "1s"
+expect = "not redundant"
+within = "6s"
+"""
+    + METHOD
+)
+SLOW = (
+    WORKLOAD.format(rw="randread", bs="4k", jobs=8, size="4m")
+    + """
+[[phase]]
+id = "before"
+seconds = "8s"
+
+[[phase]]
+id = "slow"
+seconds = "8s"
+
+[[phase]]
+id = "after"
+seconds = "6s"
+
+[[event]]
+id = "slow"
+action = "slow"
+phase = "slow"
+undo_phase = "after"
+"""
+    + METHOD
+)
+HANG_S = 5.0
+NEWLINE = "\n"
+DISK_IOPS, SLOW_IOPS = 200, 20
+"""Slower than a busy machine is."""
+
+
+@contextmanager
+def breakable(folder: Path, iops: int = mirror.IOPS) -> Iterator[Mirror]:
+    require(*mirror.PROGRAMS, "root")
+    made = Mirror(folder / "mirror")
+    made.up(iops)
+    try:
+        yield made
+    finally:
+        made.down()
+
+
+def mirror_host(made: Mirror, *tables: str) -> str:
+    """The mirror as a host in its own name space, with its witness."""
+    return f"""
+[[host]]
+name = "here"
+kind = "command"
+command = ["nsenter", "-t", "{(made.folder / "holder").read_text()}", "-m", "--"]
+path = "{made.mount}"
+{"".join(f"{table}{NEWLINE}" for table in tables)}
+[[witness]]
+id = "redundant"
+host = "here"
+command = [{mirror_words(made, "state")}]
+field = "redundant"
+timeout = "20s"
+"""
+
+
+def mirror_words(made: Mirror, *words: object) -> str:
+    program = (sys.executable, Path(mirror.__file__).resolve(), made.folder, *words)
+    return ", ".join(f'"{word}"' for word in program)
+
+
+def test_a_hung_disk_stalls_a_load_that_a_witness_calls_well(tmp_path: Path) -> None:
+    pid_file = tmp_path / "disk.pid"
+    lines = f'stop = "{pid_file}"\nundo_after = "{HANG_S:g}s"'
+    hang = f'[[action]]\nid = "hang"\nhost = "here"\n{lines}'
+    with breakable(tmp_path) as made:
+        pid_file.write_text(str(made.pid()))
+        result = run_session(tmp_path, HUNG, mirror_host(made, hang), "hang@here")
+    course, checks = result["course"], checks_of(result)
+    _, hung, after = course["phases"]
+    (event,) = course["events"]
+    lasted_s = event["undone_s"] - event["start_s"]
+    assert lasted_s == pytest.approx(HANG_S, abs=1.5)
+    assert hung["longest_stall_s"]["value"] == pytest.approx(lasted_s, abs=1.0)
+    assert after["longest_stall_s"]["value"] < HANG_S / 2
+    assert (course["failed_ios"], course["lost_blocks"]) == (0, 0)
+    # The file system counts no error, so that this witness lies through a standstill.
+    assert checks["witness-contradicted"]["level"] == "indicative"
+    assert checks["event-unwitnessed"]["level"] == "invalid"
+    assert checks["event-failed"]["level"] == "valid"
+
+
+def test_a_slow_disk_is_seen_by_the_load_alone(tmp_path: Path) -> None:
+    """One disk of 200 and one of 20 I/Os a second read 220 of 400: 55 %."""
+    with breakable(tmp_path, DISK_IOPS) as made:
+        words = [mirror_words(made, "slow", iops) for iops in (SLOW_IOPS, DISK_IOPS)]
+        lines = f"command = [{words[0]}]\nundo = [{words[1]}]"
+        slow = f'[[action]]\nid = "slow"\nhost = "here"\n{lines}'
+        result = run_session(tmp_path, SLOW, mirror_host(made, slow), "slow@here")
+        assert made.state()["redundant"]
+    course = result["course"]
+    _, limping, after = course["phases"]
+    assert limping["baseline_share"]["value"] == pytest.approx(0.55, abs=0.06)
+    assert after["baseline_share"]["value"] == pytest.approx(1, abs=0.1)
+    assert limping["lat_ns_p99"]["value"] > 2 * after["lat_ns_p99"]["value"]
+    assert course["failed_ios"] == 0
