@@ -63,9 +63,11 @@ def write_study(folder: Path, text: str = STUDY) -> Path:
     return path
 
 
-def iolab(*words: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
+def iolab(
+    *words: str | Path, expect: int = 0, limit_s: float = SESSION_LIMIT_S
+) -> subprocess.CompletedProcess[str]:
     """Run the command to its end; its exit code must be the expected one."""
-    done = run_program([str(IOLAB), *map(str, words)], timeout=SESSION_LIMIT_S)
+    done = run_program([str(IOLAB), *map(str, words)], timeout=limit_s)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

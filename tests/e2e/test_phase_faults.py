@@ -123,7 +123,7 @@ def disk_of_process(folder: Path, manner: str) -> Iterator[tuple[Target, int]]:
 def test_acknowledged_writes_that_a_disk_forgets_are_found(manner: str, tmp_path: Path) -> None:
     study = WORKLOAD.format(rw="randwrite", bs="4k", jobs=2, size="16m") + TWO_PHASES
     with disk_of_process(tmp_path, manner) as (target, pid):
-        lose = action("lose", shutil.which("kill") or "/bin/kill", "-USR1", pid)
+        lose = action("lose", program_path("kill"), "-USR1", pid)
         result = run_session(tmp_path, study, local_host(target.path, lose), "lose@here")
     lost, blocks = result["course"]["lost_blocks"], 2 * (16 << 20) // 4096
     assert result["course"]["checked_blocks"] == blocks
@@ -158,7 +158,8 @@ def test_a_path_that_damages_contents_is_told_from_a_store_that_loses(tmp_path: 
     device = command("losetup", "--find", "--show", "--direct-io=on", disk)
     try:
         keys = f'device = "{device}"\nserial = "{disk}"'
-        host = f'[[host]]\nname = "here"\nkind = "local"\n{keys}\n{action("lose", "/bin/true")}'
+        lose = action("lose", program_path("true"))
+        host = f'[[host]]\nname = "here"\nkind = "local"\n{keys}\n{lose}'
         result = run_session(tmp_path, study, host, "lose@here")
     finally:
         command("losetup", "--detach", device)
@@ -292,3 +293,42 @@ def test_a_slow_disk_is_seen_by_the_load_alone(tmp_path: Path) -> None:
     assert after["baseline_share"]["value"] == pytest.approx(1, abs=0.1)
     assert limping["lat_ns_p99"]["value"] > 2 * after["lat_ns_p99"]["value"]
     assert course["failed_ios"] == 0
+
+
+WITNESSED = WORKLOAD.format(rw="randread", bs="4k", jobs=1, size="4m") + TWO_PHASES.replace(
+    'after = "1s"', 'expect = "not well"\nwithin = "3s"'
+)
+
+
+@pytest.mark.parametrize(
+    ("does", "files", "objections"),
+    [
+        ("rm", ["well"], set()),
+        ("true", ["well"], {"event-unwitnessed"}),
+        ("rm", [], {"baseline-unhealthy"}),
+    ],
+    ids=["honest", "an event that does nothing", "a fault before its time"],
+)
+def test_what_a_witness_says_is_held_against_the_event(
+    does: str, files: list[str], objections: set[str], tmp_path: Path
+) -> None:
+    well = tmp_path / "well"
+    for file in files:
+        (tmp_path / file).touch()
+    words = (program_path("rm"), "-f", well) if does == "rm" else (program_path("true"),)
+    witness = (
+        f'[[witness]]\nid = "well"\nhost = "here"\n'
+        f'command = ["{program_path("test")}", "-e", "{well}"]'
+    )
+    target = tmp_path / "target"
+    target.mkdir()
+    inventory = local_host(target, action("lose", *words), witness)
+    checks = checks_of(run_session(tmp_path, WITNESSED, inventory, "lose@here"))
+    asked = {"event-unwitnessed", "baseline-unhealthy", "event-failed"}
+    assert {code for code in asked if checks[code]["level"] == "invalid"} == objections
+
+
+def program_path(name: str) -> str:
+    found = shutil.which(name)
+    assert found is not None
+    return found

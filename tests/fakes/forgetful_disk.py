@@ -38,12 +38,12 @@ class ForgetfulDisk:
         self._is_honest = is_honest
         self._overwritten: deque[tuple[float, int, bytes]] = deque()
 
-    def forget(self, *_: object) -> None:
+    def forget(self, *_signal: object) -> None:
         """Everything that was written in the last second is as it was before."""
         since = time.monotonic() - WINDOW_S
         while self._overwritten and self._overwritten[-1][0] >= since and not self._is_honest:
-            _, offset, before = self._overwritten.pop()
-            os.pwrite(self._image, before, offset)
+            _, offset, content = self._overwritten.pop()
+            os.pwrite(self._image, content, offset)
 
     def serve(self, mount_point: Path) -> None:
         """Mount, and answer requests until the file is unmounted."""
