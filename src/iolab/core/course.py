@@ -311,4 +311,4 @@ class Course(Record):
     @property
     def damaged_before(self) -> Readback | None:
         """A host whose contents were wrong before anything happened: the path damages them."""
-        return next((one for one in self.first_readbacks if one.lost_blocks), None)
+        return next((readback for readback in self.first_readbacks if readback.lost_blocks), None)

@@ -89,7 +89,7 @@ class IoDriver(ProcessDriver):
         await super().measure(session, run, states, counters)
         if self.course_runner is not None and isinstance(self._files, NativeEngine):
             first = (state.first_readback for state in states)
-            self.course_runner.first_readbacks = tuple(one for one in first if one is not None)
+            self.course_runner.first_readbacks = tuple(filter(None, first))
             self.course_runner.readbacks = await read_back(session, run, states, self._files)
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(states, fetch_recording)
