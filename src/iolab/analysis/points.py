@@ -430,8 +430,8 @@ def _metric_over_runs(
 
     `known` are the logarithms of its values, of several runs.
     """
-    is_extreme = metric_spec(name).combine is CombineRule.EXTREME
-    if known is not None and len(known.logs) == len(runs) and not is_extreme:
+    is_whole = known is not None and len(known.logs) == len(runs)
+    if known is not None and is_whole and metric_spec(name).combine is not CombineRule.EXTREME:
         # Every run has a value: none is a bound, and no percentile is missing.
         whole = estimate_value_of_logarithms(
             known.logs, known.spread, prior, allowance=_common_bias_allowance(name, runs)
@@ -447,7 +447,7 @@ def _metric_over_runs(
     values = _metric_values(runs, name)
     if _is_percentile_missing_in_some_runs(name, values, runs):
         return Metric(None, unit)
-    if not values or min(values) <= 0 or is_extreme:
+    if not values or min(values) <= 0 or metric_spec(name).combine is CombineRule.EXTREME:
         return _mean_metric(name, unit, runs)
     published = estimate_published_value(
         values, prior, allowance=_common_bias_allowance(name, runs)
