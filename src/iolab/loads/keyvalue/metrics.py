@@ -374,8 +374,10 @@ class KeyValueView(RunView, kw_only=True):
         before, after = server.statistics_before_by_name, server.statistics_after_by_name
         if not before.keys() & after.keys() >= {*CASSANDRA_WRITTEN}:
             return None
-        grown = sum(after[name] - before[name] for name in CASSANDRA_WRITTEN)
-        return round(grown) if server.host == self.hosts[host].host else 0
+        grown = [after[name] - before[name] for name in CASSANDRA_WRITTEN]
+        if min(grown) < 0:  # a node that was started anew in the run counts from 0
+            return None
+        return round(sum(grown)) if server.host == self.hosts[host].host else 0
 
     def _statistics_sum(self, host: int, names: Sequence[str]) -> int | None:
         reply = key_value_run_of_host(self.hosts[host])
