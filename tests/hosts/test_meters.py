@@ -49,6 +49,7 @@ def test_a_program_prints_seconds_and_watts() -> None:
         ("1764432000 -4\n", "it showed -4 W"),
         ("1764432000 1e12\n", "it showed 1e+12 W"),
         ("1e400 4\n", "it printed '1e400 4'"),
+        ("1764432000500 212\n", "it printed '1764432000500 212'"),  # milliseconds
         ("x" * 100_000, "printed no line in time"),
     ],
 )
@@ -107,11 +108,45 @@ def test_the_resources_of_redfish(document: dict[str, object], watts: tuple[floa
         {"Reading": True, "ReadingUnits": "W"},
         {"PowerControl": []},
         {"PowerControl": ["x"]},
+        {"PowerWatts": {"Reading": 10**400}},
     ],
 )
 def test_a_resource_without_watts_is_told(document: dict[str, object]) -> None:
     with pytest.raises(MeterError, match="tells no watts"):
         redfish_watts(document)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"no HTTP\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}", "IncompleteRead"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000, "RecursionError"),
+        (b"HTTP/1.1 200 OK\r\n\r\n[]", "no JSON object"),
+    ],
+)
+def test_a_bmc_that_answers_something_else_is_told(answer: bytes, reason: str) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async def read_once() -> None:
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        address = f"http://127.0.0.1:{port}/redfish/v1/Chassis/1/Power"
+        meter = open_meter(MeterSpec(name="bmc", kind=MeterKind.REDFISH, address=address))
+        try:
+            await meter.read()
+        finally:
+            await meter.close()
+            server.close()
+
+    with pytest.raises(MeterError) as caught:
+        asyncio.run(read_once())
+    assert reason in caught.value.message
+    assert caught.value.hint
 
 
 def test_a_password_that_is_not_set_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,6 +318,18 @@ def test_watts_of_energy_also_once_around() -> None:
     assert times_s(one) == [0.5, 1.0, 1.5]
 
 
+def test_energy_that_was_reset_gives_no_watts() -> None:
+    package = "processors:package-0"
+    energies = (90_000_000_000, 0, 150_000_000)
+    found = series(
+        *(
+            meters(seq, seq, [package, None, energy, 262_143_328_850])
+            for seq, energy in enumerate(energies)
+        )
+    )
+    assert values(found["power", package, "watts"]) == [150.0]
+
+
 def test_energy_that_falls_without_a_range_gives_no_watts() -> None:
     energies = (5_000_000, 1_000_000, 2_000_000)
     found = series(

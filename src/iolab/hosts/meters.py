@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from iolab.core.host import HostSpec
+from iolab.core.limits import NUMBER_MAX
 from iolab.core.power import MeterKind, MeterSpec
 from iolab.errors import Fault, HostError
 from iolab.hosts.process import exit_text, kill_process_group, run_local_process
@@ -158,12 +159,20 @@ class CommandMeter(Meter):
     def _parse_line(self, line: bytes) -> MeterReading:
         try:
             moment, watts = map(float, line.split())
-            real_ns = round(moment * NS_PER_S)
+            real_ns = _unix_time_ns(moment)
         except (ValueError, OverflowError):
             hint = "Print the seconds since 1970 and the watts, as in `1764432000.5 212.4`."
             message = f"it printed {quote_value(excerpt(line, 80))}"
             raise MeterError(message, hint) from None
         return self._checked_reading(watts, real_ns)
+
+
+def _unix_time_ns(seconds: float) -> int:
+    """ValueError where they are no time that can be stored, as of a program that prints ms."""
+    real_ns = round(seconds * NS_PER_S)
+    if not 0 <= real_ns <= NUMBER_MAX:
+        raise ValueError(f"{seconds:g} s are no time since 1970")
+    return real_ns
 
 
 class _ProgramMeter(Meter):
@@ -324,16 +333,22 @@ class RedfishMeter(Meter):
         return ssl.create_default_context(cafile=self.spec.ca_file or None)
 
     def _fetch(self, url: str) -> dict[str, Any]:
-        import urllib.request  # loads what sessions without such a meter never use
+        import http.client  # loads what sessions without such a meter never use
+        import urllib.request
 
         request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http(s) by the study's rule
         if self.spec.user:
             password = os.environ.get(self.spec.password_variable, "")
             login = base64.b64encode(f"{self.spec.user}:{password}".encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
-        opened = urllib.request.urlopen(request, timeout=READ_LIMIT_S, context=self._tls_context)  # noqa: S310 - see above
-        with contextlib.closing(opened) as answer:
-            document = json.loads(answer.read(ANSWER_BYTES))
+        try:
+            opened = urllib.request.urlopen(  # noqa: S310 - see above
+                request, timeout=READ_LIMIT_S, context=self._tls_context
+            )
+            with contextlib.closing(opened) as answer:
+                document = json.loads(answer.read(ANSWER_BYTES))
+        except (http.client.HTTPException, RecursionError) as error:
+            raise ValueError(f"it answered no HTTP with JSON ({type(error).__name__})") from None
         if not isinstance(document, dict):
             raise ValueError("it answered no JSON object")  # noqa: TRY004 - told as text
         return document
@@ -360,7 +375,8 @@ def redfish_watts(document: Mapping[str, Any]) -> tuple[float, object]:
     )
     for value in candidates:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value), document.get("ReadingTime")
+            with contextlib.suppress(OverflowError):  # JSON has integers of any length
+                return float(value), document.get("ReadingTime")
     raise MeterError(
         "the resource tells no watts", "Name an EnvironmentMetrics, a Sensor or a Power resource."
     )

@@ -30,6 +30,9 @@ FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
 MILLI: Final = 1000
 MICRO: Final = 1_000_000
 
+WRAPPED_WATTS_MAX: Final = 10_000.0
+"""More than any package takes: a counter of energy that fell so far did not wrap, it was reset."""
+
 ALL_CORES: Final = "all"
 """The name of the row that sums all cores; `node<N>` sums one NUMA node's."""
 
@@ -310,10 +313,12 @@ def _derive_power(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = np.diff(energy.values[:, order], axis=1)
     around = block.cells_of_metric("energy_range_uj").values[:, order][:, 1:]
     # Once around: a package of 200 W takes 20 minutes for it, and steps are seconds.
-    grown = np.where(grown < 0, grown + around, grown)
+    has_wrapped = grown < 0
+    grown = np.where(has_wrapped, grown + around, grown)
     span_ns = np.diff(real_ns)
     watts = _ratio_or_nan(grown * (NS_PER_S // MICRO), span_ns)
-    sound = is_present[:, 1:] & is_present[:, :-1] & (grown >= 0)
+    was_reset = has_wrapped & ((grown < 0) | (watts > WRAPPED_WATTS_MAX))
+    sound = is_present[:, 1:] & is_present[:, :-1] & ~was_reset
     yield _DerivedMetric("watts", block.names, real_ns[1:], span_ns, watts, sound)
 
 
