@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from iolab.analysis.checks.power import check_idle_power, check_meter_lag, check_meter_reading
 from iolab.analysis.power import power_metrics, power_uses_of_run
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.power import PowerBoundary
@@ -79,6 +80,17 @@ def test_operations_a_joule_and_joules_a_gb_of_a_fleet() -> None:
     )
 
 
+def test_a_quotient_has_an_interval_where_both_its_parts_have_one() -> None:
+    view = view_of(RECORD, telemetry=metered(RECORD))
+    uses = power_uses_of_run(view)
+    known = power_metrics(view, uses, {"iops": Metric(30_000, "IOPS", 27_000, 33_000, 10)})
+    found = known["node_ops_per_j"]
+    assert found.low == pytest.approx(90, abs=0.5)
+    assert found.high == pytest.approx(110, abs=0.5)
+    bare = power_metrics(view, uses, {"iops": Metric(30_000, "IOPS")})["node_ops_per_j"]
+    assert (bare.value, bare.low, bare.high) == (found.value, None, None)
+
+
 def test_a_fleet_of_which_one_has_no_meter_has_no_power() -> None:
     assert metrics_of(meter_readings(RECORD), iops=30_000) == {}
 
@@ -91,6 +103,19 @@ def test_several_meters_of_a_machine_are_not_added() -> None:
     found = metrics_of(*mine, *packages)
     assert found["node_power_w"].value == pytest.approx(300)
     assert found["processors_power_w"].value == pytest.approx(80)
+
+
+def test_the_packages_of_a_machine_are_added() -> None:
+    first, second = (
+        metered(RECORD, name=f"processors:package-{number}", load_w=load_w, noise_w=0.0)
+        for number, load_w in ((0, 140.0), (1, 160.0))
+    )
+    key = "processors_power_w"
+    assert metrics_of(*first, *second)[key].value == pytest.approx(600)
+    slow = metered(RECORD, name="processors:package-1", every_s=10.0)
+    assert key not in metrics_of(*first, *slow)
+    described = metered(RECORD, name="processors:shunt", load_w=310.0, noise_w=0.0)
+    assert metrics_of(*first, *second, *described)[key].value == pytest.approx(620)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +131,9 @@ def test_why_there_is_no_mean(changes: dict[str, Any], reason: str) -> None:
     assert reason in use.reason
 
 
-def test_a_meter_that_is_silent_for_a_while_has_no_mean() -> None:
-    series = meter_readings(RECORD)
+@pytest.mark.parametrize("lag_s", [0.0, 5.0])
+def test_a_meter_that_is_silent_for_a_while_has_no_mean(lag_s: float) -> None:
+    series = meter_readings(RECORD, lag_s=lag_s)
     middle = series.real_ns.size // 2
     kept = np.r_[0 : middle - 3, middle + 3 : series.real_ns.size]
     cut = replace(
@@ -130,6 +156,18 @@ def test_why_nothing_is_told_net_of_idle(changes: dict[str, Any], reason: str) -
     use = use_of(meter_readings(RECORD, **changes))
     assert use.watts is not None
     assert reason in use.idle_reason
+
+
+def test_a_check_that_does_not_apply_names_the_meter_and_why() -> None:
+    slow = view_of(RECORD, telemetry=(meter_readings(RECORD, every_s=10.0),))
+    assert check_meter_reading(slow).level is None
+    assert "bmc of c1 has no mean: the meter showed" in check_meter_reading(slow).message
+    assert "does not show when the load began" in check_meter_lag(slow).message
+    assert "fewer than 3 readings of idle" in check_idle_power(slow).message
+    without = view_of(FILES.record)
+    assert check_meter_reading(without).message == "No power meter was read."
+    for check in (check_meter_lag, check_idle_power):
+        assert "`idle` of `[meters]` asks for it" in check(without).message
 
 
 def test_a_load_without_idle_is_told_gross() -> None:

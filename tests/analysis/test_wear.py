@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -37,6 +38,7 @@ from iolab.core.stopping import SteadinessStatus
 from iolab.core.workload import Direction
 from tests.analysis.checks_on import INDICATIVE, VALID, ask
 from tests.analysis.drives import (
+    IDENTITY,
     STEPS,
     ocp_page,
     reading,
@@ -251,6 +253,25 @@ def test_what_could_not_be_read_is_said() -> None:
     assert "no counter of what its flash wrote" in wear_of(delta, plain).reason
 
 
+def test_counters_of_two_drives_are_not_compared() -> None:
+    delta, readings = written_on(300 * GB)
+    assert readings.after is not None
+    other = replace(IDENTITY, serial="S2")
+    swapped = replace(readings, after=replace(readings.after, identity=other))
+    wear = wear_of(delta, swapped)
+    assert wear.write_amplification is None
+    assert wear.reason == "it was the drive 'S1' before the run and 'S2' after it"
+    answer = ask(check_drive_counters, on_drive(delta, swapped))
+    assert "'S2'" in answer.message
+
+
+def test_a_counter_that_leaps_to_its_end_can_be_stored() -> None:
+    record = on_drive(*written_on(300 * GB, units=1 << 100))
+    answer = ask(check_foreign_drive_writer, record)
+    assert answer.level is INDICATIVE
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer.evidence))
+
+
 @pytest.mark.parametrize(
     ("check", "changes"),
     [
@@ -320,6 +341,10 @@ def test_a_foreign_writer_shows_in_the_hosts_step_and_the_flashs_is_not_told() -
     assert (found["host_write_amplification"].low or 0) > 1.02
     assert "media_write_amplification" not in found
     assert "write_amplification" not in found
+
+
+def test_a_drive_that_counted_nothing_has_no_step_of_its_own() -> None:
+    assert list(ladder_of(written_run(units=0))) == ["block_write_amplification"]
 
 
 def test_a_drive_that_is_not_read_or_seen_twice_leaves_the_ladder_open() -> None:

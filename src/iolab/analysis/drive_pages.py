@@ -1,8 +1,9 @@
 """Log pages of NVMe drives, decoded.
 
-Offsets and units are those of the NVMe base specification 2.0 (SMART, endurance group, FDP), of the
-OCP Datacenter NVMe SSD specification (page 0xC0) and of Intel's page 0xCA. All numbers are little
-endian. A page that is shorter than it must be, or that is not hexadecimal, tells nothing.
+Offsets and units are those of the NVMe base specification 2.0 (SMART, endurance group), 2.1 (FDP)
+and 2.3 (SMART's energy in watt-hours, power measurement), of the OCP Datacenter NVMe SSD
+specification (page 0xC0) and of Intel's page 0xCA. All numbers are little endian. A page that is
+shorter than it must be, or that is not hexadecimal, is ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ IS_MEASURING, IS_INTERRUPTED, IS_ESTIMATED = 1, 2, 4
 WATT_SCALES: Final = {1: 1e-4, 2: 1e-2}
 """Watts of one, by the scale of a value of power; 0 is for values that are not reported."""
 
-NO_ERROR_TOLD: Final = 255
+ERROR_NOT_REPORTED: Final = 255
 
 ENDURANCE_UNIT_BYTES: Final = 1_000_000_000
 """What an endurance group counts in, rounded up."""
@@ -87,7 +88,7 @@ def smart_counters(reading: DriveReading, namespace: int | None = None) -> Smart
 
 
 def power_measurement(reading: DriveReading) -> DrivePowerMeasurement | None:
-    """The drive's own measurement of its power (TP4199); None where none goes on or makes sense."""
+    """The drive's own measurement of its power (TP4199); None where none is active and valid."""
     page = _page_bytes(reading.pages, POWER_MEASUREMENT, None, MEASUREMENT_BYTES)
     if page is None:
         return None
@@ -102,7 +103,7 @@ def power_measurement(reading: DriveReading) -> DrivePowerMeasurement | None:
         average_w,
         maximum_w,
         samples,
-        None if error == NO_ERROR_TOLD else error,
+        None if error == ERROR_NOT_REPORTED else error,
         is_estimated=bool(attributes & IS_ESTIMATED),
         is_contiguous=not attributes & IS_INTERRUPTED,
     )

@@ -1,11 +1,12 @@
 """What a run took of power, by each meter, and what it did with a joule.
 
-Only whole means over the measured window count, of every machine that carries the target. Meters of
-different boundaries are never added, and of several meters of one machine one counts: the first by
-name that the study describes, else the first that its kernel has.
+Only means over the whole measured window count, of every machine that carries the target. Meters of
+different boundaries are never added. Of several meters of one machine at a boundary one counts: the
+first by name that the study describes, else the first that its kernel has. RAPL's packages are
+added, because each is another processor.
 
-A meter shows a load some time after it began. By how much is told by the samples before the load,
-where the study lets machines idle (`[meters] idle`); the window is then looked at so much later.
+A meter shows a load some time after it began. The idle readings before the load tell by how much,
+where the study lets machines idle (`[meters] idle`); the window is then shifted by that lag.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.metric_spec import OPS_PER_S
-from iolab.core.power import MILLIWATTS, NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
+from iolab.core.power import MILLIWATTS_PER_WATT, NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
 from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
 from iolab.hosts.counter_names import METERS
@@ -35,19 +36,26 @@ SAMPLES_MIN: Final = 10
 """Readings that a window must have: with fewer the meter is as slow as the run."""
 
 BATCHES_MIN: Final = 8
-"""Batches whose spread tells an interval of the mean."""
+"""Batches whose spread gives an interval of the mean."""
 
 LEVELS_MIN: Final = 8
 """Different readings of which the closest two are a step of the meter apart."""
 
+KERNEL_SENSOR_PREFIX: Final = "hwmon"
+RAPL_PACKAGE_PREFIX: Final = "package-"
+"""How the names of the kernel's own meters of a machine and of its processors begin."""
+
 IDLE_SAMPLES_MIN: Final = 3
-RISE_SPREADS: Final = 6.0
+"""Readings before and after the load that a mean of idle must have."""
+
 LAG_MARGIN: Final = 1.25
-"""A meter falls about as late as it rises: so many times as long is waited for idle."""
+"""A meter falls about as late as it rises: readings of idle count only after so many lags."""
+
+RISE_SPREADS: Final = 6.0
+"""A load shows on a meter where it lies above idle by so many of idle's standard deviations."""
 
 RISE_SHARE: Final = 0.01
-"""A load shows on a meter where it lies above idle by so many of its standard deviations, and by
-this share of it."""
+"""And by more than this share of idle."""
 
 NET_HALF_WIDTHS: Final = 3.0
 """The load less idle must be so many half-widths: less is noise."""
@@ -102,14 +110,14 @@ class MeterSeries(Record, dict=True):
 
         A step is what all of some readings in a row are multiples of.
         """
-        milliwatts = np.rint(self.watts * MILLIWATTS).astype(np.int64)
+        milliwatts = np.rint(self.watts * MILLIWATTS_PER_WATT).astype(np.int64)
         starts = range(0, milliwatts.size - STEP_READINGS + 1, STEP_READINGS)
         parts = (milliwatts[start : start + STEP_READINGS] for start in starts)
         levels = (np.unique(part) for part in parts)
         steps = [np.gcd.reduce(each) for each in levels if each.size >= STEP_LEVELS_MIN]
         if not steps or max(steps) < STEP_CHANGE * min(steps):
             return None
-        return float(min(steps)) / MILLIWATTS, float(max(steps)) / MILLIWATTS
+        return float(min(steps)) / MILLIWATTS_PER_WATT, float(max(steps)) / MILLIWATTS_PER_WATT
 
     @property
     def title(self) -> str:
@@ -148,7 +156,7 @@ class MeterSeries(Record, dict=True):
             return self.watts[(self.at_ns >= start_ns) & (self.at_ns <= span.end_real_ns)]
         return self.watts[:0]
 
-    def inside(self, window: Window, lag_s: float) -> Floats:
+    def readings_in_window(self, window: Window, lag_s: float) -> Floats:
         """The readings of the window, which the meter shows so much later."""
         shift = round(lag_s * NS_PER_S)
         at = self.at_ns - shift
@@ -225,7 +233,7 @@ def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
     reason = missing_mean_reason(series, window)
     if window is None or reason:
         return replace(use, reason=reason)
-    watts = _mean_watts(series.inside(window, lag_s or 0.0), series.step_w)
+    watts = _mean_watts(series.readings_in_window(window, lag_s or 0.0), series.step_w)
     use = replace(use, watts=watts, energy_j=(watts.value or 0.0) * window.seconds)
     before, after = (
         series.idle_readings_before(lag_s or 0.0),
@@ -248,16 +256,19 @@ def missing_mean_reason(series: MeterSeries, window: Window | None) -> str:
     period_s = series.period_s
     if series.has_constant_readings:
         return f"the meter showed {series.watts[0]:g} W throughout"
-    readings = series.inside(window, series.lag_s or 0.0)
+    readings = series.readings_in_window(window, series.lag_s or 0.0)
     if readings.size < SAMPLES_MIN or period_s is None:
         text = f"the meter showed {readings.size} readings in the measured window"
         if period_s is None:
             return text
         return f"{text}: a run of {format_duration_s(SAMPLES_MIN * period_s)} or more would do"
-    inside = series.at_ns[(series.at_ns >= window.start_ns) & (series.at_ns <= window.end_ns)]
-    edges = np.concatenate(([window.start_ns], inside, [window.end_ns]))
-    longest_s = float(np.diff(edges).max()) / NS_PER_S
-    if longest_s > GAP_PERIODS * period_s + (series.lag_s or 0.0):
+    lag_s = series.lag_s or 0.0
+    at_ns = series.at_ns - round(lag_s * NS_PER_S)
+    inside = at_ns[(at_ns >= window.start_ns) & (at_ns <= window.end_ns)]
+    gaps_s = np.diff(inside, prepend=window.start_ns, append=window.end_ns) / NS_PER_S
+    gaps_s[-1] -= lag_s  # where machines do not idle after the load, no meter is read then
+    longest_s = float(gaps_s.max())
+    if longest_s > GAP_PERIODS * period_s:
         silence = format_duration_s(longest_s)
         return f"the meter was silent for {silence} of {window.seconds:.0f} s"
     return ""
@@ -303,26 +314,45 @@ def power_metrics(
     """The metrics of power beside those of a result; none of a boundary that not all have."""
     found: dict[str, Metric] = {}
     for boundary in REPORTED_BOUNDARIES:
-        counted = _uses_per_machine(view, uses, boundary)
+        counted = _counted_uses(view, uses, boundary)
         if counted:
             found |= _boundary_metrics(boundary, counted, metrics)
     return found
 
 
-def _uses_per_machine(
+def _counted_uses(
     view: RunView, uses: Sequence[PowerUse], boundary: PowerBoundary
 ) -> list[PowerUse]:
-    """One meter of each machine: of storage nodes and hypervisors where these are metered.
+    """The meters that count of each machine: storage nodes and hypervisors where one is metered.
 
-    Empty where one of them has none, or one that tells no mean.
+    Empty where one of the machines has none, or one without a mean.
     """
-    first: dict[str, PowerUse] = {}
-    for use in sorted(uses, key=lambda use: use.meter.startswith("hwmon")):
-        if use.boundary is boundary and use.watts is not None:
-            first.setdefault(use.host, use)
-    beside = [host.host for host in view.record.bystanders]
-    names = beside if any(name in first for name in beside) else [h.host for h in view.hosts]
-    return [first[name] for name in names] if all(name in first for name in names) else []
+    at_boundary: dict[str, list[PowerUse]] = {}
+    for use in uses:
+        if use.boundary is boundary:
+            at_boundary.setdefault(use.host, []).append(use)
+    counted = {host: _counted_meters(of_host) for host, of_host in at_boundary.items()}
+    monitored = [host.host for host in view.record.bystanders]
+    is_any_metered = any(counted.get(name) for name in monitored)
+    names = monitored if is_any_metered else [host.host for host in view.hosts]
+    if not all(counted.get(name) for name in names):
+        return []
+    return [use for name in names for use in counted[name]]
+
+
+def _counted_meters(uses: Sequence[PowerUse]) -> list[PowerUse]:
+    """Of one machine's meters at one boundary those that count; empty where these have no mean.
+
+    One that the study describes, else all packages of RAPL, else one of the kernel's sensors.
+    """
+    packages = [use for use in uses if use.meter.startswith(RAPL_PACKAGE_PREFIX)]
+    others = [use for use in uses if use not in packages and use.watts is not None]
+    described = [use for use in others if not use.meter.startswith(KERNEL_SENSOR_PREFIX)]
+    if described:
+        return described[:1]
+    if packages:
+        return packages if all(use.watts is not None for use in packages) else []
+    return others[:1]
 
 
 def _boundary_metrics(
@@ -366,13 +396,15 @@ def _net_watts(watts: Metric, idle_w: Metric) -> Metric:
 
 
 def _metric_quotient(upper: Metric, lower: Metric, unit: str) -> Metric:
-    """A quotient of independent means, its relative half-widths added as squares (delta method)."""
+    """A quotient of independent means, its relative half-widths added as squares (delta method).
+
+    Its interval is known where both have one.
+    """
     value = (upper.value or 0.0) / (lower.value or 1.0)
-    shares = [_half_width_share(each) for each in (upper, lower)]
-    known = [share for share in shares if share is not None]
-    if not known:
+    upper_share, lower_share = _half_width_share(upper), _half_width_share(lower)
+    if upper_share is None or lower_share is None:
         return Metric(value, unit)
-    reach = value * float(np.hypot.reduce(known))
+    reach = value * float(np.hypot(upper_share, lower_share))
     return Metric(value, unit, max(value - reach, 0.0), value + reach, upper.n or lower.n)
 
 

@@ -26,6 +26,7 @@ from iolab.analysis.drive_pages import (
 from iolab.analysis.storage_bytes import leaf_device_names
 from iolab.analysis.view import RunView
 from iolab.core.drive import DriveReading, DriveReadingPair
+from iolab.core.limits import NUMBER_MAX
 from iolab.core.metric import DriveWear, Metric
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.stopping import SteadinessStatus
@@ -34,7 +35,7 @@ from iolab.core.wear import (
     ENGINE_WRITE_AMPLIFICATION,
     HOST_WRITE_AMPLIFICATION,
     MEDIA_WRITE_AMPLIFICATION,
-    TIMES,
+    RATIO_UNIT,
     WRITE_AMPLIFICATION,
 )
 from iolab.record import Record
@@ -90,7 +91,7 @@ class DriveCounterChange(Record):
 
     @property
     def throttled_s(self) -> int | None:
-        """Seconds in which heat slowed the drive down; None where it does not count them."""
+        """Seconds in which heat slowed the drive down; None where its counters are not known."""
         if self.smart_before is None or self.smart_after is None or self.was_reset:
             return None
         return max(self.smart_after.throttled_s - self.smart_before.throttled_s, 0)
@@ -113,7 +114,8 @@ class DriveCounterChange(Record):
         """What the drive counted as written beyond the block layer's bytes, if certainly so."""
         least = (self.written_data_units - 1) * DATA_UNIT_BYTES
         excess = least - self.block_bytes
-        return excess if excess > max(FOREIGN_SHARE * self.block_bytes, DATA_UNIT_BYTES) else 0
+        is_foreign = excess > max(FOREIGN_SHARE * self.block_bytes, DATA_UNIT_BYTES)
+        return min(excess, NUMBER_MAX) if is_foreign else 0
 
 
 def drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
@@ -129,6 +131,10 @@ def _drive_change(
 ) -> DriveCounterChange:
     before, after = readings.before, readings.after
     fault = before.fault or (after.fault if after else "it was not read again after the run") or ""
+    if not fault and after and before.identity and after.identity:
+        first, second = before.identity.serial, after.identity.serial
+        if first != second:
+            fault = f"it was the drive '{first}' before the run and '{second}' after it"
     smart_before, smart_after = smart_counters(before), smart_counters(after) if after else None
     if not fault and (smart_before is None or smart_after is None):
         fault = "it gave no SMART log page"
@@ -206,13 +212,14 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     )
     found: dict[str, Metric] = {}
     if application and engine:
-        found[ENGINE_WRITE_AMPLIFICATION.key] = Metric(engine / application, TIMES)
+        found[ENGINE_WRITE_AMPLIFICATION.key] = Metric(engine / application, RATIO_UNIT)
     block = sum(wear.block_bytes for wear in drives)
     if not application or not block or not _are_all_drives_known(view):
         return found
-    source = engine or application  # nothing is flushed yet: what was written is the log
-    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / source, TIMES)
-    counted = [wear.host_bytes for wear in drives if wear.host_bytes is not None]
+    source = engine or application  # an engine that has flushed nothing yet wrote its log alone
+    found[BLOCK_WRITE_AMPLIFICATION.key] = Metric(block / source, RATIO_UNIT)
+    # A counter that stood still while the block layer wrote tells nothing.
+    counted = [each for wear in drives if (each := wear.host_bytes) is not None and each.value]
     if len(counted) == len(drives) and block >= STEPS_MIN * DATA_UNIT_BYTES * len(drives):
         found[HOST_WRITE_AMPLIFICATION.key] = _ratio_of_counters(counted, block)
     media = [
@@ -251,7 +258,7 @@ def _ratio_of_counters(counted: Sequence[Metric], below: int) -> Metric:
         sum(getattr(each, end) or 0.0 for each in counted) / below
         for end in ("value", "low", "high")
     )
-    return Metric(value, TIMES, low, high)
+    return Metric(value, RATIO_UNIT, low, high)
 
 
 def media_counter_step_bytes(before: MediaBytes, after: MediaBytes) -> int:

@@ -9,8 +9,8 @@ from typing import Final
 from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 from iolab.record import Record
 
-MILLIWATTS: Final = 1000
-"""Of a watt: telemetry counts in them."""
+MILLIWATTS_PER_WATT: Final = 1000
+"""Telemetry counts power in milliwatts."""
 
 NAME_SEPARATOR: Final = ":"
 """A meter's name in telemetry: its boundary, this, and which meter it is."""

@@ -6,15 +6,15 @@ from typing import Final
 
 from iolab.core.metric_spec import BetterDirection, CombineRule, MetricSpec
 
-TIMES: Final = "x"
-"""The unit: one is so many times the other."""
+RATIO_UNIT: Final = "x"
+"""The unit of an amplification: a ratio of bytes."""
 
 
 def _amplification(layer: str, *, has_column: bool = False) -> MetricSpec:
     label = f"{layer} write amplification".lstrip()
     lower, mean = BetterDirection.LOWER, CombineRule.MEAN
     key = label.replace(" ", "_")
-    return MetricSpec(key, label, TIMES, lower, mean, has_column=has_column)
+    return MetricSpec(key, label, RATIO_UNIT, lower, mean, has_column=has_column)
 
 
 ENGINE_WRITE_AMPLIFICATION: Final = _amplification("engine")

@@ -22,7 +22,7 @@ from iolab.core.metric_spec import (
     is_declared_metric,
     metric_spec,
 )
-from iolab.core.wear import TIMES
+from iolab.core.wear import RATIO_UNIT
 from iolab.published.audit.document import (
     PublishedSet,
     positive_integer_or_none,
@@ -49,7 +49,7 @@ _LATENCY: Final = re.compile(
 )
 
 _NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:x\s*)?")
-_MAXIMUM_UNITS: Final = ("ns", TIMES)
+_MAXIMUM_UNITS: Final = ("ns", RATIO_UNIT)
 
 _OF_USABLE_POINTS: Final = "of the usable points "
 """Before what was seen where a point that may be better has no usable result."""

@@ -28,7 +28,7 @@ _COLUMNS: Final = (
     Column("Drive counted", is_number=True, is_optional=True),
     Column("Flash wrote", is_number=True, is_optional=True),
     Column("Write amplification", is_number=True),
-    Column("Why not, and what else", can_wrap=True),
+    Column("Notes", can_wrap=True),
 )
 
 DRIVES_MAX: Final = 200
@@ -86,7 +86,7 @@ def _wear_notes(wear: DriveWear) -> Iterable[str]:
 
 
 def _measurement_text(found: DrivePowerMeasurement) -> str:
-    """The drive's own words: since when it measures, it does not say."""
+    """The drive's own average; the page does not say since when it measures."""
     text = f"{found.average_w:.3g} W on average by the drive's own measurement"
     error = "" if found.error_percent is None else f" to {found.error_percent} %"
     words = [f"{found.samples:,} samples{error}"]

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from iolab.core.events import Notice, Phase
-from iolab.core.power import MILLIWATTS, MeterKind, MeterSpec
+from iolab.core.power import MILLIWATTS_PER_WATT, MeterKind, MeterSpec
 from iolab.core.run import IdleSpan, MeterFault, PlannedRun
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.device_counters import snapshot_and_sample
@@ -101,7 +101,11 @@ class MeterWatch:
 
     async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
         """Read it until cancelled; where it cannot be read that is noted, and tried again."""
-        meter = open_meter(spec)
+        try:
+            meter = open_meter(spec)
+        except MeterError as error:
+            self._note_fault(host, spec, error)
+            return
         try:
             while True:
                 try:
@@ -130,7 +134,7 @@ class MeterWatch:
         offsets = {state.name: state.offset.offset_ns for state in self._states if state.offset}
         offsets |= {host.host: host.clock_offset_ns for host in self._monitors.monitored_hosts()}
         for host, spec, reading in self._readings:
-            row = [spec.series_name, round(reading.watts * MILLIWATTS), None, None]
+            row = [spec.series_name, round(reading.watts * MILLIWATTS_PER_WATT), None, None]
             self._add(self._indexes[host], reading.real_ns + offsets.get(host, 0), [row])
         self._readings.clear()
 

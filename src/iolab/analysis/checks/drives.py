@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from iolab.analysis.check import (
     CheckAnswer,
@@ -18,14 +19,15 @@ from iolab.analysis.wear import DriveCounterChange, drive_changes
 from iolab.text import counted_noun
 from iolab.units import format_bytes
 
-_NO_DRIVE = not_applicable_answer("No log page of an NVMe drive was read.")
+_NO_DRIVE: Final = not_applicable_answer("No log page of an NVMe drive was read.")
+_NO_COUNTERS: Final = not_applicable_answer("No counters of an NVMe drive can be compared.")
+_NO_POWER_STATE: Final = not_applicable_answer("No power state of an NVMe drive was read.")
 
 
 @check("drive-counters", "Counters of the drive")
 @per_host()
 def check_drive_counters(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was on throughout and its counters went on."""
-    yield _NO_DRIVE
     for change in drive_changes(view, index):
         evidence = _drive_evidence(change)
         if change.was_reset:
@@ -43,6 +45,7 @@ def check_drive_counters(view: RunView, index: int) -> Iterator[CheckAnswer]:
             yield not_applicable_answer(f"The drive {change.name}: {change.fault}.", **evidence)
         else:
             yield valid_answer(f"The counters of the drive {change.name} went on.", **evidence)
+    yield _NO_DRIVE
 
 
 @check("foreign-drive-writer", "Something else wrote on the drive")
@@ -53,7 +56,7 @@ def check_foreign_drive_writer(view: RunView, index: int) -> Iterator[CheckAnswe
     Another namespace, another host or another guest shares the drive then: what it did cost the
     load some of the drive's time.
     """
-    yield _NO_DRIVE
+    yield _NO_COUNTERS
     for change in _comparable_drive_changes(view, index):
         evidence = _drive_evidence(change) | {"foreign_bytes": change.foreign_bytes}
         if change.foreign_bytes:
@@ -72,7 +75,7 @@ def check_foreign_drive_writer(view: RunView, index: int) -> Iterator[CheckAnswe
 @per_host(max_key="throttled_s")
 def check_drive_throttled(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the drive's own counters of thermal management rose."""
-    yield _NO_DRIVE
+    yield _NO_COUNTERS
     for change in _comparable_drive_changes(view, index):
         seconds = change.throttled_s or 0
         evidence: EvidenceValues = {"drive": change.name, "throttled_s": seconds}
@@ -89,7 +92,7 @@ def check_drive_throttled(view: RunView, index: int) -> Iterator[CheckAnswer]:
 @per_host()
 def check_drive_power_state(view: RunView, index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was in its state of full power before and after the run."""
-    yield _NO_DRIVE
+    yield _NO_POWER_STATE
     for change in drive_changes(view, index):
         states = change.before.power_state, change.after.power_state if change.after else None
         if None in states:

@@ -14,7 +14,13 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
-from iolab.analysis.power import MeterSeries, idle_drift_w, meter_series, missing_mean_reason
+from iolab.analysis.power import (
+    IDLE_SAMPLES_MIN,
+    MeterSeries,
+    idle_drift_w,
+    meter_series,
+    missing_mean_reason,
+)
 from iolab.analysis.view import RunView
 from iolab.core.power import PowerBoundary
 from iolab.units import format_duration_s
@@ -31,7 +37,7 @@ _NO_IDLE: Final = not_applicable_answer(
 @check("meter-reading", "Readings of power meters")
 def check_meter_reading(view: RunView) -> CheckAnswer:
     """Whether each meter was read throughout, moved with the load, and fits to the others."""
-    return worst_answer((_NO_METER, *_meter_reading_answers(view)))
+    return worst_answer((*_meter_reading_answers(view), _NO_METER))
 
 
 def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
@@ -59,7 +65,7 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
                 **evidence,
             )
         elif reason:
-            text = f"No power is told by the meter {series.title}: {reason}."
+            text = f"The meter {series.title} has no mean: {reason}."
             yield not_applicable_answer(text, **evidence)
         else:
             text = f"The meter {series.title} was read {series.watts.size} times."
@@ -91,10 +97,13 @@ def _boundary_conflict_answers(every_series: Iterable[MeterSeries]) -> Iterator[
 def check_meter_lag(view: RunView) -> CheckAnswer:
     """Whether each meter shows the load soon enough for the measured window."""
     window = view.load.measured_part.common
-    answers = [_NO_IDLE]
+    answers: list[CheckAnswer] = []
     for series in meter_series(view):
         lag_s = series.lag_s
         if lag_s is None or window is None:
+            if series.idle_spans:
+                text = f"The meter {series.title} does not show when the load began."
+                answers.append(not_applicable_answer(text, **_meter_identity_evidence(series)))
             continue
         seconds = window.seconds
         evidence = _meter_identity_evidence(series) | {"lag_s": lag_s, "window_s": seconds}
@@ -105,16 +114,22 @@ def check_meter_lag(view: RunView) -> CheckAnswer:
             )
         else:
             answers.append(valid_answer(f"{text}; its window is as much later.", **evidence))
-    return worst_answer(answers, "lag_s")
+    return worst_answer((*answers, _NO_IDLE), "lag_s")
 
 
 @check("idle-power", "Machines idle around the load")
 def check_idle_power(view: RunView) -> CheckAnswer:
     """Whether a machine took as much before the load as after it."""
-    answers = [_NO_IDLE]
+    answers: list[CheckAnswer] = []
     for series in meter_series(view):
         drift_w = idle_drift_w(series)
         if drift_w is None:
+            if series.idle_spans:
+                text = (
+                    f"The meter {series.title} has fewer than {IDLE_SAMPLES_MIN} readings of idle "
+                    "before or after the load."
+                )
+                answers.append(not_applicable_answer(text, **_meter_identity_evidence(series)))
             continue
         lag_s = series.lag_s or 0.0
         before, after = series.idle_readings_before(lag_s), series.idle_readings_after(lag_s)
@@ -130,7 +145,7 @@ def check_idle_power(view: RunView) -> CheckAnswer:
             answers.append(
                 valid_answer(f"By the meter {series.title} idle was {levels}.", **evidence)
             )
-    return worst_answer(answers)
+    return worst_answer((*answers, _NO_IDLE))
 
 
 def _meter_identity_evidence(series: MeterSeries) -> EvidenceValues:
