@@ -150,6 +150,8 @@ def test_a_meter_that_is_silent_for_a_while_has_no_mean(lag_s: float) -> None:
     [
         ({"after_w": 120.0}, "idle was 100 W before the load and 120 W after it"),
         ({"load_w": 100.2, "noise_w": 3.0}, "no more than noise"),
+        ({"load_w": 99.8, "noise_w": 3.0}, "W less than idle, which is no more than noise"),
+        ({"load_w": 80.0, "noise_w": 0.5}, "the load took 20 W less than idle"),
     ],
 )
 def test_why_nothing_is_told_net_of_idle(changes: dict[str, Any], reason: str) -> None:

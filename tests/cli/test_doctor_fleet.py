@@ -22,11 +22,13 @@ from iolab.core.host import (
     ToolFacts,
 )
 from iolab.core.kubernetes import NO_VOLUME, PodFacts
+from iolab.core.power import MeterKind, MeterSpec, PowerBoundary
 from iolab.core.run import PreRunActivity
 from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.barrier import HostOutcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.message import Hello
+from iolab.hosts.meters import MeterCheck, MeterReading
 from iolab.session.discovery import HostActivity, InspectedHost
 from tests.analysis.drives import reading
 from tests.facts import tells
@@ -161,10 +163,19 @@ def test_a_governor_that_is_slow_on_all_is_noted() -> None:
 
 def test_a_meter_that_cannot_be_read_is_a_fault_of_its_host() -> None:
     fault = Fault("The meter 'bmc' of host 'b' cannot be read: no answer.", "Try it by hand.")
-    found = only("power", host("a"), replace(host("b"), meter_faults=(fault,)))
+    bmc = MeterSpec(name="bmc", kind=MeterKind.DCMI)
+    found = only("power", host("a"), replace(host("b"), meters=(MeterCheck(bmc, fault=fault),)))
     assert found.hosts == ("b",)
     assert found.finding.state is FindingState.FAULT
     assert tells(found.finding.message, "'bmc'")
+
+
+def test_a_meter_that_can_be_read_is_told_with_its_watts() -> None:
+    pdu = MeterSpec(name="pdu", kind=MeterKind.SNMP, boundary=PowerBoundary.DRIVE)
+    shown = MeterCheck(pdu, MeterReading(0, 12.5))
+    found = only("power", host("a"), replace(host("b"), meters=(shown,)))
+    assert (found.hosts, found.finding.state) == (("b",), FindingState.OK)
+    assert found.finding.message == "meter 'pdu' (drive): 12.5 W"
 
 
 def test_drives_that_only_root_may_read_are_told_once() -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide
-from iolab.report.comparison import compared_operations_text, comparison_markdown
+from iolab.core.metric import Metric
+from iolab.report.comparison import (
+    compared_operations_text,
+    comparison_markdown,
+    comparison_sentences,
+)
+from iolab.stats.comparison import ComparisonVerdict
 from tests.report import shared
 
+BETTER, WORSE = ComparisonVerdict.BETTER, ComparisonVerdict.WORSE
 
-def test_a_latency_of_reads_and_writes_says_so() -> None:
+
+def two_sides() -> tuple[ComparisonSide, ComparisonSide]:
+    """The same results twice, as `a` and `b`."""
     brief = shared.brief("sweep")
     places = {(run.point.workload, run.point.axis): run.point for run in brief.plan.runs}
     one, other = (
@@ -25,7 +37,42 @@ def test_a_latency_of_reads_and_writes_says_so() -> None:
         )
         for name in ("a", "b")
     )
-    compared = compare_sides(one, other, metrics=["lat_ns_mean", "iops"])
+    return one, other
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "verdict", "told"),
+    [
+        ("iops", "1/s", ComparisonVerdict.BETTER, "b is 1.20 (1.10–1.30) times as fast as a"),
+        ("node_ops_per_j", "ops/J", ComparisonVerdict.BETTER, "b has 1.20 (1.10–1.30) times the "),
+        (
+            "node_power_w",
+            "W",
+            ComparisonVerdict.WORSE,
+            "b has 1.20 (1.10–1.30) times the node power",
+        ),
+    ],
+)
+def test_watts_are_no_speed(metric: str, unit: str, verdict: ComparisonVerdict, told: str) -> None:
+    compared = compare_sides(*two_sides(), metrics=["iops"])
+    row = replace(
+        compared.rows[0],
+        metric=metric,
+        baseline=Metric(100.0, unit),
+        comparison=replace(
+            compared.rows[0].comparison,
+            ratio=1.2,
+            low=1.1,
+            high=1.3,
+            verdict=verdict,
+        ),
+    )
+    (sentence,) = comparison_sentences(replace(compared, rows=(row,)))
+    assert told in sentence
+
+
+def test_a_latency_of_reads_and_writes_says_so() -> None:
+    compared = compare_sides(*two_sides(), metrics=["lat_ns_mean", "iops"])
     named = {
         (row.workload, row.metric): compared_operations_text(compared, row) for row in compared.rows
     }

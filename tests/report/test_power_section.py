@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import DriveWear, MediaCounter, Metric
-from iolab.core.power import NODE_POWER_METRIC
+from iolab.core.metric import DriveWear, MediaCounter, Metric, PowerUse
+from iolab.core.power import NODE_POWER_METRIC, PowerBoundary
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, LineSegments, Markers, Rectangles
+from iolab.report.drives import drives_table
+from iolab.report.power import power_table
 from iolab.report.power_section import ladder_section, power_section
 from tests.report import shared
 from tests.report.made import build_brief
@@ -145,3 +147,36 @@ def test_the_ladder_is_told_in_a_sentence_and_on_the_page() -> None:
     assert ">engine<" not in page
     assert ">engine<" in shared.drawn(worn_brief(engine_bytes=130 * GB))
     assert ladder_section(worn_brief(write_amplification=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("lag_s", "note"),
+    [
+        (None, ""),
+        (0.0, "Shows the load at most 1 s late"),
+        (0.4, "Shows the load at most 1 s late"),
+        (7.0, "Shows the load 7 s late"),
+    ],
+)
+def test_a_meter_is_late_by_a_time_that_is_known_to_its_period(
+    lag_s: float | None, note: str
+) -> None:
+    use = PowerUse(host="n", meter="bmc", boundary=PowerBoundary.NODE, period_s=1.0, lag_s=lag_s)
+    brief = build_brief(session(TWO, RATES))
+    table = power_table([replace(brief.results[0], power=(use,))])
+    assert table is not None
+    assert [cell.text for cell in table.rows[0]][-1] == note
+
+
+def test_tables_of_meters_and_drives_name_the_configuration_of_several() -> None:
+    use = PowerUse(host="n", meter="bmc", boundary=PowerBoundary.NODE)
+    wear = DriveWear(host="n", device="nvme0n1", model="M", is_emulated=False, block_bytes=GB)
+    brief = build_brief(session(TWO, RATES))
+    results = [replace(result, power=(use,), drives=(wear,)) for result in brief.results]
+    for table in (power_table(results), drives_table(results)):
+        assert table is not None
+        runs = [row[0].text for row in table.rows]
+        assert {text.rpartition(" of ")[2] for text in runs} == {"plain", "fast"}
+    only = power_table([result for result in results if result.configuration == "fast"])
+    assert only is not None
+    assert not any(" of " in row[0].text for row in only.rows)

@@ -191,6 +191,14 @@ def test_a_target_rests_while_it_is_watched_idle_and_not_before_the_first_run(
     assert planned_s(settle_s, watch_s) - planned_s(0, 0) == pytest.approx(waits_s)
 
 
+def test_the_budget_counts_the_idle_around_a_load_that_meters_are_read_in() -> None:
+    metered = make_plan(load(SMALL + '\n[meters]\nidle = "30s"\n')).budget
+    text, seconds = metered.time_items[-1]
+    assert text == "3 runs: meters of idle machines, 30 s before and after"
+    assert seconds == 180
+    assert metered.seconds - make_plan(load(SMALL)).budget.seconds == pytest.approx(180)
+
+
 def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
     reading = TWO_HOSTS.replace("randrw", "randread").replace("rwmixread = 70\n", "")
     budget = make_plan(load(reading)).budget

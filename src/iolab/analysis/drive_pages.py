@@ -138,7 +138,10 @@ def media_bytes(reading: DriveReading) -> MediaBytes | None:
 
 
 def endurance_bytes(reading: DriveReading) -> int | None:
-    """How much the drive is rated to take from hosts in its life; None where it does not say so."""
+    """How much flash the drive is rated to write in its life; None where it does not say so.
+
+    NVMe and the OCP rate what hosts may write at a write amplification of 1.
+    """
     if (page := _ocp_page_bytes(reading)) is not None and (rated := _page_integer(page, 176, 16)):
         return rated
     if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):

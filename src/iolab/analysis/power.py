@@ -303,9 +303,12 @@ def _no_net_reason(watts: Metric, idle_w: Metric) -> str:
     """Why the load's power less idle's says nothing; "" where it does."""
     net = (watts.value or 0.0) - (idle_w.value or 0.0)
     reach = sum((each.high or 0.0) - (each.value or 0.0) for each in (watts, idle_w) if each.high)
-    if net <= NET_HALF_WIDTHS * reach:
-        return f"the load took {net:.3g} W more than idle, which is no more than noise"
-    return ""
+    if net > NET_HALF_WIDTHS * reach:
+        return ""
+    if net < -NET_HALF_WIDTHS * reach:
+        return f"the load took {-net:.3g} W less than idle"
+    way = "less" if net < 0 else "more"
+    return f"the load took {abs(net):.3g} W {way} than idle, which is no more than noise"
 
 
 def power_metrics(

@@ -169,13 +169,11 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
     if change.fault or change.was_reset or change.after is None:
         reset = "the drive was switched off or its counters fell during the run"
         return replace(wear, reason=change.fault or reset)
-    rated = endurance_bytes(change.before)
     wear = replace(
         wear,
         host_bytes=_counter_difference_metric(
             change.written_data_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
         ),
-        endurance_share=change.block_bytes / rated if rated else None,
         energy_wh=_energy_metric(change),
         power_measurement=power_measurement(change.after),
     )
@@ -188,8 +186,12 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
     )
     if grown < 0:
         return replace(wear, reason="the counter of what the flash wrote fell")
+    rated = endurance_bytes(change.before)
     wear = replace(
-        wear, media_bytes=_counter_difference_metric(grown, step), media_counter=before.counter
+        wear,
+        media_bytes=_counter_difference_metric(grown, step),
+        media_counter=before.counter,
+        endurance_share=grown / rated if rated else None,
     )
     if reason := _no_amplification_reason(view, change, grown, step):
         return replace(wear, reason=reason)

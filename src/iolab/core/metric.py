@@ -266,7 +266,7 @@ class DriveWear(Record, kw_only=True):
     `block_bytes` are those of the block layer (exact), `host_bytes` what the drive counted as
     written by hosts, `media_bytes` what its flash wrote, both with the interval that the steps of
     their counters leave. `write_amplification` is `media_bytes` over `block_bytes`; where it is
-    None, `reason` says why. `endurance_share` is what the run used of the drive's rated endurance.
+    None, `reason` says why. `endurance_share` is `media_bytes` over the drive's rated endurance.
     `throttled_s` are the seconds in which heat slowed the drive down. `power_measurement` is what
     the drive showed after the run, where it measures.
     """

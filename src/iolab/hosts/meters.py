@@ -88,30 +88,45 @@ def open_meter(spec: MeterSpec) -> Meter:
     if spec.password_variable and spec.password_variable not in os.environ:
         raise MeterError(
             f"the environment has no variable {quote_value(spec.password_variable)}",
-            "Set it to the meter's password before you start iolab.",
+            "Set it to the meter's password or community before you start iolab.",
         )
     reader: type[Meter] = _READERS[spec.kind]
     return reader(spec)
 
 
-async def meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
-    """Why meters of these hosts cannot be read; each is read once, all at the same time."""
+class MeterCheck(Record):
+    """What one reading of a host's meter gave: a reading, or why it cannot be read.
 
-    async def meter_read_fault(host: str, spec: MeterSpec) -> Fault | None:
+    Both are None where the meter answered and had nothing new.
+    """
+
+    spec: MeterSpec
+    reading: MeterReading | None = None
+    fault: Fault | None = None
+
+
+async def check_meters(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
+    """Read each meter of these hosts once, all at the same time."""
+
+    async def check_meter(host: str, spec: MeterSpec) -> MeterCheck:
         meter: Meter | None = None
         try:
             meter = open_meter(spec)
-            await meter.read()
+            return MeterCheck(spec, await meter.read())
         except MeterError as error:
             text = f"The meter '{spec.name}' of host '{host}' cannot be read: {error.message}."
-            return Fault(text, error.hint)
+            return MeterCheck(spec, fault=Fault(text, error.hint))
         finally:
             if meter is not None:
                 await meter.close()
-        return None
 
-    work = [meter_read_fault(host.name, spec) for host in hosts for spec in host.meters]
-    return tuple(fault for fault in await asyncio.gather(*work) if fault is not None)
+    work = [check_meter(host.name, spec) for host in hosts for spec in host.meters]
+    return tuple(await asyncio.gather(*work))
+
+
+async def meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
+    """Why meters of these hosts cannot be read."""
+    return tuple(check.fault for check in await check_meters(hosts) if check.fault is not None)
 
 
 class CommandMeter(Meter):

@@ -188,7 +188,8 @@ def geometric_mean_texts(summary: MetricSummary) -> tuple[str, str, str]:
 def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
     """A sentence a point on its first metric: `b is 1.30 (1.12–1.51) times as fast as a (reads)`.
 
-    The faster side is named first; where the interval holds no difference, that is said instead.
+    The faster side is named first, of what is no speed the one with more; where the interval holds
+    no difference, that is said instead.
     """
     names = short_side_names(comparison)
     points: set[tuple[str, Axis]] = set()
@@ -211,10 +212,16 @@ def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> 
         low, high = (1 / end if end else None for end in (high, low))
         ratio = 1 / ratio
     text = ratio_with_interval_text(ratio, low, high)
+    is_speed = row.baseline.unit.endswith("/s") or row.baseline.unit in ("ns", "s")
+    metric = metric_phrase(row.metric)
     if comparison.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
-        return f"{first} is {text} times as fast as {second} ({place})"
+        if is_speed:
+            return f"{first} is {text} times as fast as {second} ({place})"
+        more, less = (candidate, baseline) if comparison.ratio >= 1 else (baseline, candidate)
+        return f"{more} has {text} times the {metric} of {less} ({place})"
     if comparison.verdict is ComparisonVerdict.SAME:
-        return f"{first} and {second} are equally fast: {text} ({place})"
+        likeness = "are equally fast" if is_speed else f"have the same {metric}"
+        return f"{first} and {second} {likeness}: {text} ({place})"
     why = f", {comparison.reason}" if low is None or high is None else ""
     return f"{first} and {second} cannot be told apart: {text}{why} ({place})"
 

@@ -12,7 +12,7 @@ from iolab.report.numbers import (
     factor_with_interval_text,
     metric_interval_document,
 )
-from iolab.report.phrases import result_run_text
+from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import list_text
 from iolab.units import format_bytes
@@ -41,8 +41,9 @@ def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Tabl
     With `only_known` those alone of which it is known how much more their flash wrote.
     """
     drives = [(result, wear) for result in results for wear in result.drives]
+    titles = configuration_ids_if_several(results)
     rows = [
-        _drive_row(result, wear)
+        _drive_row(run_with_configuration_text(result, titles), wear)
         for result, wear in drives
         if wear.write_amplification is not None or not only_known
     ]
@@ -54,9 +55,9 @@ def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Tabl
     return Table("Drives", tuple(_COLUMNS[number] for number in kept), tuple(shown))
 
 
-def _drive_row(result: Result, wear: DriveWear) -> tuple[Cell, ...]:
+def _drive_row(run: str, wear: DriveWear) -> tuple[Cell, ...]:
     return row_of_cells(
-        result_run_text(result),
+        run,
         f"{wear.host} {wear.device}",
         *(
             DASH if amount is None else format_bytes(amount)
@@ -78,7 +79,7 @@ def _wear_notes(wear: DriveWear) -> Iterable[str]:
     if wear.throttled_s:
         yield f"slowed down by heat for {wear.throttled_s} s"
     if wear.endurance_share:
-        yield f"{100 * wear.endurance_share:.2g} % of the rated endurance"
+        yield f"{100 * wear.endurance_share:.2g} % of the rated endurance used"
     if wear.energy_wh is not None:
         yield f"{factor_with_interval_text(wear.energy_wh)} Wh by the drive's own counter"
     if wear.power_measurement is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -184,6 +184,12 @@ def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
 def configuration_titles_if_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
     return study.configuration_titles if len(study.configurations) > 1 else {}
+
+
+def configuration_ids_if_several(results: Iterable[Result]) -> dict[str, str]:
+    """The same of results alone, by the ids themselves."""
+    found = {result.configuration: result.configuration for result in results}
+    return found if len(found) > 1 else {}
 
 
 def result_run_text(result: Result) -> str:

@@ -12,7 +12,7 @@ from iolab.report.numbers import (
     metric_interval_document,
     metric_value_text,
 )
-from iolab.report.phrases import result_run_text
+from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
 from iolab.text import capitalised
 from iolab.units import format_duration_s, significant_digits_text
@@ -35,8 +35,9 @@ METERS_MAX: Final = 200
 
 def power_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
     """Each meter of each run; None where there is none. With `only_known` those with a mean."""
+    titles = configuration_ids_if_several(results)
     rows = [
-        _meter_row(result, use)
+        _meter_row(run_with_configuration_text(result, titles), use)
         for result in results
         for use in result.power
         if use.watts is not None or not only_known
@@ -44,9 +45,9 @@ def power_table(results: Sequence[Result], *, only_known: bool = False) -> Table
     return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
 
 
-def _meter_row(result: Result, use: PowerUse) -> tuple[Cell, ...]:
+def _meter_row(run: str, use: PowerUse) -> tuple[Cell, ...]:
     return row_of_cells(
-        result_run_text(result),
+        run,
         f"{use.host} {use.meter}",
         use.boundary.value,
         metric_value_text(use.watts),
@@ -61,8 +62,12 @@ def _meter_row(result: Result, use: PowerUse) -> tuple[Cell, ...]:
 def _meter_notes(use: PowerUse) -> Iterator[str]:
     if use.reason or use.idle_reason:
         yield use.reason or use.idle_reason
-    if use.lag_s:
-        yield f"shows the load {format_duration_s(use.lag_s)} late"
+    if use.lag_s is not None:
+        # When it stood halfway is known to a period.
+        is_within_period = use.period_s is not None and use.lag_s <= use.period_s
+        late_s = use.period_s if is_within_period else use.lag_s
+        limit = "at most " if is_within_period else ""
+        yield f"shows the load {limit}{format_duration_s(late_s or 0.0)} late"
     if use.step_w:
         yield f"counts in steps of {significant_digits_text(use.step_w)} W"
 

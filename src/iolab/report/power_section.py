@@ -29,7 +29,7 @@ from iolab.report.numbers import (
     interval_and_runs_text,
     metric_value_text,
 )
-from iolab.report.phrases import result_run_text
+from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, escape_invisible, list_text
 from iolab.units import format_bytes, significant_digits_text
@@ -147,17 +147,19 @@ def _efficiency_sentence(brief: Brief, points: Sequence[PointSummary]) -> str:
 
 def _power_points_table(brief: Brief, points: Sequence[PointSummary], rate_key: str) -> Table:
     keys = (rate_key, NODE_POWER_METRIC, OPERATIONS_PER_JOULE, "node_j_per_gb")
+    has_load = any(point.key.axis for point in points)
+    texts = ("Configuration", "Load") if has_load else ("Configuration",)
     rows = tuple(
         row_of_cells(
             brief.series_styles[point.key.configuration].title,
-            axis_values_text(point.key.axis),
+            *((axis_values_text(point.key.axis),) if has_load else ()),
             *(metric_value_text(point.metrics.get(key)) for key in keys),
             interval_and_runs_text(point.metrics.get(OPERATIONS_PER_JOULE)) or DASH,
         )
         for point in points
     )
     numbers = ("Rate", "Power", "Ops/J", "J/GB", "95 % of ops/J")
-    return Table("Power", text_and_number_columns(("Configuration", "Load"), numbers), rows)
+    return Table("Power", text_and_number_columns(texts, numbers), rows)
 
 
 def ladder_section(brief: Brief) -> ReportSection | None:
@@ -207,7 +209,9 @@ def _ladder_row(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
         part = max(min(amount, media) - reached, 0)
         reached += part
         pieces.append(StackedBarPart(float(part), token, format_bytes(part), shade))
-    heading = f"{result_run_text(result)}: {wear.host} {wear.device}"
+    titles = configuration_ids_if_several(brief.results)
+    run = run_with_configuration_text(result, titles)
+    heading = f"{run}: {wear.host} {wear.device}"
     return StackedBar(tuple(pieces), escape_invisible(heading), total=format_bytes(media))
 
 

@@ -14,7 +14,7 @@ from iolab.core.drive import DriveReading
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
-from iolab.errors import Fault, HostError
+from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import HostOutcomes, gather_hosts
 from iolab.hosts.clock import Clock, ClockOffset, measure_clock_offset
@@ -30,7 +30,7 @@ from iolab.hosts.device_counters import (
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
-from iolab.hosts.meters import meter_faults
+from iolab.hosts.meters import MeterCheck, check_meters
 from iolab.record import Record
 from iolab.study.kinds import StudyKinds
 from iolab.study.readiness import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
@@ -286,7 +286,7 @@ class InspectedHost(Record):
     hello: Hello
     leftovers: Leftovers | None
     drives: tuple[DriveReading, ...] = ()
-    meter_faults: tuple[Fault, ...] = ()
+    meters: tuple[MeterCheck, ...] = ()
 
 
 async def inspect_hosts(
@@ -316,9 +316,9 @@ async def inspect_hosts(
         offset = await measure_clock_offset(host, clock)
         folder = _target_directory(host.spec, path)
         drives = await read_drive_logs(host, facts.target.devices if facts.target else ())
-        faults = await meter_faults((host.spec,))
+        meters = await check_meters((host.spec,))
         return InspectedHost(
-            host.spec, folder, facts, probe, quiet, offset, hello, left, drives, faults
+            host.spec, folder, facts, probe, quiet, offset, hello, left, drives, meters
         )
 
     watched = await gather_hosts([hosts[name] for name in met.results], _watch_inspected_host)

@@ -245,6 +245,11 @@ def total_settle_seconds(method: Method, runs: int) -> float:
     return runs * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
 
 
+def meter_idle_seconds(study: Study) -> float:
+    """How long machines idle around a run's load while their meters are read."""
+    return 2 * study.meters.idle_s
+
+
 def run_overhead_seconds(method: Method) -> float:
     """What a run takes beside its load and its rest, with what its idle watch takes longer."""
     return RUN_OVERHEAD_S + extra_watch_seconds(method)
@@ -288,6 +293,7 @@ def plan_demand(
         # Without I/O, whose end a rule decides, a run's load is as written.
         longest_s = method.load_seconds_range[1] if prepared else method.warmup_s + method.runtime_s
         each_s = longest_s + run_overhead_seconds(method) + method.settle_s
+        each_s += meter_idle_seconds(study)
         time_items += (
             (f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),
         )
@@ -352,6 +358,9 @@ def _time_items(
         f"rest between {counted_noun(runs, 'run')}: settle {format_duration_s(method.settle_s)}"
     )
     resting_s = total_settle_seconds(method, runs)
+    idle_s = runs * meter_idle_seconds(study)
+    idle = format_duration_s(study.meters.idle_s)
+    metering = f"{counted_noun(runs, 'run')}: meters of idle machines, {idle} before and after"
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,
@@ -359,6 +368,7 @@ def _time_items(
         *(((proving, prepared * run_overhead_seconds(method)),) if prepared else ()),
         *(item for demand in demands for item in demand.ceiling_measurements),
         *(((settling, resting_s),) if resting_s else ()),
+        *(((metering, idle_s),) if idle_s else ()),
     )
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from iolab.errors import HostError
 from iolab.record import Record
 from iolab.text import counted_noun
-from iolab.units import format_bytes
+from iolab.units import format_bytes, significant_digits_text
 
 if TYPE_CHECKING:
     from iolab.core.drive import DriveReading
     from iolab.core.host import HostFacts, HostProgram, TargetFacts, TargetProbe
-    from iolab.errors import Fault
     from iolab.hosts.answers import Leftovers
     from iolab.hosts.host import Host
     from iolab.hosts.message import Hello
+    from iolab.hosts.meters import MeterCheck
     from iolab.session.discovery import HostActivity
 
 
@@ -31,6 +31,7 @@ OVERLAY: Final = "overlay"
 """The file system of containers: what they write themselves lies in a layer of their own."""
 
 OTHER_LOAD_TOPIC: Final = "other load"
+POWER_TOPIC: Final = "power"
 LEFTOVERS_TOPIC: Final = "left by killed sessions"
 
 ROOT_RIGHTS_NOTE: Final = (
@@ -287,7 +288,7 @@ def kernel_meter_findings(sample: Mapping[str, Any]) -> Iterator[Finding]:
     rows = sample.get("power")
     names = [str(row[0]) for row in rows if row] if isinstance(rows, list) else []
     if names:
-        yield Finding("power", FindingState.OK, ", ".join(names))
+        yield Finding(POWER_TOPIC, FindingState.OK, ", ".join(names))
 
 
 def drive_log_findings(drives: Sequence[DriveReading]) -> Iterator[Finding]:
@@ -305,10 +306,15 @@ def drive_log_findings(drives: Sequence[DriveReading]) -> Iterator[Finding]:
         yield Finding("drive counters", FindingState.OK, f"{drive.device}: {counter}")
 
 
-def meter_findings(faults: Sequence[Fault]) -> Iterator[Finding]:
-    """Meters beside a host that cannot be read: a session with them is refused."""
-    for fault in faults:
-        yield Finding("power", FindingState.FAULT, fault.message, fault.hint)
+def meter_findings(meters: Sequence[MeterCheck]) -> Iterator[Finding]:
+    """What meters beside a host show; with one that cannot be read a session is refused."""
+    for meter in meters:
+        if meter.fault is not None:
+            yield Finding(POWER_TOPIC, FindingState.FAULT, meter.fault.message, meter.fault.hint)
+        elif meter.reading is not None:
+            shown = f"{significant_digits_text(meter.reading.watts)} W"
+            message = f"meter '{meter.spec.name}' ({meter.spec.boundary.value}): {shown}"
+            yield Finding(POWER_TOPIC, FindingState.OK, message)
 
 
 def host_fact_findings(facts: HostFacts) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from iolab.cli.doctor.findings import (
     OTHER_LOAD_TOPIC,
+    POWER_TOPIC,
     Finding,
     FindingState,
     cgroup_limit_findings,
@@ -138,7 +139,8 @@ def _single_host_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFindi
                 and target is not None
                 and target.network
             )
-            if finding.state is not FindingState.OK and not over_network:
+            is_told = finding.state is not FindingState.OK or finding.topic == POWER_TOPIC
+            if is_told and not over_network:
                 grouped.setdefault(finding, []).append(host.spec.name)
     for finding, names in grouped.items():
         yield FleetFinding(tuple(names), finding)
@@ -156,7 +158,7 @@ def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     if host.probe is not None:
         yield from target_probe_findings(host.probe)
     yield from drive_log_findings(host.drives)
-    yield from meter_findings(host.meter_faults)
+    yield from meter_findings(host.meters)
     yield from cgroup_limit_findings(host.facts)
     yield from missing_fact_findings(host.facts)
 
