@@ -22,7 +22,14 @@ from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
 from iolab.core.metric_spec import OPS_PER_S
-from iolab.core.power import MILLIWATTS_PER_WATT, NAME_SEPARATOR, REPORTED_BOUNDARIES, PowerBoundary
+from iolab.core.power import (
+    MILLIWATTS_PER_WATT,
+    NAME_SEPARATOR,
+    RAPL_PACKAGE_PREFIX,
+    REPORTED_BOUNDARIES,
+    PowerBoundary,
+    counted_meters,
+)
 from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
 from iolab.hosts.counter_names import METERS
@@ -40,10 +47,6 @@ BATCHES_MIN: Final = 8
 
 LEVELS_MIN: Final = 8
 """Different readings of which the closest two are a step of the meter apart."""
-
-KERNEL_SENSOR_PREFIX: Final = "hwmon"
-RAPL_PACKAGE_PREFIX: Final = "package-"
-"""How the names of the kernel's own meters of a machine and of its processors begin."""
 
 IDLE_SAMPLES_MIN: Final = 3
 """Readings before and after the load that a mean of idle must have."""
@@ -344,18 +347,17 @@ def _counted_uses(
 
 
 def _counted_meters(uses: Sequence[PowerUse]) -> list[PowerUse]:
-    """Of one machine's meters at one boundary those that count; empty where these have no mean.
+    """Of one machine's meters at one boundary those that count; empty where none has a mean.
 
-    One that the study describes, else all packages of RAPL, else one of the kernel's sensors.
+    One without a mean gives way to another, but a sum of packages needs each of them.
     """
-    packages = [use for use in uses if use.meter.startswith(RAPL_PACKAGE_PREFIX)]
-    others = [use for use in uses if use not in packages and use.watts is not None]
-    described = [use for use in others if not use.meter.startswith(KERNEL_SENSOR_PREFIX)]
-    if described:
-        return described[:1]
-    if packages:
-        return packages if all(use.watts is not None for use in packages) else []
-    return others[:1]
+    named = {
+        use.meter: use
+        for use in uses
+        if use.watts is not None or use.meter.startswith(RAPL_PACKAGE_PREFIX)
+    }
+    counted = [named[name] for name in counted_meters([*named])]
+    return counted if all(use.watts is not None for use in counted) else []
 
 
 def _boundary_metrics(

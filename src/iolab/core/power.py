@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -32,6 +32,22 @@ class PowerBoundary(StrEnum):
 
 REPORTED_BOUNDARIES: Final = (PowerBoundary.NODE, PowerBoundary.PROCESSORS, PowerBoundary.DRIVE)
 """Those of which results have metrics; of the others there are series."""
+
+
+KERNEL_SENSOR_PREFIX: Final = "hwmon"
+RAPL_PACKAGE_PREFIX: Final = "package-"
+"""How the names of the kernel's own meters of a machine and of its processors begin."""
+
+
+def counted_meters(names: Sequence[str]) -> list[str]:
+    """Of one machine's meters at one boundary, in order, those whose sum is the machine's watts.
+
+    The first that the study describes, else all packages of RAPL, else the first of the kernel's.
+    """
+    packages = [name for name in names if name.startswith(RAPL_PACKAGE_PREFIX)]
+    others = [name for name in names if name not in packages]
+    described = [name for name in others if not name.startswith(KERNEL_SENSOR_PREFIX)]
+    return described[:1] or packages or others[:1]
 
 
 class MeterKind(StrEnum):

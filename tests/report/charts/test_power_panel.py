@@ -24,6 +24,8 @@ def test_watts_of_all_machines_stand_beside_the_rate() -> None:
     # A second meter of the same machine holds the same watts once more.
     again = metered(RECORD, name="node:hwmon3-1", load_w=900.0, noise_w=0.0)
     packages = metered(RECORD, name="processors:package-0", load_w=40.0, noise_w=0.0)
+    # Those of another package are not in the first.
+    packages += metered(RECORD, name="processors:package-1", load_w=50.0, noise_w=0.0)
     panel = power_panel(*again, *nodes, *packages)
     assert panel is not None
     assert panel.unit == "W"
@@ -31,7 +33,7 @@ def test_watts_of_all_machines_stand_beside_the_rate() -> None:
     assert list(values) == ["node", "processors"]
     hosts = len(RECORD.hosts)
     assert np.median(values["node"]) == pytest.approx(150 * hosts)
-    assert np.median(values["processors"]) == pytest.approx(40 * hosts)
+    assert np.median(values["processors"]) == pytest.approx(90 * hosts)
 
 
 def test_a_slow_meter_leaves_no_gaps_and_without_one_there_is_no_panel() -> None:

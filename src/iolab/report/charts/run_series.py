@@ -14,7 +14,7 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
 from iolab.core.host import Role
-from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES
+from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, counted_meters
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable
 from iolab.core.workload import Direction
@@ -256,20 +256,20 @@ def _server_panels(
 def _power_panel_lines(
     record: RunRecord, series: Sequence[CounterSeries], grid: TimeGrid
 ) -> tuple[PanelLine, ...]:
-    """Watts of each boundary: a meter of each machine, of those that the figures are of."""
+    """Watts of each boundary: the meters that count of each machine that the figures are of."""
     numbers = {name: index for index, name in enumerate(record.host_names)}
-    beside = {host.host for host in record.bystanders}
+    monitored = {host.host for host in record.bystanders}
     lines = []
     for boundary in REPORTED_BOUNDARIES:
         begin = f"{boundary.value}{NAME_SEPARATOR}"
         own = [s for s in series if s.scope == METERS and s.name.startswith(begin)]
-        meters: dict[str, CounterSeries] = {}
-        for meter in sorted(own, key=lambda s: s.name.startswith(f"{begin}hwmon")):
-            meters.setdefault(meter.host, meter)
-        watched = [host for host in meters if host in beside] or list(meters)
+        meters: dict[str, dict[str, CounterSeries]] = {}
+        for meter in own:
+            meters.setdefault(meter.host, {})[meter.name.removeprefix(begin)] = meter
         rows = [
-            average_on_grid(meters[host], grid, numbers[host], _step_ns(record, meters[host]))
-            for host in watched
+            average_on_grid(meter, grid, numbers[host], _step_ns(record, meter))
+            for host in [name for name in meters if name in monitored] or list(meters)
+            for meter in map(meters[host].__getitem__, counted_meters([*meters[host]]))
         ]
         lines.append((boundary.value, _sum_over_hosts(rows)))
     return _known_panel_lines(*lines)
