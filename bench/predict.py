@@ -157,7 +157,9 @@ def measured(folder: Path) -> Iterator[Outcome]:
     """The curves of a session over `iodepth`, held out in two ways."""
     study, results = results_with_session_checks(open_session(folder))
     points = summarise_points(results, study)
-    for curve in predict_curves(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
+    for curve in predict_curves(
+        study, points, "iodepth", 1, lambda _: None, allow_any_distance=False
+    ):
         known = curve.measured_loads
         half = len(known) // 2
         splits = [(known[::2], known[1::2]), (known[: half + 1], known[half + 1 :])]

@@ -25,7 +25,9 @@ def seen(*uses: ResourceUse) -> RunResources:
 
 def at(hosts: int, *uses: ResourceUse, levels: dict[int, Level] | None = None) -> CurvePrediction:
     found = points(runs(LINEAR, levels))
-    (only,) = predict_curves(STUDY, found, "hosts", hosts, lambda _: seen(*uses), extrapolate=False)
+    (only,) = predict_curves(
+        STUDY, found, "hosts", hosts, lambda _: seen(*uses), allow_any_distance=False
+    )
     return only
 
 
@@ -54,7 +56,7 @@ def test_between_measured_loads_nothing_limits() -> None:
 
 def test_one_run_a_load_does_not_tell_how_far_runs_differ() -> None:
     found = points(runs({n: (rate,) for n, (rate, *_) in LINEAR.items()}))
-    (told,) = predict_curves(STUDY, found, "hosts", 16, lambda _: seen(), extrapolate=False)
+    (told,) = predict_curves(STUDY, found, "hosts", 16, lambda _: seen(), allow_any_distance=False)
     assert (told.prediction, told.runs) == (None, 1)
     assert at(16).runs == 3
 
@@ -74,9 +76,11 @@ def test_every_load_is_predicted_alike(axis: str) -> None:
         )
         for point in points(runs(LINEAR))
     ]
-    (told,) = predict_curves(STUDY, found, axis, 16, lambda _: seen(CLIENT_PORT), extrapolate=False)
+    (told,) = predict_curves(
+        STUDY, found, axis, 16, lambda _: seen(CLIENT_PORT), allow_any_distance=False
+    )
     assert told.prediction is not None
     assert told.limited_by == CLIENT_PORT
     assert told.prediction.limit == pytest.approx(80_000 / 0.9, rel=0.01)
     assert told.prediction.high <= 80_000 / 0.9 * 1.01
-    assert predict_curves(STUDY, found, "hosts", 16, lambda _: None, extrapolate=False) == ()
+    assert predict_curves(STUDY, found, "hosts", 16, lambda _: None, allow_any_distance=False) == ()

@@ -10,8 +10,8 @@ from iolab.core.host import CpuFacts, NumaNode
 from iolab.guests.guest import Pinning
 from iolab.guests.hosts import (
     CpuPin,
-    assign_guest_pins,
     assign_pins,
+    guest_pins_of_machine,
     parse_cpu_list,
     unpinned_guest_count,
 )
@@ -71,7 +71,7 @@ def test_cores_without_numa_nodes_are_the_threads() -> None:
 
 def test_nodes_that_are_one_machine_have_processors_for_their_first_guests() -> None:
     nodes = (("a-1", "a-2", "a-3"), ("b-1",), ("c-1", "c-2"))
-    given = assign_guest_pins(machine("0-3"), nodes, 1, Pinning.CORES)
+    given = guest_pins_of_machine(machine("0-3"), nodes, 1, Pinning.CORES)
     assert {name: pin.cpus for name, pin in given.items()} == {
         "a-1": (0,),
         "b-1": (1,),

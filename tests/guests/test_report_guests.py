@@ -11,7 +11,11 @@ from iolab.analysis.points import summarise_points
 from iolab.core.metric import Level, Metric, Outlier
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
-from iolab.guests.charts import fleet_charts, group_chart_lines, highest_common_percentile_and_note
+from iolab.guests.charts import (
+    group_chart_lines,
+    guest_count_charts,
+    highest_common_percentile_and_note,
+)
 from iolab.guests.groups import fleet_groups, node_timeline_run, runs_needing_manifests
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, guest_fleet_of_run
 from iolab.guests.report import EMULATED
@@ -73,7 +77,9 @@ def test_a_chart_without_a_tail_has_the_mean_alone(source: GuestSource) -> None:
         replace(one, metrics={k: m for k, m in one.metrics.items() if "_p9" not in k})
         for one in group.points
     ]
-    charts = fleet_charts(replace(group, points=tuple(few)), series_styles(source.study), (), "")
+    charts = guest_count_charts(
+        replace(group, points=tuple(few)), series_styles(source.study), (), ""
+    )
     assert charts is not None
     (load,) = charts.figures
     heads = [column.title for column in load.table.columns]
@@ -109,7 +115,9 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
 
 def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
     (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
-    charts = fleet_charts(group, series_styles(source.study), [curve_of(source, "read", 8)], "")
+    charts = guest_count_charts(
+        group, series_styles(source.study), [curve_of(source, "read", 8)], ""
+    )
     assert charts is not None
     (load,) = charts.figures
     assert tells(load.note, "predicted", "knee", "2", "2", "3", "VMs"), load.note

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.findings import BestPointFinding, Finding, SpeedupFinding
+from iolab.analysis.findings import BestPointFinding, Finding, LargestSpeedupFinding
 from iolab.core.metric import Level, Metric
 from iolab.report.narrative import finding_sentence, sentences_for_findings
 from iolab.report.phrases import ConfigurationNames
@@ -76,7 +76,7 @@ def test_a_best_has_its_doubts_and_a_name_only_among_others() -> None:
 
 def test_what_is_better_by_chance_is_not_said_to_be() -> None:
     near = found_in(curve(BASE, RISING, spread=0.3), curve(OTHER, RISING, spread=0.3))
-    assert not [one for one in near if isinstance(one, SpeedupFinding)]
+    assert not [one for one in near if isinstance(one, LargestSpeedupFinding)]
     text = " ".join(told(near))
     assert "the most" not in text
     assert tells(text, "too close to call in 3")
@@ -109,7 +109,9 @@ def test_a_lead_at_one_load_is_not_told_of_others() -> None:
 def test_a_gain_has_its_interval_in_the_same_terms(
     metric: str, share: float, low: float | None, high: float | None, facts: tuple[str, ...]
 ) -> None:
-    gain = SpeedupFinding("o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ())
+    gain = LargestSpeedupFinding(
+        "o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ()
+    )
     assert tells(finding_sentence(gain, ConfigurationNames({"o": "Old", "n": "New"})), *facts)
     mixed = ConfigurationNames({}, frozenset({"w"}))
     is_of_all = "reads and writes together" in finding_sentence(gain, mixed)

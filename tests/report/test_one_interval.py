@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis.findings import SpeedupFinding
+from iolab.analysis.findings import LargestSpeedupFinding
 from iolab.analysis.ranked_findings import all_findings
 from iolab.registry import report_kinds
 from iolab.report.best import BestFigure
@@ -48,7 +48,7 @@ def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARE
         for finding in all_findings(
             brief.study, brief.points, brief.gains_by_pair.gains_over_first()
         )
-        if isinstance(finding, SpeedupFinding)
+        if isinstance(finding, LargestSpeedupFinding)
     ]
     assert found
     for finding in found:

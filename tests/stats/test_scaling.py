@@ -17,8 +17,8 @@ def usl(load: float) -> float:
     return 1000 * load / (1 + 0.03 * (load - 1) + 0.0005 * load * (load - 1))
 
 
-def known(load: float, rate: float, scatter: float = 0.006) -> MeasuredLoad:
-    return MeasuredLoad(load, rate, scatter, runs=3)
+def known(load: float, rate: float, log_rate_sd: float = 0.006) -> MeasuredLoad:
+    return MeasuredLoad(load, rate, log_rate_sd, runs=3)
 
 
 def knee(load: float) -> float:

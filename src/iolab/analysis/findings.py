@@ -77,7 +77,7 @@ class BestPointFinding(Record):
     left_out_repeats_text: str = ""
 
 
-class SpeedupFinding(Record):
+class LargestSpeedupFinding(Record):
     """The largest gain of a candidate over the baseline that its interval supports.
 
     `gain_share` is what a rate is higher by, or a latency lower by, as a share of the baseline's,
@@ -250,7 +250,7 @@ class Recommendation(Record):
 
 Finding = (
     BestPointFinding
-    | SpeedupFinding
+    | LargestSpeedupFinding
     | WinLossFinding
     | CrossoverFinding
     | KneeFinding

@@ -50,9 +50,9 @@ from iolab.analysis.checks.time import (
     check_no_common_window,
     check_percentile_support,
     check_periodic_rate,
+    check_run_mean_precision,
     check_run_too_short,
     check_startup_transient,
-    check_wide_interval,
 )
 from iolab.analysis.course import baseline_window, course_metrics, record_cut_to_window
 from iolab.analysis.evenness import run_spread
@@ -119,7 +119,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_missing_seconds,
     check_startup_transient,
     check_periodic_rate,
-    check_wide_interval,
+    check_run_mean_precision,
     check_percentile_support,
     CheckSlot.PROCESSORS_REAL,
     CheckSlot.LIMITS,

@@ -68,11 +68,13 @@ def predict_curves(
     load: int,
     resources_of_point: ResourceReader,
     *,
-    extrapolate: bool,
+    allow_any_distance: bool,
 ) -> tuple[CurvePrediction, ...]:
     """Every curve over that axis, in the study's order of workloads."""
     return tuple(
-        _predict_curve(workload, curve, axis, load, resources_of_point, extrapolate=extrapolate)
+        _predict_curve(
+            workload, curve, axis, load, resources_of_point, allow_any_distance=allow_any_distance
+        )
         for workload in study.workloads
         for curve in _curves_over_axis(workload, points, axis)
     )
@@ -93,13 +95,13 @@ def _predict_curve(
     load: int,
     resources_of_point: ResourceReader,
     *,
-    extrapolate: bool,
+    allow_any_distance: bool,
 ) -> CurvePrediction:
     metric = workload.rate_metric
     used = [point for point in curve if point.is_trusted and point.metric_value(metric)]
     measured = tuple(_measured_load(point, axis, metric) for point in used)
     single = sum(_run_count_behind_rate(point, metric) < REPEATS_MIN for point in used)
-    reason = _no_prediction_reason(measured, load, single, extrapolate=extrapolate)
+    reason = _no_prediction_reason(measured, load, single, allow_any_distance=allow_any_distance)
     busiest = None
     prediction = None
     if not reason:
@@ -133,7 +135,7 @@ def _run_count_behind_rate(point: PointSummary, metric: str) -> int:
 
 
 def _no_prediction_reason(
-    measured: Sequence[MeasuredLoad], load: int, single: int, *, extrapolate: bool
+    measured: Sequence[MeasuredLoad], load: int, single: int, *, allow_any_distance: bool
 ) -> str:
     """Why nothing is predicted, `single` loads having too few runs; empty where it is."""
     if any(point.load == load for point in measured):
@@ -148,7 +150,7 @@ def _no_prediction_reason(
         )
     if load < measured[0].load:
         return f"{load} is below the smallest measured load, {measured[0].load:g}"
-    if load > REACH * measured[-1].load and not extrapolate:
+    if load > REACH * measured[-1].load and not allow_any_distance:
         return (
             f"{load} is more than {REACH:g} times the largest measured load, "
             f"{measured[-1].load:g}; --extrapolate goes there all the same"
@@ -187,7 +189,7 @@ def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
     return MeasuredLoad(
         load=point.load_on_axis(axis),
         rate=point.metric_value(metric) or 0.0,
-        scatter=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
+        log_rate_sd=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         runs=max(len(values), 1),
-        half_width=width,
+        half_width_share=width,
     )

@@ -13,9 +13,9 @@ from iolab.analysis.findings import (
     BuyerNeed,
     CrossoverFinding,
     Finding,
+    LargestSpeedupFinding,
     NeedSide,
     Recommendation,
-    SpeedupFinding,
     WinLossFinding,
     best_point_findings,
     bottleneck_findings,
@@ -46,9 +46,9 @@ SIDES: Final[Mapping[str, str]] = {
 CAPACITY: Final = "capacity"
 
 
-def speedup_findings(
+def largest_speedup_findings(
     compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
-) -> Iterator[SpeedupFinding]:
+) -> Iterator[LargestSpeedupFinding]:
     """For each candidate and metric the largest gain of all that are supported.
 
     A gain is supported where the verdict over all cells is better and an interval that holds for
@@ -63,7 +63,7 @@ def speedup_findings(
                 continue
             cell = largest.gain
             low, high = cell.interval or (None, None)
-            yield SpeedupFinding(
+            yield LargestSpeedupFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
                 workload=cell.workload,
@@ -224,7 +224,9 @@ def all_findings(
     )
     return (
         *(need for need in needs if need.is_certain),
-        *sorted(speedup_findings(compared, points), key=lambda finding: -finding.gain_share),
+        *sorted(
+            largest_speedup_findings(compared, points), key=lambda finding: -finding.gain_share
+        ),
         *win_loss_findings(compared, points),
         *crossover_findings(study, compared, points),
         *(need for need in needs if not need.is_certain),

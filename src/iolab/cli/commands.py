@@ -31,14 +31,14 @@ class CommandKind(Enum):
 
 
 class Command(NamedTuple):
-    """A command: `function` is `module:name`, `summary` the first line of its help.
+    """A command: `import_path` is `module:name`, `summary` the first line of its help.
 
     With `is_common` the short help explains it, which names the others; with `is_paged` its output
     may go through a pager.
     """
 
     name: str
-    function: str
+    import_path: str
     summary: str
     group: Group
     kind: CommandKind = CommandKind.OTHER

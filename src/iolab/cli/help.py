@@ -42,7 +42,7 @@ class CommandsByName(MutableMapping[str, "ClickCommand"]):
     def __getitem__(self, name: str) -> ClickCommand:
         """A command with its options."""
         if name not in self._imported:
-            module, function = COMMANDS[name].function.split(":")
+            module, function = COMMANDS[name].import_path.split(":")
             app = Typer(add_completion=False, rich_markup_mode=None)
             app.command(name, cls=PlainCommand)(getattr(import_module(module), function))
             self._imported[name] = get_command(app)

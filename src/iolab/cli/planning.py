@@ -67,7 +67,7 @@ def plan_lines(
         for device in plan.destroyed_device_texts:
             yield literal_text(f"Destroys {device}.", "bold red")
     else:
-        yield literal_text(_refusal_sentence(refusal), "bold red")
+        yield literal_text(_plan_refusal_sentence(refusal), "bold red")
     yield ""
     yield literal_text(study.title)
     if study.question:
@@ -95,7 +95,7 @@ def _plan_cost_sentence(plan: Plan, writes: WriteForecast) -> str:
     return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
 
 
-def _refusal_sentence(refusal: IolabError) -> str:
+def _plan_refusal_sentence(refusal: IolabError) -> str:
     """The first reason, and how many more the error at the end has."""
     reason = refusal.faults[0].message if refusal.faults else refusal.message
     more = len(refusal.faults) - 1

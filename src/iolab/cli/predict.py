@@ -93,7 +93,7 @@ def predict(
         axis,
         load,
         first_run_resources_reader(reader, analysis_kinds()),
-        extrapolate=extrapolate,
+        allow_any_distance=extrapolate,
     )
     if not predicted:
         raise UsageError(
@@ -134,7 +134,7 @@ def prediction_document(
                 "n": len(curve.measured_loads),
                 "runs": curve.runs,
                 "measured": [
-                    {"load": point.load, "rate": point.rate, "half_width": point.half_width}
+                    {"load": point.load, "rate": point.rate, "half_width": point.half_width_share}
                     for point in curve.measured_loads
                 ],
                 "predicted": None

@@ -345,7 +345,7 @@ def _prediction_sections(
                 f"No workload of the session varies {quote_value(AXES[name])}.",
                 "Ask for an axis that its study has.",
             )
-        loads.append(RequestedLoad(AXES[name], int(number), extrapolate=extrapolate))
+        loads.append(RequestedLoad(AXES[name], int(number), allow_any_distance=extrapolate))
     return (
         partial(predictions_section, loads, first_run_resources_reader(source, analysis_kinds())),
     )

@@ -32,7 +32,7 @@ class EngineOption(Record):
         return self.pattern.fullmatch(text) is not None
 
 
-def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOption]:
+def engine_options_from_rows(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOption]:
     """Options by name, of rows (name, pattern, example, meaning)."""
     return MappingProxyType(
         {

@@ -62,7 +62,7 @@ _WRITTEN_NOTE: Final = (
 )
 
 
-def fleet_charts(
+def guest_count_charts(
     group: FleetGroup,
     styles: SeriesStyles,
     curves: Sequence[LoadCurve],

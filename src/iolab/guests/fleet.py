@@ -34,8 +34,8 @@ from iolab.guests.guest import (
     booted_guest_settings,
 )
 from iolab.guests.hosts import (
-    assign_guest_pins,
     booted_guest_specs,
+    guest_pins_of_machine,
     image_directory,
     nodes_by_machine,
 )
@@ -382,7 +382,9 @@ class SessionGuests:
             guests_by_node = [
                 [guest.name for guest in booted_guest_specs(study, spec.name)] for spec in nodes
             ]
-            pins_by_guest = assign_guest_pins(cpu, guests_by_node, settings.vcpus, settings.pinning)
+            pins_by_guest = guest_pins_of_machine(
+                cpu, guests_by_node, settings.vcpus, settings.pinning
+            )
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
             for spec, names in zip(nodes, guests_by_node, strict=True):
                 pins = {guest: pins_by_guest[guest] for guest in names}

@@ -233,7 +233,7 @@ def assign_pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> t
     return (CpuPin(),) * guests
 
 
-def assign_guest_pins(
+def guest_pins_of_machine(
     facts: CpuFacts, nodes: Iterable[Sequence[str]], vcpus: int, pinning: Pinning
 ) -> dict[str, CpuPin]:
     """The pin of each guest by name, on a machine that is one node or several with their guests.

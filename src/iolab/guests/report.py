@@ -155,14 +155,14 @@ class GuestsReport:
 
     def workload_charts(self, brief: Brief) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
-        from iolab.guests.charts import fleet_charts
+        from iolab.guests.charts import guest_count_charts
         from iolab.guests.tables import guest_fleets_by_run
 
         caveat = short_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
         curves = session_load_findings(brief.study, brief.results).curves
         charts: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
-            chart = fleet_charts(group, brief.series_styles, curves, caveat)
+            chart = guest_count_charts(group, brief.series_styles, curves, caveat)
             charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
         return charts
 

@@ -98,13 +98,13 @@ def fleet_layer_latencies(nodes: Iterable[HypervisorResult]) -> tuple[LayerLaten
                 if latency.layer is layer and latency.direction is direction and latency.ios > 0
             ]
             ios = sum(latency.ios for latency in own)
-            if ios and len(own) == _node_count_with_direction(by_node, direction):
+            if ios and len(own) == _node_count_with_engine_ios(by_node, direction):
                 mean = sum(latency.mean_ns * latency.ios for latency in own) / ios
                 merged.append(LayerLatency(layer, direction, mean, ios))
     return tuple(merged)
 
 
-def _node_count_with_direction(
+def _node_count_with_engine_ios(
     by_node: list[tuple[LayerLatency, ...]], direction: Direction
 ) -> int:
     """How many nodes have I/Os in a direction at all, as their generators saw it."""

@@ -224,7 +224,7 @@ class Channel:
             raise self.mark_lost(f"read nothing for {WRITE_LIMIT_S:g} s") from None
         except (OSError, RuntimeError):
             # The reader sees the same end and knows more: what the other side said last.
-            await self._wait_for_end()
+            await self._wait_briefly_for_end()
             raise (self.lost or self.mark_lost("does not listen any more")) from None
 
     def mark_lost(
@@ -247,7 +247,7 @@ class Channel:
         if self._task:
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _wait_for_end(self) -> None:
+    async def _wait_briefly_for_end(self) -> None:
         if self._task:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LAST_WORDS_LIMIT_S):

@@ -113,7 +113,7 @@ def counter_blocks(
     shapes = _SampleLayouts(words, wanted_scopes)
     for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
-        parts = _row_indexes_by_sampler(words, kind_of, codes, of_host)
+        parts = _host_row_indexes_by_sampler(words, kind_of, codes, of_host)
         for part in parts:
             rows = _CounterRows(
                 counters.seq[part].astype(np.int64),
@@ -287,7 +287,7 @@ def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
-def _row_indexes_by_sampler(
+def _host_row_indexes_by_sampler(
     columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests and meters apart.

@@ -69,7 +69,7 @@ SESSION_ONLY_CHECKS: Final[tuple[Check[RunView], ...]] = (
     time.check_excluded_hosts,
     time.check_missing_seconds,
     time.check_periodic_rate,
-    time.check_wide_interval,
+    time.check_run_mean_precision,
     fleet.check_monitored_node_lost,
 )
 """Shared checks of what only a session of ours does."""

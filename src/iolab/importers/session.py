@@ -291,7 +291,7 @@ def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]
     return tuple(names)
 
 
-def run_record(planned_import: PlannedImport, keep_files: Sequence[ForeignFile] = ()) -> RunRecord:
+def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
     run, job = planned_import.run, ImportedJob.require_type(planned_import.planned.point.job)
     names = _distinct_client_names(run.clients)
@@ -312,7 +312,7 @@ def run_record(planned_import: PlannedImport, keep_files: Sequence[ForeignFile] 
             owners[place], file.name, CompressedBytes.compress(redact_secrets(file.raw_bytes))
         )
         for place, file in enumerate(planned_import.files)
-        if place in owners and file in keep_files
+        if place in owners and file in kept_files
     )
     return RunRecord(
         run=planned_import.planned,

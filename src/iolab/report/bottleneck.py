@@ -128,7 +128,7 @@ _CAUSE_NAMES: Final[Mapping[BottleneckCause, str]] = {
     BottleneckCause.LOAD: "not saturated: go deeper",
     BottleneckCause.ENGINE: "engine",
     BottleneckCause.SOFTWARE: "software",
-    BottleneckCause.STEADY_RATE: "unwatched rate limit",
+    BottleneckCause.UNWATCHED_RATE_LIMIT: "unwatched rate limit",
     BottleneckCause.BEYOND: "not watched",
     BottleneckCause.NONE: "not known",
 }
@@ -173,7 +173,7 @@ _CAUSE_RESOURCES: Final[Mapping[BottleneckCause, Resource]] = {
     BottleneckCause.DEVICE_OPEN: Resource.DEVICE,
     BottleneckCause.LOAD: Resource.DEVICE,
     BottleneckCause.PROCESSORS: Resource.PROCESSORS,
-    BottleneckCause.STEADY_RATE: Resource.PROCESSORS,
+    BottleneckCause.UNWATCHED_RATE_LIMIT: Resource.PROCESSORS,
     BottleneckCause.CORE: Resource.CORE,
     BottleneckCause.JOB: Resource.JOB,
     BottleneckCause.PORT: Resource.PORT,
@@ -404,7 +404,7 @@ def _software_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _steady_rate_text(finding: BottleneckFinding) -> str:  # noqa: ARG001 - as all of them
+def _unwatched_rate_limit_text(finding: BottleneckFinding) -> str:  # noqa: ARG001 - as all of them
     return (
         "seems held at a limit that was set and not watched: its repeats have one rate although "
         "other load filled the processors"
@@ -452,7 +452,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.LOAD: _offered_load_text,
     BottleneckCause.ENGINE: _engine_limit_text,
     BottleneckCause.SOFTWARE: _software_limit_text,
-    BottleneckCause.STEADY_RATE: _steady_rate_text,
+    BottleneckCause.UNWATCHED_RATE_LIMIT: _unwatched_rate_limit_text,
     BottleneckCause.BEYOND: _unobserved_limit_text,
     BottleneckCause.NONE: _no_bottleneck_text,
 }
@@ -812,8 +812,8 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.ENGINE: "Check ioengine and direct: fewer I/Os are in flight than were "
         "asked for.",
         BottleneckCause.SOFTWARE: "Profile clients and servers for locks and limits.",
-        BottleneckCause.STEADY_RATE: "Look for a limit of the provider, the control group or the "
-        "device, and stop the other load.",
+        BottleneckCause.UNWATCHED_RATE_LIMIT: "Look for a limit of the provider, the control "
+        "group or the device, and stop the other load.",
         BottleneckCause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
         BottleneckCause.NONE: f"Raise {load} to find the limit.",
     }
@@ -843,7 +843,7 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
     """
     cause = findings[0].decision.cause
     parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
-    if cause is BottleneckCause.STEADY_RATE:
+    if cause is BottleneckCause.UNWATCHED_RATE_LIMIT:
         parts.insert(0, f"repeats give one rate (±{percent_text(STEADY_HALF_WIDTH)} or less)")
     if cause is BottleneckCause.ENGINE:
         parts += [f"{_in_flight_text(limit)} I/Os in flight" for limit in findings[:1]]
@@ -937,7 +937,7 @@ def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
 
 def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
-    causes = (BottleneckCause.PROCESSORS, BottleneckCause.STEADY_RATE)
+    causes = (BottleneckCause.PROCESSORS, BottleneckCause.UNWATCHED_RATE_LIMIT)
     uses = [limit.decision.use for limit in findings if limit.decision.cause in causes]
     shares = [
         (use.is_own_load, max(use.share - use.is_own_load, 0.0))

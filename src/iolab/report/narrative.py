@@ -18,9 +18,9 @@ from iolab.analysis.findings import (
     CrossoverFinding,
     Finding,
     KneeFinding,
+    LargestSpeedupFinding,
     PriceFinding,
     Recommendation,
-    SpeedupFinding,
     WinLossFinding,
 )
 from iolab.analysis.ranked_findings import all_findings
@@ -162,7 +162,7 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(gain: SpeedupFinding, names: ConfigurationNames) -> str:
+def _(gain: LargestSpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
     is_of_all = gain.metric.startswith("lat_ns_") and gain.workload in names.mixed_workloads
     which = ", reads and writes together" if is_of_all else ""
@@ -270,7 +270,7 @@ def _(recommendation: Recommendation, names: ConfigurationNames) -> str:
     return recommendation_sentence(recommendation, names)
 
 
-def _gain_with_interval_text(gain: SpeedupFinding) -> str:
+def _gain_with_interval_text(gain: LargestSpeedupFinding) -> str:
     """How both compare with the interval: `1.27× (1.21× to 1.33×) the IOPS of`.
 
     Of what is better where it is lower: `76 % (73 to 79 %) lower p99 latency than`.

@@ -37,11 +37,11 @@ _CHART_NOTE: Final = "Hollow: predicted, not measured. Lines: the 90 % interval.
 
 
 class RequestedLoad(Record):
-    """A load to predict, on an axis by its name in studies; `extrapolate` allows any distance."""
+    """A load to predict, on an axis by its name in studies; at any distance if allowed."""
 
     axis: str
     load: int
-    extrapolate: bool
+    allow_any_distance: bool
 
     def predict_curves_of_brief(
         self, brief: Brief, read_resources: ResourceReader
@@ -53,7 +53,7 @@ class RequestedLoad(Record):
             self.axis,
             self.load,
             read_resources,
-            extrapolate=self.extrapolate,
+            allow_any_distance=self.allow_any_distance,
         )
 
 

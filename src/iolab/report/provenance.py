@@ -577,11 +577,11 @@ def _session_differences_table(sessions: SessionUnion) -> Table:
     cells = tuple(
         row_of_cells(
             f"! {subject}" if _has_forbidding_difference(by_session) else subject,
-            _distinct_values_text(
+            _distinct_values_or_same_text(
                 difference.baseline for own in by_session.values() for difference in own
             ),
             *(
-                _distinct_values_text(
+                _distinct_values_or_same_text(
                     difference.candidate for difference in by_session.get(label, ())
                 )
                 for label in labels[1:]
@@ -597,7 +597,7 @@ def _has_forbidding_difference(by_session: Mapping[str, Iterable[Difference]]) -
     return any(difference.forbids_comparison for own in by_session.values() for difference in own)
 
 
-def _distinct_values_text(texts: Iterable[str]) -> str:
+def _distinct_values_or_same_text(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(texts)) or NO_DIFFERENCE
 
 

@@ -229,13 +229,13 @@ async def run_on_each_host(
 class LoadDriver(ABC):
     """How a kind of load is made on all hosts of a run; it fills in their states.
 
-    It lives as long as its session. `prepare` and `measure` raise HostError or EngineError when any
-    host fails, with what was gathered until then left in the states, and both heed a request to
-    stop.
+    It lives as long as its session. `run_phases_before_load` and `measure` raise HostError or
+    EngineError when any host fails, with what was gathered until then left in the states, and both
+    heed a request to stop.
     """
 
     @abstractmethod
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""

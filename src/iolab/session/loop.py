@@ -113,7 +113,7 @@ async def execute_run(
     fault: IolabError | None = None
     try:
         driver = resources.drivers.driver_for(run)
-        await driver.prepare(session, run, states)
+        await driver.run_phases_before_load(session, run, states)
         await wait_for_settling(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None

@@ -213,7 +213,7 @@ class ProcessDriver(LoadDriver):
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine = engine
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The phases before the load: without more, the devices are watched idle."""

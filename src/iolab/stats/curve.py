@@ -353,7 +353,7 @@ class AdaptiveCurve:
             return left[int(np.argmax(sds))]
         return (
             self._load_in_largest_jump()
-            or self._load_in_largest_gap()
+            or self._middle_axis_load_of_widest_gap()
             or self._load_to_confirm_knee(left)
         )
 
@@ -437,7 +437,7 @@ class AdaptiveCurve:
                 largest, middle = jump, self._axis[places[i] + width // 2]
         return middle
 
-    def _load_in_largest_gap(self) -> int | None:
+    def _middle_axis_load_of_widest_gap(self) -> int | None:
         """The middle of the widest gap between measured loads, None where none is too wide."""
         places = [index for index, load in enumerate(self._axis) if load in self._rates]
         gaps = [(right - left, left) for left, right in pairwise(places)]

@@ -59,14 +59,14 @@ class PredictionLaw(StrEnum):
 class MeasuredLoad(Record):
     """A measured load: its rate, and the standard deviation of so many runs' logarithms.
 
-    `half_width` is half of the rate's 95 % interval as a share of it, 0 where none is known.
+    `half_width_share` is half of the rate's 95 % interval as a share of it, 0 where none is known.
     """
 
     load: float
     rate: float
-    scatter: float
+    log_rate_sd: float
     runs: int
-    half_width: float = 0.0
+    half_width_share: float = 0.0
 
 
 class Prediction(Record):
@@ -94,12 +94,12 @@ def predict_rate(
     freedom = sum(point.runs - 1 for point in points)
     if freedom < 1:
         raise ValueError("no load was measured twice")
-    pooled = sum((point.runs - 1) * point.scatter**2 for point in points) / freedom
-    scatter = max(math.sqrt(pooled), SCATTER_MIN)
+    pooled = sum((point.runs - 1) * point.log_rate_sd**2 for point in points) / freedom
+    log_rate_sd = max(math.sqrt(pooled), SCATTER_MIN)
     loads = tuple(point.load for point in points)
-    widths = [Z95 * scatter / math.sqrt(point.runs) for point in points]
+    widths = [Z95 * log_rate_sd / math.sqrt(point.runs) for point in points]
     law = fit_usl(loads, [point.rate for point in points], widths)
-    middle, low, high = _mixture_quantiles(points, scatter, min(freedom, DF_MAX), load)
+    middle, low, high = _mixture_quantiles(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
@@ -108,7 +108,7 @@ def predict_rate(
 
 
 def _mixture_quantiles(
-    points: Sequence[MeasuredLoad], scatter: float, freedom: int, load: float
+    points: Sequence[MeasuredLoad], log_rate_sd: float, freedom: int, load: float
 ) -> tuple[float, float, float]:
     """Median and ends of the logarithm of the rate, by the weight of every curve.
 
@@ -118,7 +118,7 @@ def _mixture_quantiles(
     loads = tuple(point.load for point in points)
     shapes, priors = _candidate_log_rates_and_weights(loads, load)
     rates = np.log([point.rate for point in points])
-    weights = np.array([point.runs for point in points]) / scatter**2
+    weights = np.array([point.runs for point in points]) / log_rate_sd**2
     residuals = rates - shapes[:, :-1]
     tops = residuals @ weights / weights.sum()
     squares = (residuals - tops[:, None]) ** 2 @ weights

@@ -303,7 +303,7 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
     add_host_faults(document, tables.items["host"])
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         _add_unknown_host_faults(document, item, configuration, tables)
-        add_problems(document, item, _capacity_problems(configuration))
+        add_problems(document, item, _usable_over_raw_capacity_problems(configuration))
     for kind in kinds.loads:
         kind.add_workload_faults(document, tables)
     add_fleet_faults(document, tables)
@@ -496,7 +496,7 @@ def _host_problems(item: TableItem, host: HostTable) -> Iterator[Problem]:
             yield Problem((key,), f"{key} but is of kind {quote_value(kind.value)}", hint)
 
 
-def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
+def _usable_over_raw_capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
     raw, usable = configuration.capacity.raw_tb, configuration.capacity.usable_tb
     if raw is not None and usable is not None and usable > raw:
         has = f"usable_tb = {usable:g}, more than raw_tb = {raw:g}"

@@ -344,7 +344,7 @@ def test_a_constant_rate_beside_processors_that_others_fill_is_a_set_limit() -> 
         found = decide_bottleneck(watched(run), BENT, is_steady=is_steady)
         return found.cause, found.is_certain
 
-    assert found_with(2.0, is_steady=True) == (BottleneckCause.STEADY_RATE, False)
+    assert found_with(2.0, is_steady=True) == (BottleneckCause.UNWATCHED_RATE_LIMIT, False)
     assert found_with(2.0, is_steady=False) == (BottleneckCause.PROCESSORS, False)
     # Cores that the load itself fills give one rate, too.
     assert found_with(60.0, is_steady=True) == (BottleneckCause.PROCESSORS, True)

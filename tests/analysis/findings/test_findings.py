@@ -11,8 +11,8 @@ from iolab.analysis.findings import (
     CrossoverFinding,
     Finding,
     KneeFinding,
+    LargestSpeedupFinding,
     PriceFinding,
-    SpeedupFinding,
     WinLossFinding,
 )
 from iolab.core.metric import Level
@@ -54,7 +54,9 @@ def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
         curve(OTHER, {16: 1900.0}, spread=0.8, workload="readrandom-16k"),
     ]
     (gain,) = [
-        one for one in of(SpeedupFinding, found_in(*sure, *noisy)) if one.metric == "ops_per_s"
+        one
+        for one in of(LargestSpeedupFinding, found_in(*sure, *noisy))
+        if one.metric == "ops_per_s"
     ]
     assert (gain.workload, gain.axis, gain.comparison_count) == (
         "readrandom-4k",
@@ -77,7 +79,7 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
     assert (
         dict(tally.verdict_counts)[ComparisonVerdict.BETTER] == 7
     )  # by Holm's correction, the noisy one, too
-    (gain,) = [one for one in of(SpeedupFinding, found) if one.metric == "ops_per_s"]
+    (gain,) = [one for one in of(LargestSpeedupFinding, found) if one.metric == "ops_per_s"]
     assert gain.gain_share == pytest.approx(0.1, abs=0.01)
     assert gain.low is not None
     assert gain.low > 0
@@ -85,7 +87,7 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
 
 def test_nothing_is_gained_where_nothing_differs() -> None:
     found = found_in(curve(BASE, RISING, spread=0.01), curve(OTHER, RISING, spread=0.01))
-    assert of(SpeedupFinding, found) == []
+    assert of(LargestSpeedupFinding, found) == []
     (tally,) = [one for one in of(WinLossFinding, found) if one.metric == "ops_per_s"]
     assert dict(tally.verdict_counts)[ComparisonVerdict.BETTER] == 0
     assert sum(count for _, count in tally.verdict_counts) == 3
@@ -211,5 +213,5 @@ def test_a_price_that_no_interval_supports_is_not_sure() -> None:
 
 def test_gains_of_latency_are_reductions() -> None:
     found = found_in(curve(BASE, {4: 1000.0}), curve(OTHER, {4: 2000.0}))
-    (gain,) = [one for one in of(SpeedupFinding, found) if one.metric == LATENCY]
+    (gain,) = [one for one in of(LargestSpeedupFinding, found) if one.metric == LATENCY]
     assert (gain.gain_share, gain.factor) == pytest.approx((0.5, 2.0), rel=0.01)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.study import ceiling_time_items, missing_ceiling_notes
+from iolab.loads.fileio.study import ceiling_time_items, generator_limit_off_notes
 from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_ceiling
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
@@ -108,6 +108,6 @@ def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
     watched = usual.method.idle_watch_s
     assert plan.budget.seconds - shorter.budget.seconds == pytest.approx(looks + watched)
     assert plan.digest != shorter.digest
-    assert list(missing_ceiling_notes(usual, plan.points)) == []
-    (limit,) = missing_ceiling_notes(quick, shorter.points)
+    assert list(generator_limit_off_notes(usual, plan.points)) == []
+    (limit,) = generator_limit_off_notes(quick, shorter.points)
     assert "generator_limit" in limit

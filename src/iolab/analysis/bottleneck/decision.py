@@ -148,7 +148,7 @@ class BottleneckCause(StrEnum):
     """The engine kept fewer I/Os in flight than asked, with time to spare on every core."""
     SOFTWARE = "software"
     """More load no longer raises the rate, and nothing that it passes through is busy."""
-    STEADY_RATE = "steady-rate"
+    UNWATCHED_RATE_LIMIT = "unwatched-rate-limit"
     """Others filled the processors, and still the rate did not vary: a limit that was set."""
     BEYOND = "beyond"
     """The same where the storage itself was not watched."""
@@ -194,7 +194,9 @@ def decide_bottleneck(
         also = (*full[1:], *aside)[:1] if is_outside else ()
         sure = not _is_mostly_other_load(full[0])
         if not sure and is_steady:
-            return BottleneckDecision(BottleneckCause.STEADY_RATE, is_certain=False, use=full[0])
+            return BottleneckDecision(
+                BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, use=full[0]
+            )
         return BottleneckDecision(
             _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
         )

@@ -309,7 +309,7 @@ def check_periodic_rate(view: RunView) -> CheckAnswer:
 
 
 @check("wide-interval", "Mean not known well enough")
-def check_wide_interval(view: RunView) -> CheckAnswer:
+def check_run_mean_precision(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
     steady = view.steadiness_view
     if steady is None:

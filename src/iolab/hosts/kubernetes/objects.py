@@ -103,7 +103,7 @@ def claim_object(fleet: PodFleet, item: StorageClassPods) -> Object:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": fleet.object_name(item.group), "labels": _object_labels(fleet, item)},
-        "spec": _claim_spec(fleet, item),
+        "spec": _claim_spec_of_storage_class(fleet, item),
     }
 
 
@@ -133,7 +133,7 @@ def stateful_set_manifest(fleet: PodFleet, item: StorageClassPods) -> Object:
         spec["volumeClaimTemplates"] = [
             {
                 "metadata": {"name": "data", "labels": _object_labels(fleet, item)},
-                "spec": _claim_spec(fleet, item),
+                "spec": _claim_spec_of_storage_class(fleet, item),
             }
         ]
     return {
@@ -153,7 +153,7 @@ def _with_owner_reference(made: Object, owner: dict[str, str]) -> Object:
     return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
 
-def _claim_spec(fleet: PodFleet, item: StorageClassPods) -> Object:
+def _claim_spec_of_storage_class(fleet: PodFleet, item: StorageClassPods) -> Object:
     return {
         "accessModes": [fleet.access.mode],
         "volumeMode": "Block" if fleet.volume_mode is VolumeMode.BLOCK else "Filesystem",

@@ -169,7 +169,7 @@ def _submitted_row(
 def _judged_row(row: SubmittedRow) -> JudgedRow:
     evidence = list(_row_evidence(row))
     evidence.sort(key=lambda each: _WORST_FIRST.index(each.kind))
-    kept = tuple(_merge_equal_evidence(evidence))[:EVIDENCE_KEPT_MAX]
+    kept = tuple(_merge_evidence_by_key(evidence))[:EVIDENCE_KEPT_MAX]
     runs = tuple(_foreign_runs(row, kept))
     return JudgedRow(
         row.name,
@@ -195,7 +195,7 @@ def _row_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield from pruned_file_evidence(row)
 
 
-def _merge_equal_evidence(evidence: Sequence[FileEvidence]) -> Iterator[FileEvidence]:
+def _merge_evidence_by_key(evidence: Sequence[FileEvidence]) -> Iterator[FileEvidence]:
     """What several runs say of one rule and key is said of the first, with how many there are."""
     groups: dict[tuple[str, EvidenceKind, str], list[FileEvidence]] = {}
     for each in evidence:

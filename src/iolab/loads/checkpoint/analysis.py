@@ -16,9 +16,9 @@ from iolab.analysis.checks.time import (
     check_no_common_window,
     check_percentile_support,
     check_periodic_rate,
+    check_run_mean_precision,
     check_run_too_short,
     check_startup_transient,
-    check_wide_interval,
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.metrics import group_metrics
@@ -65,7 +65,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
             check_missing_seconds,
             check_startup_transient,
             check_periodic_rate,
-            check_wide_interval,
+            check_run_mean_precision,
             check_percentile_support,
         ),
     )

@@ -54,7 +54,7 @@ class CheckpointDriver(ProcessDriver):
     def __init__(self) -> None:
         self._run: _CheckpointPhases | None = None
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """See that the hosts can read what others save, and that the devices are idle."""

@@ -144,7 +144,7 @@ def memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> l
             ):
                 continue
             clients = len(study.configuration(point.configuration).hosts)
-            needed = job.buffer_bytes(clients)
+            needed = job.buffer_bytes_per_client(clients)
             if needed > MEMORY_SHARE * memory:
                 message = (
                     f"Host {quote_value(target.host)} has {format_bytes(memory)} of memory, and "

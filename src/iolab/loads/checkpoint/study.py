@@ -120,7 +120,7 @@ class CheckpointStudyKind(LoadStudyKind):
             yield (
                 f"{point.title_text}: {counted_noun(job.ranks // clients, 'rank')} on each host, "
                 f"{format_bytes(job.space_bytes(clients))} in files and "
-                f"{format_bytes(job.buffer_bytes(clients))} in requests at the most"
+                f"{format_bytes(job.buffer_bytes_per_client(clients))} in requests at the most"
             )
 
 

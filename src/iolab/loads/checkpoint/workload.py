@@ -139,7 +139,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
             return self.ranks // clients if clients > 1 else 0
         return self.rank_shift % self.ranks
 
-    def buffer_bytes(self, clients: int) -> int:
+    def buffer_bytes_per_client(self, clients: int) -> int:
         """Memory that the requests of one client take."""
         return max(
             self.ranks_of_phase(phase)

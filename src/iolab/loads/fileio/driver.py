@@ -71,12 +71,12 @@ class IoDriver(ProcessDriver):
             record_file_identities,
         )
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The generator's ceiling known; then as `ProcessDriver` does."""
         await self._ceilings.set_ceilings(session, run, states)
-        await super().prepare(session, run, states)
+        await super().run_phases_before_load(session, run, states)
 
     async def measure(
         self,

@@ -117,7 +117,7 @@ class FileIoStudyKind(LoadStudyKind):
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
-        yield from missing_ceiling_notes(study, plan.points)
+        yield from generator_limit_off_notes(study, plan.points)
         engines = {point.job.engine for point in plan.points if isinstance(point.job, Job)}
         if study.telemetry.slow_ios and FIO_ENGINE in engines:
             yield "telemetry.slow_ios: fio tells no I/Os one by one; only the native engine does"
@@ -208,7 +208,7 @@ def ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[
     )
 
 
-def missing_ceiling_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def generator_limit_off_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of looks that the study leaves out: how far results can go without them."""
     looked = (p.job for p in points if isinstance(p.job, Job))
     if not study.method.generator_limit and any(not job.access.has_trims for job in looked):

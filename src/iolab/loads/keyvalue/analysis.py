@@ -53,12 +53,12 @@ from iolab.loads.keyvalue.metrics import (
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
-    check_compaction_debt,
     check_database_shape,
     check_database_start_state,
     check_key_value_device_busy,
     check_key_value_hidden_layer,
     check_key_value_target,
+    check_pending_compactions_at_start,
     check_reads_from_memory,
     check_server_died,
     check_warm_caches,
@@ -88,7 +88,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_database_start_state,
                 check_warm_caches,
                 check_database_shape,
-                check_compaction_debt,
+                check_pending_compactions_at_start,
                 check_reads_from_memory,
                 check_writer_rate,
                 check_key_value_omission,

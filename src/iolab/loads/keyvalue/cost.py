@@ -130,7 +130,7 @@ def store_bytes(job: KeyJob) -> int:
     return round(loaded.keys * loaded.entry_bytes * TABLE_SHARE) + filters
 
 
-def load_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
+def load_and_compaction_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
     """How long it takes to load it and to wait for its compaction; `rate` is in bytes/s."""
     moved_s = store_bytes(job) * LOAD_WRITES / rate
     if isinstance(job, YcsbJob):
@@ -253,7 +253,7 @@ def _load_time_items(study: Study, points: list[Point], rate: float) -> Iterator
         for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
             number += 1
             size += store_bytes(job)
-            seconds += load_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
+            seconds += load_and_compaction_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if number:

@@ -208,7 +208,7 @@ class YcsbDriver(LoadDriver):
         self._tools = YcsbTools(kits)
         self._embedded = EmbeddedStores()
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
@@ -404,7 +404,7 @@ class DbBenchDriver(LoadDriver):
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""

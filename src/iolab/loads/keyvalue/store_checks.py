@@ -315,35 +315,36 @@ def _row_count_answer(server: ServerRun | None, records: int) -> CheckAnswer:
 
 
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
-def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
+def check_pending_compactions_at_start(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_run_of_run(view.record)
     if server is not None:
         if PENDING_COMPACTIONS not in server.statistics_before_by_name:
             return unchecked_answer("the server did not tell its pending compactions")
-        return _compaction_debt_answer(
+        return _pending_compactions_answer(
             "the server", pending=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
     if not view.hosts_and_runs:
         return unchecked_answer("no engine told of its run")
     return worst_answer(
-        _host_compaction_debt_answer(host.host, reply.start) for host, reply in view.hosts_and_runs
+        _host_pending_compactions_answer(host.host, reply.start)
+        for host, reply in view.hosts_and_runs
     )
 
 
-def _host_compaction_debt_answer(host: str, start: StoreShape | None) -> CheckAnswer:
+def _host_pending_compactions_answer(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
         return unchecked_answer(
             f"the levels of the database of {host} were not looked at before the run"
         )
     full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start.levels if level.level == 0)
-    return _compaction_debt_answer(
+    return _pending_compactions_answer(
         host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0
     )
 
 
-def _compaction_debt_answer(
+def _pending_compactions_answer(
     whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0
 ) -> CheckAnswer:
     evidence: EvidenceValues = {

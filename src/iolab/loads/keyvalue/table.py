@@ -22,7 +22,7 @@ from iolab.core.engine import (
     FOLDERS_PATTERN,
     EngineName,
     EngineOption,
-    engine_options,
+    engine_options_from_rows,
 )
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Indicator
@@ -56,7 +56,7 @@ _COUNT: Final = "[0-9]{1,6}"
 _BYTES: Final = "[0-9]{1,15}"
 _BUILD: Final = r"(?:[.-][A-Za-z0-9.-]{1,20})?"
 
-DB_BENCH_OPTIONS: Final = engine_options(
+DB_BENCH_OPTIONS: Final = engine_options_from_rows(
     ("db_bench", f"{FOLDERS_PATTERN}db_bench{_BUILD}", "/opt/rocksdb/db_bench", "db_bench itself"),
     ("sst_dump", f"{FOLDERS_PATTERN}sst_dump{_BUILD}", "/opt/rocksdb/sst_dump", "sst_dump itself"),
     # How files are read and written.

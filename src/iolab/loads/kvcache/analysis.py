@@ -19,8 +19,8 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.checks.time import (
     check_periodic_rate,
+    check_run_mean_precision,
     check_startup_transient,
-    check_wide_interval,
 )
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.named_operations import OperationsAnalysis
@@ -61,7 +61,7 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
             ),
         },
         # How fast requests come is the trace's: it says nothing of the target.
-        excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
+        excluded=(check_startup_transient, check_periodic_rate, check_run_mean_precision),
     )
     view_type, specs, percentiles = KvCacheView, METRICS, PREFIX_PERCENTILES
     timed, operation_keys = (KvOperation.PREFIX_LOAD,), PREFIX_KEYS

@@ -31,12 +31,12 @@ class KvCacheDriver(ProcessDriver):
         self._readers: dict[str, KvCacheReader] = {}
         self._replay: Replay | None = None
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The requests drawn; then as `ProcessDriver` does."""
         self._replay = _replay_of_run(session, run)
-        await super().prepare(session, run, states)
+        await super().run_phases_before_load(session, run, states)
 
     def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`."""

@@ -46,10 +46,10 @@ def _kv_cache_problems(table: KvCacheTable) -> Iterator[Problem]:
     if table.trace != CONVERSATION_TRACE_NAME and job.start_s * 1e9 > trace.span_ns:
         has = f"start = {job.start_s:g} s, but its trace ends at {trace.span_ns / 1e9:.0f} s"
         yield Problem(("start",), has, "Give an earlier start.")
-    yield from _capacity_problems(table, job)
+    yield from _too_small_capacity_problems(table, job)
 
 
-def _capacity_problems(table: KvCacheTable, job: KvCacheJob) -> Iterator[Problem]:
+def _too_small_capacity_problems(table: KvCacheTable, job: KvCacheJob) -> Iterator[Problem]:
     largest = largest_request_block_count(job)
     least = largest * job.block_bytes
     for index, capacity in enumerate(table.capacity):

@@ -250,7 +250,7 @@ class MdtestDriver(LoadDriver):
     def __init__(self) -> None:
         self.rates: tuple[ReportedRate, ...] = ()
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""

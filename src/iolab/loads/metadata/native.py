@@ -357,7 +357,7 @@ def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
 class MetadataDriver(LoadDriver):
     """The built-in `metadata` engine; see `LoadDriver`."""
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""

@@ -73,7 +73,7 @@ def run_rate(result: Result, operation: Operation) -> Metric:
     return Metric(None, "ops/s")
 
 
-def operation_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -> str:
+def common_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -> str:
     """The rate that all have who did the operation: over the window, else over the whole phase.
 
     What stands in one column is counted alike, so that the slowest in it is the slowest.
@@ -87,7 +87,7 @@ def operation_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Opera
 def host_rate_keys(result: Result) -> tuple[str, ...]:
     """The rate of each operation on files by which hosts are set side by side."""
     hosts = [host.metrics for host in result.hosts]
-    return tuple(operation_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
+    return tuple(common_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
 
 
 def _has_value(metrics: Mapping[str, Metric], key: str) -> bool:
@@ -184,7 +184,7 @@ def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
     for operation in Operation:
-        shown.append((operation_rate_key(metrics, operation), OPERATION_NAMES[operation]))
+        shown.append((common_rate_key(metrics, operation), OPERATION_NAMES[operation]))
         tail = operation.latency_key("p99")
         if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics):
             shown.append((tail, f"{OPERATION_NAMES[operation]} p99"))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from iolab.core.engine import FLAG_PATTERN, FOLDERS_PATTERN, EngineName, engine_options
+from iolab.core.engine import FLAG_PATTERN, FOLDERS_PATTERN, EngineName, engine_options_from_rows
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 from iolab.record import Record
@@ -35,7 +35,7 @@ PHASE_OVERHEAD_S: Final = 0.5
 BLOCK_BYTES: Final = 4096
 """The least that most file systems give to a file with contents, and to a folder."""
 
-MDTEST_OPTIONS: Final = engine_options(
+MDTEST_OPTIONS: Final = engine_options_from_rows(
     (
         "mdtest",
         rf"{FOLDERS_PATTERN}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",

@@ -137,7 +137,7 @@ class ObjectsDriver(ProcessDriver):
         self._readers: dict[str, ObjectsReader] = {}
         self._ceilings: dict[CeilingKey, dict[str, GeneratorCeiling]] = {}
 
-    async def prepare(
+    async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""

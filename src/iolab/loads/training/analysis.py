@@ -15,8 +15,8 @@ from iolab.analysis.checks.line_rate import check_line_rate
 from iolab.analysis.checks.run import check_totals_disagree
 from iolab.analysis.checks.time import (
     check_periodic_rate,
+    check_run_mean_precision,
     check_startup_transient,
-    check_wide_interval,
 )
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.named_operations import OperationsAnalysis
@@ -57,7 +57,7 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
             ),
         },
         # How fast reads come is the accelerators': between epochs they pause.
-        excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
+        excluded=(check_startup_transient, check_periodic_rate, check_run_mean_precision),
     )
     directions = (Direction.READ,)
     view_type, specs, percentiles, timed = TrainingView, METRICS, PERCENTILES, TIMED

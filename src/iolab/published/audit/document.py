@@ -172,10 +172,10 @@ class PublishedSet(Record):
                 if isinstance(table, dict) and kind not in (LOCATION_KEY, MEANING_KEY):
                     name = element_label(table) if isinstance(value, list) else key_text(kind)
                     yield PublishedElement(
-                        kind, name, self.element_location_text(kind, table), table
+                        kind, name, self.stated_source_location(kind, table), table
                     )
 
-    def element_location_text(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
+    def stated_source_location(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
         own = (table or {}).get(LOCATION_KEY)
         place_text = self.table(LOCATION_KEY).get(kind)

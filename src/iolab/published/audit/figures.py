@@ -358,7 +358,7 @@ def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
         message = f"{inner_key_text(name)} is {value:,} for {each}: measured twice, or copied?"
         where = join_locations(
             *(
-                published.element_location_text(str(path[0]), published.table(*path))
+                published.stated_source_location(str(path[0]), published.table(*path))
                 for path in places
             )
         )

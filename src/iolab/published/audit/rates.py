@@ -222,7 +222,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
             f"{percent_text(kept.value)} of one alone."
         )
-        where = published.element_location_text("example", {"id": name})
+        where = published.stated_source_location("example", {"id": name})
         yield plausibility_outcome("scaling", name, message, fine=fine, where=where)
 
 
@@ -294,7 +294,7 @@ def _recomputed_outcomes(
     for figure in figures:
         if figure.computed_range is None:
             continue
-        where = published.element_location_text(kind, {"id": figure.subject})
+        where = published.stated_source_location(kind, {"id": figure.subject})
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"
         stated, computed = figure.stated_range, figure.computed_bounds
         yield figure_outcome(

@@ -139,7 +139,7 @@ class ExternalServer(Server):
         self._loaded = None
         self._is_table_ours = is_created_by_iolab(schema)
         counted = (
-            await self._count_rows(tools, record_set)
+            await self._count_or_estimate_rows(tools, record_set)
             if is_filled_by_iolab(schema, record_set)
             else None
         )
@@ -154,7 +154,7 @@ class ExternalServer(Server):
         elif counted is None:
             # The user's own table as it is, loaded where it is empty.
             require_columns(schema, record_set, self._settings)
-            counted = await self._count_rows(tools, record_set)
+            counted = await self._count_or_estimate_rows(tools, record_set)
         if counted is None or not counted.rows:
             session.begin_phase(
                 Phase.LAY_OUT, run, f"{record_set} into {self._table_name} of the cluster"
@@ -163,7 +163,9 @@ class ExternalServer(Server):
             if session.stop.is_requested:
                 return
             session.begin_phase(Phase.PROVE, run, f"that {self._table_name} holds {record_set}")
-            counted = await session.stop.run_unless_stopped(self._count_rows(tools, record_set))
+            counted = await session.stop.run_unless_stopped(
+                self._count_or_estimate_rows(tools, record_set)
+            )
         self.update_server_run(rows=counted.rows, rows_by=counted.method)
         require_rows(counted, record_set.records, f"{self._table_name} of the cluster", HINT)
         if self._is_table_ours:
@@ -173,7 +175,9 @@ class ExternalServer(Server):
             session.emit(Notice(NOT_RESTORED))
         self._has_warned = True
 
-    async def _count_rows(self, tools: CassandraTools, record_set: RecordSet) -> RowCount:
+    async def _count_or_estimate_rows(
+        self, tools: CassandraTools, record_set: RecordSet
+    ) -> RowCount:
         return await count_table_rows(tools, self.addresses, record_set.records)
 
 

@@ -274,8 +274,8 @@ class _HdrLogParser:
         base_s = self._clock_base_s(start_s)
         self._intervals.append(
             HdrInterval(
-                start_real_ns=_seconds_to_ns(base_s + start_s),
-                span_ns=_seconds_to_ns(span_s),
+                start_real_ns=_ns_at_ms_precision(base_s + start_s),
+                span_ns=_ns_at_ms_precision(span_s),
                 values_ns=_microseconds_to_ns(middles),
                 highest_ns=_microseconds_to_ns(highest),
                 counts=counts,
@@ -297,7 +297,7 @@ def _fault_reason(fault: Exception) -> str:
     return str(fault) if isinstance(fault, HdrLogError) else "is not in base64"
 
 
-def _seconds_to_ns(seconds: float) -> int:
+def _ns_at_ms_precision(seconds: float) -> int:
     """Stamps are of whole milliseconds; in between, a float of seconds since 1970 is not exact."""
     return round(seconds * 1000) * (NS_PER_S // 1000)
 
