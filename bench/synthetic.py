@@ -171,8 +171,10 @@ class _Load:
 
 def _load(job: Job, shape: Shape, rng: np.random.Generator) -> _Load:
     """Log-normal latencies that grow with the depth, counted each second."""
-    median_ns = 80_000.0 * (1.0 + job.total_iodepth / 32.0) * (1.0 + job.block_bytes / 65_536.0)
-    rate = job.total_iodepth / (median_ns * 1.1) * NS_PER_S
+    median_ns = (
+        80_000.0 * (1.0 + job.iodepth_per_client / 32.0) * (1.0 + job.block_bytes / 65_536.0)
+    )
+    rate = job.iodepth_per_client / (median_ns * 1.1) * NS_PER_S
     spread = 0.45
     edges = np.log(np.maximum(histogram.LOWER_NS.astype(float), 0.5))
     cumulative = 0.5 * (

@@ -74,7 +74,7 @@ from tests.analysis.records import (
 )
 from tests.analysis.test_checks_files import looked
 from tests.analysis.test_checks_libraries import NOT_SYNCING
-from tests.analysis.test_checks_standstill import held, stopped
+from tests.analysis.test_checks_load_halts import held, stopped
 from tests.analysis.test_checks_starved import group, used
 from tests.analysis.test_checks_storage import THREE, node
 from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
@@ -976,7 +976,7 @@ PLANTED: Final = (
         INDICATIVE,
         "The engine's own limit on that client is 60,000 IOPS, and 40,000 were done.",
         FILES,
-        lambda s: s.but(on(s.record, ceiling_iops=60_000.0)),
+        lambda s: s.but(on(s.record, generator_limit_iops=60_000.0)),
     ),
     Planted(
         "cpu-bound-client",

@@ -11,7 +11,7 @@ from iolab.analysis.pairs import (
     ConfigurationGains,
     GainsByPair,
     compare_configurations,
-    reasons_left_out,
+    missing_default_metric_reasons,
 )
 from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
 from iolab.core.metric import Level, Metric, Result
@@ -94,12 +94,12 @@ def test_what_is_left_out_is_said_though_something_is_known() -> None:
     first, second = summarised(results(BASE, one), results(OTHER, other))
     bound = Metric(None, "ns", 2e9)
     second = replace(second, metrics={**second.metrics, "read_lat_ns_p99": bound})
-    assert list(reasons_left_out((first, second))) == [
+    assert list(missing_default_metric_reasons((first, second))) == [
         "of the candidate's read p99 latency only 'more than 2 s' is known",
         "meters saw of the baseline its node, of the candidate its drive: unlike boundaries are "
         "not compared",
     ]
-    assert list(reasons_left_out((first, first))) == []
+    assert list(missing_default_metric_reasons((first, first))) == []
 
 
 def test_of_latency_less_is_a_gain() -> None:

@@ -10,12 +10,12 @@ from iolab.cli.doctor.findings import (
     FindingState,
     device_counter_findings,
     drive_log_findings,
-    host_fact_findings,
     kernel_meter_findings,
     meter_findings,
     program_findings,
     target_findings,
     target_probe_findings,
+    unknown_host_fact_findings,
 )
 from iolab.core.host import MachineFacts, TargetProbe, ToolFacts
 from tests.analysis.drives import ocp_page, reading, smart_page
@@ -120,12 +120,12 @@ def test_a_file_system_without_a_device_is_noted() -> None:
 
 def test_a_machine_that_tells_its_name_is_named() -> None:
     machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
-    first, *_ = host_fact_findings(replace(FACTS, machine=machine))
+    first, *_ = unknown_host_fact_findings(replace(FACTS, machine=machine))
     assert tells(first.message, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    *_, last = host_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
+    *_, last = unknown_host_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
     assert (last.state, last.message) == (FindingState.NOTE, "DMI is closed.")
 
 
@@ -139,7 +139,7 @@ def test_a_machine_that_gives_a_load_few_cores_says_how_many(
     cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
     found = [
         one.message
-        for one in host_fact_findings(replace(FACTS, cpu=cpu))
+        for one in unknown_host_fact_findings(replace(FACTS, cpu=cpu))
         if one.topic == "processors"
     ]
     assert len(found) == (told is not None)

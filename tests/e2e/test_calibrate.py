@@ -29,7 +29,7 @@ def test_two_pairs_are_a_session_whose_engines_are_compared(tmp_path: Path) -> N
     assert fio["version"].startswith("fio-")
     assert fio["cpu_ns_per_io"] > 0
     assert native["cpu_ns_per_io"] > 0
-    assert 0 < native["ceiling_share"] < 1
+    assert 0 < native["generator_limit_share"] < 1
     # Beside enough other load no run is worth comparing, and the exit code tells that.
     ratios = {row["metric"]: row["ratio"] for row in document["rows"]}
     assert done.returncode == (0 if ratios else 1), done.stderr

@@ -109,7 +109,7 @@ def test_the_kernel_counts_the_bytes_that_are_claimed(
     checks = {c["code"]: c for c in result_of(document, "rand-read")["verdict"]["checks"]}
     assert checks["bytes-moved"]["level"] == "valid", checks["bytes-moved"]
     assert checks["device-busy"]["evidence"]["watched_s"] >= 1
-    assert checks["generator-bound"]["evidence"]["ceiling_iops"] > 0
+    assert checks["generator-bound"]["evidence"]["generator_limit_iops"] > 0
 
 
 def test_nothing_is_left_on_the_target(moved: tuple[Path, int, int], target: Target) -> None:

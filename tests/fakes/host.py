@@ -42,7 +42,7 @@ class FakeHost(Host):
 
     @property
     def runs(self) -> list[dict[str, object]]:
-        """What ran on the host's own target: not what was to see the generator's ceiling."""
+        """What ran on the host's own target: not what was to see the generator's limit."""
         return [request for request in self.asked("run") if request["cwd"] != NULL_FOLDER]
 
     @property

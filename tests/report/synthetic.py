@@ -270,7 +270,7 @@ def rate_of(point: Point) -> tuple[float, float]:
     if not Job.require_type(point.job).access.has_reads:
         limit *= 0.42
     base_s = 650e-6 if large else 78e-6
-    flight = Job.require_type(point.job).total_iodepth
+    flight = Job.require_type(point.job).iodepth_per_client
     iops = 1 / (1 / limit + base_s / flight)
     return iops, flight / iops * 1e9
 

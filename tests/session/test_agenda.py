@@ -47,9 +47,9 @@ class Deciding:
     def next_run(self) -> PlannedRun | None:
         return self.queue.next_run()
 
-    def new_messages(self) -> tuple[str, ...]:
+    def take_new_messages(self) -> tuple[str, ...]:
         said, self.words = tuple(self.words), []
-        return (*said, *self.queue.new_messages())
+        return (*said, *self.queue.take_new_messages())
 
     def react(self, event: Event) -> None:
         if isinstance(event, RunFinished):

@@ -70,7 +70,7 @@ def test_the_events_tell_each_phase_before_it_happens(alone: Stage) -> None:
     begun = first.index(RunPreparing)
     assert first[begun : begun + 7] == [
         RunPreparing,
-        Phase.CEILING,
+        Phase.GENERATOR_LIMIT,
         Phase.PROVE,
         Phase.DROP_CACHES,
         Phase.IDLE,

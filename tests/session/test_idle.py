@@ -19,10 +19,10 @@ from tests.session.stage import Notes, Stage
 
 Machine = Callable[[DiskUse, int, int, int], dict[str, object]]
 
-CEILING_ENDED, WATCH_ENDED = 4, 6
+LIMIT_MEASURED, WATCH_ENDED = 4, 6
 """Looks at the devices before the first run: two before the session, and two pairs."""
 
-OWN_S = FILE_ENGINES[FIO_ENGINE].ceiling_load_s
+OWN_S = FILE_ENGINES[FIO_ENGINE].generator_limit_load_s
 
 
 def used_before(look: int, ios: int) -> Machine:
@@ -48,7 +48,7 @@ def busy_level(record: RunRecord) -> Level | None:
     return found.level
 
 
-def test_it_begins_with_the_ceiling_and_lasts_as_long_as_is_asked_for() -> None:
+def test_it_begins_with_the_generator_limit_and_lasts_as_long_as_is_asked_for() -> None:
     begun: list[tuple[PhaseStarted, float]] = []
 
     def react(event: Event) -> None:
@@ -71,22 +71,22 @@ def test_it_begins_with_the_ceiling_and_lasts_as_long_as_is_asked_for() -> None:
         assert busy_level(record) is Level.VALID
 
 
-def test_who_begins_after_the_ceiling_is_found() -> None:
+def test_who_begins_after_the_generator_limit_is_found() -> None:
     later = FakeScript(machine=used_before(WATCH_ENDED, 5000))
     (record, *_) = Stage({"local": later}).play().records
     assert idle_of(record).ios_per_s == pytest.approx(5000, rel=0.01)
     assert busy_level(record) is Level.INDICATIVE
 
 
-def test_who_goes_on_from_before_the_ceiling_is_found() -> None:
+def test_who_goes_on_from_before_the_generator_limit_is_found() -> None:
     busy = FakeScript(idle_bytes_per_sample=4096 * 1000)
     for record in Stage({"local": busy}).play().records:
         assert idle_of(record).ios_per_s == pytest.approx(1000, rel=0.01)
         assert busy_level(record) is Level.INDICATIVE
 
 
-def test_what_the_ceiling_itself_may_have_read_is_no_others() -> None:
-    own = FakeScript(machine=used_before(CEILING_ENDED, 5000))
+def test_what_the_generator_limit_itself_may_have_read_is_no_others() -> None:
+    own = FakeScript(machine=used_before(LIMIT_MEASURED, 5000))
     (record, *_) = Stage({"local": own}).play().records
     idle = idle_of(record)
     assert (idle.bytes_per_s, idle.ios_per_s) == (0.0, 0.0)
@@ -95,19 +95,21 @@ def test_what_the_ceiling_itself_may_have_read_is_no_others() -> None:
 
 
 def test_a_little_before_and_after_counts_together() -> None:
-    little = FakeScript(machine=used_before(CEILING_ENDED, 10))
+    little = FakeScript(machine=used_before(LIMIT_MEASURED, 10))
     (record, *_) = Stage({"local": little}).play().records
     assert idle_of(record).ios_per_s == pytest.approx(10, rel=0.01)
 
 
-def test_a_long_ceiling_leaves_a_last_look() -> None:
+def test_a_long_generator_limit_leaves_a_last_look() -> None:
     stage = Stage({"local": FakeScript(delay_s=0.2)}).play()
     asked_s = [one.expected_s for one in stage.notes.of(PhaseStarted) if one.phase is Phase.IDLE]
     assert asked_s[0] == LAST_WATCH_S
     assert idle_of(stage.records[0]).watched_s > 1.0
 
 
-def test_after_a_long_ceiling_nothing_is_left_to_watch_where_nothing_else_was_done() -> None:
+def test_after_a_long_generator_limit_nothing_is_left_to_watch_where_nothing_else_was_done() -> (
+    None
+):
     """Reads follow proofs and drops on the same device, and a rest leaves time for others."""
 
     def watched(settle: str) -> set[str]:

@@ -66,9 +66,9 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
     study = fleet(SMALL)
     plan = make_plan(study)
     point = plan.points[1]
-    assert Job.require_type(point.job).total_iodepth == 8
+    assert Job.require_type(point.job).iodepth_per_client == 8
     assert [
-        Job.require_type(point.job_on(name)).total_iodepth for name in ("c1", "c3", "else")
+        Job.require_type(point.job_on(name)).iodepth_per_client for name in ("c1", "c3", "else")
     ] == [
         24,
         64,

@@ -170,7 +170,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
         round(layout, 6),
         105.0,
         3 * RUN_OVERHEAD_S,
-        2 * FILE_ENGINES[FIO_ENGINE].ceiling_measurement_s,
+        2 * FILE_ENGINES[FIO_ENGINE].generator_limit_measurement_s,
         5.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.time_items))

@@ -537,7 +537,7 @@ class AdaptiveQueue:
             self._requeue_if_sentinel_moved()
             self._since.clear()
 
-    def new_messages(self) -> Sequence[str]:
+    def take_new_messages(self) -> Sequence[str]:
         """Sentences since it was last asked."""
         messages, self._messages = tuple(self._messages), []
         return messages

@@ -29,8 +29,8 @@ from iolab.analysis.pairs import (
     compare_pair,
     default_metric_keys_of_pairs,
     match_points,
+    missing_default_metric_reasons,
     operation_rate_keys,
-    reasons_left_out,
 )
 from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
 from iolab.core.metric import Level, Metric, Result
@@ -111,7 +111,7 @@ def compare_sides(
         without += [
             SkippedPoint(*place, reason)
             for place, pair in pairs.items()
-            for reason in reasons_left_out(pair)
+            for reason in missing_default_metric_reasons(pair)
         ]
     return ComparisonResult(
         baseline=baseline,

@@ -35,6 +35,7 @@ from iolab.analysis.checks.fleet import (
 )
 from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.libraries import check_preloaded_library
+from iolab.analysis.checks.load_halts import check_engine_stopped
 from iolab.analysis.checks.power import check_idle_power, check_meter_lag, check_meter_reading
 from iolab.analysis.checks.run import (
     check_engine_errors,
@@ -42,7 +43,6 @@ from iolab.analysis.checks.run import (
     check_totals_disagree,
     check_versions_differ,
 )
-from iolab.analysis.checks.standstill import check_engine_stopped
 from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.checks.time import (
     check_excluded_hosts,
@@ -150,7 +150,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 40
+ANALYSIS_VERSION: Final = 41
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}

@@ -106,7 +106,7 @@ def _latency_keys(pair: Pair) -> list[str]:
     return [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
 
 
-def reasons_left_out(pair: Pair) -> Iterator[str]:
+def missing_default_metric_reasons(pair: Pair) -> Iterator[str]:
     """Why what is compared by default elsewhere is not at this point, though something is known."""
     sides = tuple(zip(("baseline", "candidate"), pair, strict=True))
     for key in _latency_keys(pair):

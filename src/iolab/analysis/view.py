@@ -98,7 +98,7 @@ class RunView(Record, dict=True):
     @property
     def has_one_io_in_flight(self) -> bool:
         """Whether a host has a single I/O in flight, whose latency then is what matters."""
-        return self.job.total_iodepth == 1
+        return self.job.iodepth_per_client == 1
 
     @cached_property
     def course_figures(self) -> CourseFigures | None:

@@ -180,15 +180,15 @@ def _print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
 
 
 class ClientCost(Record):
-    """What an engine takes of its clients: CPU time of an I/O, and the share of its ceiling.
+    """What an engine takes of its clients: CPU time of an I/O, and the share of its limit.
 
-    The share is that of the host and run where it is largest; None where no ceiling is known.
+    The share is that of the host and run where it is largest; None where no limit is known.
     """
 
     engine: str
     version: str
     cpu_ns_per_io: float | None
-    ceiling_share: float | None
+    generator_limit_share: float | None
 
     @property
     def document(self) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class ClientCost(Record):
             "engine": self.engine,
             "version": self.version,
             "cpu_ns_per_io": self.cpu_ns_per_io,
-            "ceiling_share": self.ceiling_share,
+            "generator_limit_share": self.generator_limit_share,
         }
 
     @property
@@ -206,8 +206,8 @@ class ClientCost(Record):
         parts = [self.version]
         if self.cpu_ns_per_io is not None:
             parts.append(f"{format_ns(self.cpu_ns_per_io)} of CPU an I/O")
-        if self.ceiling_share is not None:
-            share = percent_text(self.ceiling_share)
+        if self.generator_limit_share is not None:
+            share = percent_text(self.generator_limit_share)
             parts.append(f"{share} of the IOPS that it makes without a target")
         return f"{self.engine}: {', '.join(parts)}"
 
@@ -227,7 +227,7 @@ def _client_cost(reader: SessionReader, engine: str) -> ClientCost:
         engine=engine,
         version=next((host.engine_version for hosts in runs for host in hosts), ""),
         cpu_ns_per_io=geometric_mean(costs) if costs else None,
-        ceiling_share=max(known, default=None),
+        generator_limit_share=max(known, default=None),
     )
 
 

@@ -195,7 +195,7 @@ def _margin_factor_text(margin: float) -> str:
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _mean_based_node_text(nodes: int | None, nodes_by_mean: int | None) -> str:
+def _fewer_nodes_by_mean_text(nodes: int | None, nodes_by_mean: int | None) -> str:
     """That the mean asks for fewer nodes than the low end of the interval."""
     return f" ({nodes_by_mean} by the mean)" if nodes and nodes_by_mean not in (None, nodes) else ""
 
@@ -221,7 +221,7 @@ def _choice_lines(
         if number:
             yield ""
         size = "nodes unknown" if fit.nodes is None else counted_noun(fit.nodes, "node")
-        size += _mean_based_node_text(fit.nodes, fit.nodes_by_mean)
+        size += _fewer_nodes_by_mean_text(fit.nodes, fit.nodes_by_mean)
         if fit.nodes is None and fit.offer.nodes is not None:
             size = "no number of nodes would do"
         if fit.nodes is not None and fit.status_when_scaled.value == "unknown":

@@ -522,7 +522,11 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
         side
         for directory, configuration in map(split_session_and_configuration, names)
         for session in _session_directories(directory)
-        if (side := _read_session_side(session, configuration, is_named=session == directory))
+        if (
+            side := _read_session_side_or_warn(
+                session, configuration, is_named=session == directory
+            )
+        )
         is not None
     ]
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
@@ -540,7 +544,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
     return sides
 
 
-def _read_session_side(
+def _read_session_side_or_warn(
     session: Path, configuration: str | None, *, is_named: bool
 ) -> ComparisonSide | None:
     """The side of a session; None with a message where it cannot be read.

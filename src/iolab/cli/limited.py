@@ -107,9 +107,9 @@ def _handle_incomplete_child(status: int, argv: Sequence[str]) -> int:
         sys.stderr.flush()
         signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
         os.kill(os.getpid(), os.WTERMSIG(status))
-    from iolab.cli.output import memory_error, run_with_error_handling
+    from iolab.cli.output import out_of_memory_error, run_with_error_handling
 
     def raise_memory_error() -> object:
-        raise memory_error()
+        raise out_of_memory_error()
 
     return run_with_error_handling(raise_memory_error, argv)

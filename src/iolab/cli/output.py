@@ -653,7 +653,7 @@ def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> int:
     if _is_out_of_processes(error):
         return _print_error(_process_limit_error(), as_json=as_json)
     if _is_out_of_memory(error):
-        return _print_error(memory_error(), as_json=as_json)
+        return _print_error(out_of_memory_error(), as_json=as_json)
     if environment_error := _environment_error(error):
         return _print_error(environment_error, as_json=as_json)
     return _report_bug(error, as_json=as_json)
@@ -731,7 +731,7 @@ def _process_limit_error() -> HostError:
     return HostError(message, "Raise the limit: `ulimit -u unlimited`.")
 
 
-def memory_error() -> HostError:
+def out_of_memory_error() -> HostError:
     """With the limit, where one is set."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     data = resource.getrlimit(resource.RLIMIT_DATA)[0]

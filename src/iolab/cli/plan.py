@@ -119,13 +119,13 @@ def init(
     for note in notes:
         print_message(wrap_for_terminal(note))
     print_result(str(file))
-    for fault in () if draft is None else _study_faults(draft.text, str(file)):
+    for fault in () if draft is None else _job_file_study_faults(draft.text, str(file)):
         print_message(wrap_for_terminal(f"To correct: {fault}"))
     check_line, plan_line = (command_line(name, str(file)) for name in ("check", "plan"))
     print_message(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
 
 
-def _study_faults(text: str, name: str) -> tuple[Fault, ...]:
+def _job_file_study_faults(text: str, name: str) -> tuple[Fault, ...]:
     """What is wrong with a study drawn from a job file, which may ask for more than one may."""
     from iolab.registry import study_kinds
     from iolab.study.parse import StudyOverrides, parse_study

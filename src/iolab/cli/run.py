@@ -212,7 +212,7 @@ def resume(
     _require_not_running(reader)
     _require_undamaged_documents(reader)
     _require_not_imported(reader)
-    damaged = _damaged_runs(reader)
+    damaged = _report_damaged_runs(reader)
     done = reader.done_runs() - damaged
     study, plan = _study_and_plan_to_resume(reader, done)
     if any(run.key not in done for run in plan.runs):
@@ -302,7 +302,7 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
     return study, plan
 
 
-def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
+def _report_damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
     """The runs that are no longer what was committed, each told; they are measured again."""
     unsound = reader.damage_by_run()
     for damage in unsound.values():

@@ -24,7 +24,7 @@ class Phase(StrEnum):
     DROP_CACHES = "drop caches"
     PURGE = "purge"
     PRECONDITION = "precondition"
-    CEILING = "generator's ceiling"
+    GENERATOR_LIMIT = "generator's limit"
     IDLE = "idle watch"
     MEASURE = "measure"
     SETTLE = "settle"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
@@ -45,7 +45,7 @@ IDLE_BYTES_PER_S: Final = 1 << 20
 IDLE_IOS_PER_S: Final = 50.0
 """The same in I/Os."""
 
-STANDSTILLS_MAX: Final = 256
+LOAD_HALTS_MAX: Final = 256
 """The agent joins those next to each other where there are more."""
 
 
@@ -340,8 +340,8 @@ class CgroupCpuUse(Record):
     pressure_ns: Count | None = None
 
 
-class StandstillCause(StrEnum):
-    """Why a load stood still."""
+class LoadHaltCause(StrEnum):
+    """Why the processes of a load, or their host, were halted."""
 
     STOPPED = "stopped"
     TRACED = "traced"
@@ -350,13 +350,13 @@ class StandstillCause(StrEnum):
     HOST_STOOD = "host-stood"
 
 
-class Standstill(Record):
-    """A time, by the host's clock, in which threads of the load stood still without its storage.
+class LoadHalt(Record):
+    """A time, by the host's clock, in which threads of the load were halted, not by its storage.
 
-    `thread_ns` is how long they stood in it, summed over them.
+    `thread_ns` is how long they were halted in it, summed over them.
     """
 
-    cause: StandstillCause
+    cause: LoadHaltCause
     from_real_ns: Count
     to_real_ns: Count
     thread_ns: Count
@@ -367,8 +367,8 @@ class ProcessorUse(Record):
 
     `wall_ns` is how long they lived, `run_ns` how long they ran, `wait_ns` how long they were ready
     to run without a processor: sums over `threads`. `cores` are those that they may use, `groups`
-    their control group and all above it that the agent sees. `standstills` is None where nobody
-    looked, as in records of older versions.
+    their control group and all above it that the agent sees. `load_halts` (stored as
+    `standstills`) is None where nobody looked, as in records of older versions.
     """
 
     watched_ns: Count
@@ -378,7 +378,9 @@ class ProcessorUse(Record):
     wait_ns: Count
     cores: Annotated[tuple[Count, ...], Meta(max_length=CORES_MAX)]
     groups: Annotated[tuple[CgroupCpuUse, ...], Meta(max_length=64)]
-    standstills: Annotated[tuple[Standstill, ...], Meta(max_length=STANDSTILLS_MAX)] | None = None
+    load_halts: Annotated[tuple[LoadHalt, ...], Meta(max_length=LOAD_HALTS_MAX)] | None = field(
+        default=None, name="standstills"
+    )
 
 
 class HostDetails(TaggedRecord):
@@ -408,15 +410,17 @@ class HostRun(Record):
     name, which is so unless configurations use several directories of a host. The clock is read
     before the run and again after it (None when that failed): the difference is its drift.
     `details` are what the kind of load tells besides, None where it tells nothing.
-    `read_from` is the host whose files this one read, empty for its own. `ceiling_iops` is what
-    the engine reached there with the same jobs on a target that does nothing, None if not measured;
-    `ceiling_fault` says why it could not be, where it should have been. `clock_step_ns` is the
-    largest step of the host's CLOCK_REALTIME against its CLOCK_BOOTTIME around the run, 0 for none,
-    None where it was not watched. `processor` is what the load got of the processors, None where
-    nothing tells. `trace` is a sample of what the block layer did for the engine, None where
-    none was requested. `files` is None of load that has none of its own, or that unmaps them.
-    `libraries` are those that stand between the load and the kernel, None where nobody looked.
-    `drives` are the log pages of the NVMe drives below the target, where the agent may read them.
+    `read_from` is the host whose files this one read, empty for its own. `generator_limit_iops` is
+    what the engine reached there with the same jobs on a target that does nothing, None if not
+    measured; `generator_limit_fault` says why it could not be, where it should have been (both are
+    stored as `ceiling_…`).
+    `clock_step_ns` is the largest step of the host's CLOCK_REALTIME against its CLOCK_BOOTTIME
+    around the run, 0 for none, None where it was not watched. `processor` is what the load got of
+    the processors, None where nothing tells. `trace` is a sample of what the block layer did for
+    the engine, None where none was requested. `files` is None of load that has none of its own, or
+    that unmaps them. `libraries` are those that stand between the load and the kernel, None where
+    nobody looked. `drives` are the log pages of the NVMe drives below the target, where the agent
+    may read them.
     """
 
     host: HostName
@@ -443,8 +447,8 @@ class HostRun(Record):
     clock_error_after_ns: int | None = None
     read_from: HostName = ""
     details: HostDetails | None = None
-    ceiling_iops: float | None = None
-    ceiling_fault: str = ""
+    generator_limit_iops: float | None = field(default=None, name="ceiling_iops")
+    generator_limit_fault: str = field(default="", name="ceiling_fault")
     clock_step_ns: int | None = None
     processor: ProcessorUse | None = None
     trace: BlockTrace | None = None

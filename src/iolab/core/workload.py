@@ -213,7 +213,7 @@ class AnyJob(TaggedRecord):
         return {names.get(field, field): value for field, value in asdict(self).items()}
 
     @property
-    def inode_count(self) -> int:
+    def inodes_per_client(self) -> int:
         """Inodes that one client's share needs, where its load makes files of its own."""
         return 0
 
@@ -271,7 +271,7 @@ class AnyJob(TaggedRecord):
         return 0
 
     @property
-    def total_iodepth(self) -> int:
+    def iodepth_per_client(self) -> int:
         """I/Os that one client may have in flight; 0 where that is not known."""
         return 0
 
@@ -301,7 +301,7 @@ class AnyJob(TaggedRecord):
 
     @property
     def is_closed_loop(self) -> bool:
-        """Whether it is meant to keep `total_iodepth` I/Os in flight all the time."""
+        """Whether it is meant to keep `iodepth_per_client` I/Os in flight all the time."""
         return False
 
     @property

@@ -63,7 +63,7 @@ def is_swept_over_guests(workload: Workload) -> bool:
 def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGroup, ...]:
     """The groups of all workloads that are swept over guests, in the study's order."""
     every_point = list(points)
-    nodes = node_count(study)
+    nodes = guest_node_count_or_one(study)
     groups = []
     for workload in study.workloads:
         if not is_swept_over_guests(workload):
@@ -83,7 +83,7 @@ def _axis_without_guests(axis: Axis) -> Axis:
     return tuple(pair for pair in axis if pair[0] not in {AXIS, DEPTH})
 
 
-def node_count(study: Study) -> int:
+def guest_node_count_or_one(study: Study) -> int:
     """How many nodes the guests live on, 1 where configurations differ in it or none is known."""
     nodes = {spec.name: spec.node for spec in study.hosts}
     counts = {

@@ -164,7 +164,7 @@ def guest_plan_notes(
     most = max_booted_guests_per_node(study)
     if any(0 < point.per_node < most for point in points):
         yield f"all {most} guests of a node stay up; those that make no load are idle"
-    yield from _machine_notes(study, guests, most, facts or {})
+    yield from _shared_machine_and_cpu_notes(study, guests, most, facts or {})
 
 
 def _vcpu_and_memory_text(guests: GuestSettings) -> str:
@@ -185,7 +185,7 @@ def _guest_disk_text(guests: GuestSettings) -> str:
     return f"an image laid out in full{copies}{limit}"
 
 
-def _machine_notes(
+def _shared_machine_and_cpu_notes(
     study: Study, guests: GuestSettings, max_guests: int, facts: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""

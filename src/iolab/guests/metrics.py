@@ -269,7 +269,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on(guest.name)
     flight = (
-        host_concurrency(view.load, guest.host_index, job.total_iodepth)
+        host_concurrency(view.load, guest.host_index, job.iodepth_per_client)
         if job.is_closed_loop
         else None
     )
@@ -294,7 +294,7 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
 
     Other checks that would say it of them again leave it at that.
     """
-    if not view.job.total_iodepth:
+    if not view.job.iodepth_per_client:
         return frozenset()
     guests = run_guests(view.record)
     return frozenset(

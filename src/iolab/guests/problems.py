@@ -71,14 +71,14 @@ def add_guest_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
     vm = tables.find_single_table(VmTable)
     if vm is not None:
-        _add_vm_key_faults(document, vm)
+        _add_vm_key_conflict_faults(document, vm)
         _add_existing_client_faults(document, tables)
     if vm is not None and tables.makes_hosts:
         _add_booted_guest_faults(document, tables, vm)
     _add_guest_axis_faults(document, tables)
 
 
-def _add_vm_key_faults(document: StudyDocument, table: VmTable) -> None:
+def _add_vm_key_conflict_faults(document: StudyDocument, table: VmTable) -> None:
     """Keys of the table that do not go together."""
     modelled = table.disk_kind is DiskKind.MODELLED
     if modelled and table.latency is None:

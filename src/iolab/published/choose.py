@@ -139,11 +139,11 @@ def parse_requirement(text: str) -> MinimumRate | MaximumMetric:
         if limit is not None:
             return MaximumMetric(latency["workload"], limit.metric, limit.latency_ns)
         name = latency["limit"].partition("<=")[0].strip()
-        spec = _lower_is_better_by_name().get(name)
+        spec = _lower_is_better_specs_by_name().get(name)
         maximum = None if spec is None else _parse_maximum(latency["time"], spec)
         if spec is not None and maximum is not None:
             return MaximumMetric(latency["workload"], spec.key, maximum)
-    names = ", ".join((*LATENCY_METRIC_KEYS, *_lower_is_better_by_name()))
+    names = ", ".join((*LATENCY_METRIC_KEYS, *_lower_is_better_specs_by_name()))
     raise ValueError(
         f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
         f"'WORKLOAD p99 <= 2ms' (known are {names})"
@@ -160,7 +160,7 @@ def _parse_rate(text: str, rate: re.Match[str]) -> MinimumRate:
             hint = "write the metric, too, as 'WORKLOAD requests >= 50'"
             raise ValueError(f"{text!r} has the unit {unit}; {hint}")
         return MinimumRate(rate["workload"], BYTES_PER_SECOND if in_bytes else PER_SECOND, number)
-    amounts = _amounts_by_name()
+    amounts = _higher_is_better_specs_by_name()
     spec = amounts.get(rate["metric"].lower())
     if spec is None:
         raise ValueError(f"{text!r} names no metric that should be high ({', '.join(amounts)})")
@@ -178,7 +178,7 @@ def _written_name(spec: MetricSpec) -> str:
     return spec.label.replace(" ", "-")
 
 
-def _amounts_by_name() -> dict[str, MetricSpec]:
+def _higher_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Metrics that kinds of load declare and that are better when higher."""
     return {
         _written_name(spec): spec
@@ -187,7 +187,7 @@ def _amounts_by_name() -> dict[str, MetricSpec]:
     }
 
 
-def _lower_is_better_by_name() -> dict[str, MetricSpec]:
+def _lower_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Times and factors that are declared and are better when lower."""
     return {
         _written_name(spec): spec
@@ -285,7 +285,7 @@ def _rates_by_key(point: PointSummary) -> dict[str, Metric]:
         ("iops", PER_SECOND),
         ("ops_per_s", PER_SECOND),
         ("bw_bytes_per_s", BYTES_PER_SECOND),
-        *((spec.key, spec.key) for spec in _amounts_by_name().values()),
+        *((spec.key, spec.key) for spec in _higher_is_better_specs_by_name().values()),
     )
     return {
         unit: metric
@@ -295,7 +295,7 @@ def _rates_by_key(point: PointSummary) -> dict[str, Metric]:
 
 
 def _latencies_by_metric(point: PointSummary) -> dict[str, Metric]:
-    times = {spec.key for spec in _lower_is_better_by_name().values()}
+    times = {spec.key for spec in _lower_is_better_specs_by_name().values()}
     return {
         key: metric
         for key, metric in point.metrics.items()
@@ -487,10 +487,10 @@ def _rate_result(
             return _unknown_result(name, "its latencies are not known")
         missed = _unmet_status(need.workload, offer)
         return RequirementResult(name, "no place keeps the latency", missed, missed)
-    best = max(kept, key=lambda point: _lowest_rate(point.rates[need.rate_key]))
+    best = max(kept, key=lambda point: _low_end_of_rate(point.rates[need.rate_key]))
     metric = best.rates[need.rate_key]
     had = metric.value or 0.0
-    sure = _lowest_rate(metric)
+    sure = _low_end_of_rate(metric)
     certain = _worst_status(
         _figure_trust_status(best, figure)
         for figure in (metric, *_latencies_with_limit(best, limits))
@@ -533,9 +533,9 @@ def _latency_result(need: MaximumMetric, offer: Offer) -> RequirementResult:
     ]
     if not candidates:
         return _unknown_result(name, "it has no such figure of this workload")
-    best = min(candidates, key=lambda point: _highest_latency(point.latencies[need.metric]))
+    best = min(candidates, key=lambda point: _high_end_of_latency(point.latencies[need.metric]))
     metric = best.latencies[need.metric]
-    most = _highest_latency(metric)
+    most = _high_end_of_latency(metric)
     certain = _figure_trust_status(best, metric)
     answer = _requirement_status_by_figure(
         certain,
@@ -544,7 +544,7 @@ def _latency_result(need: MaximumMetric, offer: Offer) -> RequirementResult:
         meets_for_sure=most <= need.maximum,
         meets_by_value=metric.value is not None and metric.value <= need.maximum,
     )
-    message = _maximum_text(need.metric, metric, most)
+    message = _value_and_high_end_text(need.metric, metric, most)
     if answer is RequirementStatus.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
     margin = need.maximum / most if 0 < most < math.inf else None
@@ -567,7 +567,7 @@ def _budget_result(
     return RequirementResult(name, message, as_is, answer, margin)
 
 
-def _maximum_text(key: str, metric: Metric, most: float) -> str:
+def _value_and_high_end_text(key: str, metric: Metric, most: float) -> str:
     """A figure, and the high end of its interval where it has one: `2 ms, at most 3 ms`."""
     if metric.value is None or most == math.inf:
         return "more than can be told"
@@ -614,7 +614,9 @@ def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> Requirem
     if metric is None or (metric.value is None and metric.low is None):
         return RequirementStatus.UNKNOWN
     return (
-        RequirementStatus.YES if _highest_latency(metric) <= limit.maximum else RequirementStatus.NO
+        RequirementStatus.YES
+        if _high_end_of_latency(metric) <= limit.maximum
+        else RequirementStatus.NO
     )
 
 
@@ -623,12 +625,12 @@ def _latencies_with_limit(point: OfferedPoint, limits: Sequence[MaximumMetric]) 
     return (point.latencies[limit.metric] for limit in limits)
 
 
-def _lowest_rate(metric: Metric) -> float:
+def _low_end_of_rate(metric: Metric) -> float:
     """What a rate has at the low end of its interval; its value where it has none."""
     return metric.low if metric.low is not None else metric.value or 0.0
 
 
-def _highest_latency(metric: Metric) -> float:
+def _high_end_of_latency(metric: Metric) -> float:
     """The high end of a latency; one that is only known to be more than a bound has none."""
     if metric.value is None:
         return math.inf

@@ -71,4 +71,4 @@ def _reads_and_writes(workload: Workload, points: Sequence[PointSummary]) -> tup
 def _may_keep_one_request(job: AnyJob) -> bool:
     """Whether a client keeps one request in flight, also where that is not known."""
     loads = [getattr(job, axis, 0) for axis in job.load_axes]
-    return (job.total_iodepth or math.prod(loads or [0])) <= 1
+    return (job.iodepth_per_client or math.prod(loads or [0])) <= 1

@@ -16,7 +16,7 @@ from iolab.core.drive import DriveReading
 from iolab.core.engine import EngineName
 from iolab.core.libraries import LibraryUse
 from iolab.core.run import (
-    STANDSTILLS_MAX,
+    LOAD_HALTS_MAX,
     CacheDropProof,
     CgroupCpuUse,
     DeviceDelta,
@@ -24,12 +24,12 @@ from iolab.core.run import (
     FileIdentityCheck,
     HostDetails,
     HostRun,
+    LoadHalt,
     PlannedRun,
     PreRunActivity,
     ProcessorUse,
     ProcessUse,
     RunRecord,
-    Standstill,
 )
 from iolab.errors import EngineError
 from iolab.hosts.barrier import combined_error, gather_hosts
@@ -51,9 +51,9 @@ class HostRunState(Struct):
     whether it was `was_halted`, load without a reading its `span`: when it began and ended on the
     host's clock. `details` are what only its kind of load knows. With `has_enough` seen, the load
     was halted by its rule. `files` is whatever else its engine left, by name, beside the `output`
-    that it printed, and `ceiling_iops` what it reached on a target that does nothing
-    (`ceiling_fault`: why it did not). `last_sample` is what the look `after` the load showed, until
-    the host's watch has it.
+    that it printed, and `generator_limit_iops` what it reached on a target that does nothing
+    (`generator_limit_fault`: why it did not). `last_sample` is what the look `after` the load
+    showed, until the host's watch has it.
     """
 
     workdir: WorkDirectory
@@ -85,8 +85,8 @@ class HostRunState(Struct):
     has_enough: bool = False
     details: HostDetails | None = None
     span: tuple[int, int] | None = None
-    ceiling_iops: float | None = None
-    ceiling_fault: str = ""
+    generator_limit_iops: float | None = None
+    generator_limit_fault: str = ""
     trace: BlockTrace | None = None
 
     @property
@@ -156,8 +156,8 @@ class HostRunState(Struct):
             processor=self.processor_use,
             libraries=self.library_use,
             read_from=self.workdir.read_from,
-            ceiling_iops=self.ceiling_iops,
-            ceiling_fault=self.ceiling_fault,
+            generator_limit_iops=self.generator_limit_iops,
+            generator_limit_fault=self.generator_limit_fault,
             trace=self.trace,
             files=self.file_identity_check,
             drives=pair_readings(self.drives_before, self.drives_after),
@@ -181,20 +181,20 @@ def summed_processor_use(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
         wait_ns=sum(use.wait_ns for use in uses),
         cores=tuple(sorted({core for use in uses for core in use.cores})),
         groups=tuple(groups.values()),
-        standstills=_longest_standstills(use.standstills for use in uses),
+        load_halts=_longest_load_halts(use.load_halts for use in uses),
     )
 
 
-def _longest_standstills(
-    phases: Iterable[tuple[Standstill, ...] | None],
-) -> tuple[Standstill, ...] | None:
-    """The standstills of all phases, the longest where they are too many; None where unknown."""
+def _longest_load_halts(
+    phases: Iterable[tuple[LoadHalt, ...] | None],
+) -> tuple[LoadHalt, ...] | None:
+    """The halts of all phases, the longest where they are too many; None where unknown."""
     looked_at = [phase for phase in phases if phase is not None]
     every = sorted(
-        (standstill for phase in looked_at for standstill in phase),
-        key=lambda standstill: -standstill.thread_ns,
+        (load_halt for phase in looked_at for load_halt in phase),
+        key=lambda load_halt: -load_halt.thread_ns,
     )
-    kept = sorted(every[:STANDSTILLS_MAX], key=lambda standstill: standstill.from_real_ns)
+    kept = sorted(every[:LOAD_HALTS_MAX], key=lambda load_halt: load_halt.from_real_ns)
     return tuple(kept) if looked_at else None
 
 

@@ -66,7 +66,7 @@ class RunQueue(Protocol):
     def next_run(self) -> PlannedRun | None:
         """The run to make now, None when nothing more is needed."""
 
-    def new_messages(self) -> Sequence[str]:
+    def take_new_messages(self) -> Sequence[str]:
         """What the user should know of its choices, since it was last asked."""
 
 
@@ -80,7 +80,7 @@ class FixedQueue:
         """The next of the runs."""
         return next(self._pending, None)
 
-    def new_messages(self) -> Sequence[str]:
+    def take_new_messages(self) -> Sequence[str]:
         """Nothing: nothing is chosen."""
         return ()
 
@@ -302,7 +302,7 @@ class RunLoop:
         the session.
         """
         for run in chain([first], iter(queue.next_run, None)):
-            for text in queue.new_messages():
+            for text in queue.take_new_messages():
                 self._notify(text)
             if self._session.stop.is_requested:
                 return SessionStatus.INTERRUPTED
@@ -312,7 +312,7 @@ class RunLoop:
                 )
             elif not await self._run_with_retries(run):
                 return SessionStatus.INTERRUPTED
-        for text in queue.new_messages():
+        for text in queue.take_new_messages():
             self._notify(text)
         if self._failed_points:
             # What is missing is for `iolab resume`, by hosts that are there again.

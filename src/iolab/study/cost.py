@@ -366,7 +366,7 @@ def _time_items(
         *layout,
         *(item for demand in demands for item in demand.load),
         *(((proving, prepared * run_overhead_seconds(method)),) if prepared else ()),
-        *(item for demand in demands for item in demand.ceiling_measurements),
+        *(item for demand in demands for item in demand.generator_limit_measurements),
         *(((settling, resting_s),) if resting_s else ()),
         *(((metering, idle_s),) if idle_s else ()),
     )

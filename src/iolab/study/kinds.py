@@ -38,14 +38,14 @@ KnownFacts = Mapping[str, HostFacts] | None
 class LoadDemand(Record):
     """What the runs of one kind of load take: seconds and bytes.
 
-    `load` is the load itself, `ceiling_measurements` what is measured once for all runs. The
-    session itself prepares `prepared_runs`; kinds that prepare theirs say in `own_preparation` all
-    that they take. With a rule the load may end `avoidable_s` earlier. `set_up_bytes` are written
-    before runs, on all hosts; `space_bytes` are of the host that needs most.
+    `load` is the load itself, `generator_limit_measurements` what is measured once for all runs.
+    The session itself prepares `prepared_runs`; kinds that prepare theirs say in `own_preparation`
+    all that they take. With a rule the load may end `avoidable_s` earlier. `set_up_bytes` are
+    written before runs, on all hosts; `space_bytes` are of the host that needs most.
     """
 
     load: tuple[TimeItem, ...] = ()
-    ceiling_measurements: tuple[TimeItem, ...] = ()
+    generator_limit_measurements: tuple[TimeItem, ...] = ()
     own_preparation: tuple[TimeItem, ...] = ()
     prepared_runs: int = 0
     avoidable_s: float = 0.0

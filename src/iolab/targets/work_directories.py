@@ -111,7 +111,7 @@ class WorkDirectories:
         self._created_file_systems: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
-        most = max((point.job.inode_count for point in context.plan.points), default=0)
+        most = max((point.job.inodes_per_client for point in context.plan.points), default=0)
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
     async def prepare(

@@ -61,7 +61,7 @@ def saturating(limit: float, least_response_s: float) -> Callable[[Point], float
     """A closed loop that goes over softly from N / R to its limit."""
 
     def rate(point: Point) -> float:
-        straight = Job.require_type(point.job).total_iodepth / least_response_s
+        straight = Job.require_type(point.job).iodepth_per_client / least_response_s
         return float((straight**-4 + limit**-4) ** -0.25)
 
     return rate

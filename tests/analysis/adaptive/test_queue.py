@@ -152,7 +152,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     results: list[Result] = []
     said: list[str] = []
     while (run := queue.next_run()) is not None:
-        said += queue.new_messages()
+        said += queue.take_new_messages()
         result = measured(run, SOFT)
         if run.order > 30:
             slower = result.metrics["iops"].value or 0.0

@@ -175,7 +175,7 @@ def test_other_ranks_restore_each_byte_once(readers: int, clients: int) -> None:
 
 def test_memory_and_space_are_those_of_the_fullest_host() -> None:
     assert job(shrink=1).buffer_bytes_per_client(1) == 8 * 4 * 128 * MIB
-    assert job(shrink=1).space_bytes(8) == 2_007_565_312 + 12_045_637_632
+    assert job(shrink=1).largest_client_space_bytes(8) == 2_007_565_312 + 12_045_637_632
     large = job(model="llama3-405b", layout=Layout.MEGATRON, ranks=512, restore_ranks=512, shrink=1)
     # The hosts of the first copy have its layers besides.
-    assert large.space_bytes(64) > 1.2 * 8 * 9_513_171_840
+    assert large.largest_client_space_bytes(64) > 1.2 * 8 * 9_513_171_840

@@ -24,7 +24,7 @@ from iolab.loads.fileio.checks import (
     check_depth_not_reached,
     check_generator_late,
     check_littles_law,
-    check_near_generator_ceiling,
+    check_near_generator_limit,
 )
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.workload import Arrivals, Job
@@ -91,13 +91,15 @@ def test_only_what_is_due_can_be_late() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceiling", "expected"),
+    ("limit", "expected"),
     [(80_001.0, VALID), (80_000.0, INDICATIVE), (40_000.0, INDICATIVE), (None, None)],
 )
-def test_half_of_its_own_ceiling_is_the_generators_limit(
-    ceiling: float | None, expected: Level | None
+def test_half_of_the_rate_on_a_null_target_is_the_limit(
+    limit: float | None, expected: Level | None
 ) -> None:
-    assert level(check_near_generator_ceiling, healthy(NATIVE, ceiling_iops=ceiling)) is expected
+    assert (
+        level(check_near_generator_limit, healthy(NATIVE, generator_limit_iops=limit)) is expected
+    )
 
 
 def verified(**kinds: int) -> RunRecord:

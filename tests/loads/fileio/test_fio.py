@@ -22,7 +22,7 @@ from iolab.loads.fileio.engines.fio import (
     layout_job_file,
     measure_job_file,
 )
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_ceiling
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_limit
 from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
@@ -403,7 +403,7 @@ NULL_READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("f
 
 
 def lines(job: Job) -> list[str]:
-    command = FioEngine().null_target_command(job_for_generator_ceiling(job), seconds=0.5)
+    command = FioEngine().null_target_command(job_for_generator_limit(job), seconds=0.5)
     assert command is not None
     assert command.cwd == NULL_FOLDER
     assert not any("status-interval" in word for word in command.argv)

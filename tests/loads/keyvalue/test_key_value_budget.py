@@ -10,11 +10,11 @@ from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cost import (
+    client_memory_needed_bytes,
+    compacted_store_bytes,
     jobs_of_distinct_stores,
     load_and_compaction_seconds,
-    needed_memory_bytes,
     space_bytes_on_host,
-    store_bytes,
     write_bytes_per_s,
 )
 from iolab.loads.keyvalue.problems import memory_notes, required_tool_versions
@@ -35,15 +35,19 @@ TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
 def test_a_store_takes_what_it_holds_and_a_little_more() -> None:
-    assert store_bytes(BENCH) == 1_060_000_000 + 1_000_000
-    assert store_bytes(YCSB) == 4_240_000_000
+    assert compacted_store_bytes(BENCH) == 1_060_000_000 + 1_000_000
+    assert compacted_store_bytes(YCSB) == 4_240_000_000
 
 
 def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
-    assert load_and_compaction_seconds(BENCH, 2 * store_bytes(BENCH)) == pytest.approx(10 + 5 + 1)
-    assert load_and_compaction_seconds(YCSB, 2 * store_bytes(YCSB)) == pytest.approx(80 + 1)
+    assert load_and_compaction_seconds(BENCH, 2 * compacted_store_bytes(BENCH)) == pytest.approx(
+        10 + 5 + 1
+    )
+    assert load_and_compaction_seconds(YCSB, 2 * compacted_store_bytes(YCSB)) == pytest.approx(
+        80 + 1
+    )
     assert load_and_compaction_seconds(
-        YCSB, 2 * store_bytes(YCSB), embedded=False
+        YCSB, 2 * compacted_store_bytes(YCSB), embedded=False
     ) == pytest.approx(280 + 1)
 
 
@@ -66,17 +70,19 @@ def test_what_a_client_writes_at_most(job: KeyJob, expected: float) -> None:
 
 
 def test_memory_grows_with_caches_filters_threads_and_memtables() -> None:
-    base = needed_memory_bytes(BENCH)
-    assert needed_memory_bytes(replace(BENCH, cache_bytes=1 << 30)) - base == (1 << 30) - (8 << 20)
-    assert needed_memory_bytes(replace(BENCH, threads=64)) > base
+    base = client_memory_needed_bytes(BENCH)
+    assert client_memory_needed_bytes(replace(BENCH, cache_bytes=1 << 30)) - base == (1 << 30) - (
+        8 << 20
+    )
+    assert client_memory_needed_bytes(replace(BENCH, threads=64)) > base
     assert (
-        needed_memory_bytes(replace(BENCH, loaded=replace(LOADED, bloom_bits=80))) - base
+        client_memory_needed_bytes(replace(BENCH, loaded=replace(LOADED, bloom_bits=80))) - base
         == 9_000_000
     )
-    assert needed_memory_bytes(replace(BENCH, workload="overwrite")) - base == 128 << 20
+    assert client_memory_needed_bytes(replace(BENCH, workload="overwrite")) - base == 128 << 20
     slow = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=1000)
-    assert needed_memory_bytes(slow) - base < 1 << 20
-    assert needed_memory_bytes(YCSB) > 256 << 20
+    assert client_memory_needed_bytes(slow) - base < 1 << 20
+    assert client_memory_needed_bytes(YCSB) > 256 << 20
 
 
 def reasons(text: str, *sets: str) -> dict[str, float]:
@@ -153,15 +159,17 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
 def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
     reads = make_plan(load(db_bench())).budget
     (job,) = jobs_of_distinct_stores(expand_points(load(db_bench())))
-    assert reads.write_bytes_estimate == 2 * store_bytes(job)
-    assert make_plan(load(db_bench() + TWO)).budget.write_bytes_estimate == 4 * store_bytes(job)
+    assert reads.write_bytes_estimate == 2 * compacted_store_bytes(job)
+    assert make_plan(
+        load(db_bench() + TWO)
+    ).budget.write_bytes_estimate == 4 * compacted_store_bytes(job)
     text = db_bench("write_rate = 1000000", benchmark="readwhilewriting")
     writes = make_plan(load(text, "method.warmup=1", "method.runtime=4")).budget
-    assert writes.write_bytes_estimate == 2 * store_bytes(job) + 3 * 5 * 10**6
+    assert writes.write_bytes_estimate == 2 * compacted_store_bytes(job) + 3 * 5 * 10**6
     # One database, one copy, and two writes' worth of the run.
     study = load(text, "method.warmup=1", "method.runtime=4")
     space = space_bytes_on_host(study, expand_points(study), "local", 200e6)
-    assert space == 2 * store_bytes(job) + 2 * 5 * 10**6
+    assert space == 2 * compacted_store_bytes(job) + 2 * 5 * 10**6
     assert writes.free_bytes_needed_per_host > space
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.keyvalue.cost import Reflinks, full_copy_notes, plan_with_copy_costs, store_bytes
+from iolab.loads.keyvalue.cost import (
+    Reflinks,
+    compacted_store_bytes,
+    full_copy_notes,
+    plan_with_copy_costs,
+)
 from iolab.loads.keyvalue.workload import KeyJob
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan
@@ -29,7 +34,7 @@ def added(text: str, *sets: str, reflinks: Reflinks = WHOLE) -> tuple[int, int]:
 def size_of(text: str) -> int:
     job = load(text).workloads[0].job
     assert isinstance(job, KeyJob)
-    return store_bytes(job)
+    return compacted_store_bytes(job)
 
 
 def test_every_run_of_a_client_copies_its_database() -> None:

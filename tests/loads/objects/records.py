@@ -70,8 +70,8 @@ def objects_run(
     head_ns: int = 400_000,
     puts: int = 0,
     busy: bool = False,
-    ceiling_iops: float | None = None,
-    ceiling_fault: str = "",
+    generator_limit_iops: float | None = None,
+    generator_limit_fault: str = "",
     **changes: Any,
 ) -> RunRecord:
     """The record of a client that did that; `head_ns` is how long each HEAD takes.
@@ -100,8 +100,8 @@ def objects_run(
         replace(RUN, **changes),
         generator,
         devices=(),
-        ceiling_iops=ceiling_iops,
-        ceiling_fault=ceiling_fault,
+        generator_limit_iops=generator_limit_iops,
+        generator_limit_fault=generator_limit_fault,
     )
 
 

@@ -145,9 +145,9 @@ def read_back(
         (LOST, read_back(0, missing=9, failed=9, acknowledged=0), None),
         (LOST, read_back(999, missing=2, failed=1), Level.INVALID),
         ("generator-bound", {}, None),
-        ("generator-bound", {"ceiling_iops": 100_000.0}, Level.VALID),
-        ("generator-bound", {"ceiling_iops": 30_000.0}, Level.INDICATIVE),
-        ("generator-bound", {"ceiling_fault": "it told nothing"}, Level.INDICATIVE),
+        ("generator-bound", {"generator_limit_iops": 100_000.0}, Level.VALID),
+        ("generator-bound", {"generator_limit_iops": 30_000.0}, Level.INDICATIVE),
+        ("generator-bound", {"generator_limit_fault": "it told nothing"}, Level.INDICATIVE),
     ],
 )
 def test_a_run_is_judged_by_what_its_requests_did(
@@ -198,16 +198,18 @@ def test_lost_objects_are_counted_of_those_that_were_acknowledged() -> None:
     assert tells(unread.message, "1,000 of 1,000", "not be read back (no route to it).")
 
 
-def test_a_ceiling_says_encryption_where_it_has_it() -> None:
-    changes = {"ceiling_iops": 1e5, "tls_ns": 9}
+def test_a_generator_limit_says_encryption_where_it_has_it() -> None:
+    changes = {"generator_limit_iops": 1e5, "tls_ns": 9}
     assert "encryption" not in answer("generator-bound", **changes).message
-    assert "encryption" in answer("generator-bound", **changes, ceiling_has_tls=True).message
+    assert (
+        "encryption" in answer("generator-bound", **changes, generator_limit_has_tls=True).message
+    )
 
 
-def test_a_ceiling_is_a_figure_beside_the_result() -> None:
-    assert judged().metrics["generator_ceiling_ops_per_s"].value is None
-    metrics = judged(ceiling_iops=120_000.0).metrics
-    assert metrics["generator_ceiling_ops_per_s"].value == 120_000.0
+def test_a_generator_limit_is_a_figure_beside_the_result() -> None:
+    assert judged().metrics["generator_limit_ops_per_s"].value is None
+    metrics = judged(generator_limit_iops=120_000.0).metrics
+    assert metrics["generator_limit_ops_per_s"].value == 120_000.0
 
 
 def test_endpoints_and_sizes_have_rows_of_all_hosts_together() -> None:

@@ -22,7 +22,7 @@ from iolab.hosts.remote_process import ProcessEnding
 from iolab.loads.objects import store_tasks
 from iolab.loads.objects.credentials import Credentials
 from iolab.loads.objects.data_set import required_data_set
-from iolab.loads.objects.driver import GeneratorCeiling, ObjectsDriver
+from iolab.loads.objects.driver import GeneratorLimit, ObjectsDriver
 from iolab.loads.objects.engine import Document, StoreAccess, engine_command
 from iolab.loads.objects.study import ObjectsStudyKind
 from iolab.loads.objects.workload import ObjectsRun, ReadBackCount, RequestCount
@@ -226,14 +226,14 @@ def test_a_run_that_failed_is_not_read_back(monkeypatch: pytest.MonkeyPatch) -> 
     assert [document["task"] for document in agent.documents] == ["delete"]
 
 
-def test_encryption_takes_its_part_of_the_ceiling() -> None:
-    ceiling = GeneratorCeiling(ops_per_s=100_000.0, threads=2)
+def test_encryption_takes_its_part_of_the_generator_limit() -> None:
+    ceiling = GeneratorLimit(ops_per_s=100_000.0, threads=2)
     done = RUN.done
     # 20 µs an operation on each of two threads, and 20 µs more of encryption.
     assert ceiling.with_tls(replace(RUN, tls_ns=20_000 * done)) == pytest.approx(50_000)
     assert ceiling.with_tls(RUN) == 100_000
     assert ceiling.with_tls(replace(RUN, tls_ns=5, counts=())) == 100_000
-    assert GeneratorCeiling(fault="none").with_tls(replace(RUN, tls_ns=5)) is None
+    assert GeneratorLimit(fault="none").with_tls(replace(RUN, tls_ns=5)) is None
 
 
 def test_a_plan_has_the_time_of_reading_back() -> None:

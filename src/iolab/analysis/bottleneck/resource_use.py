@@ -79,7 +79,7 @@ def run_resources(view: RunView) -> RunResources:
     targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     return RunResources(
         uses=tuple(_busiest_uses(uses)),
-        concurrency=_io_concurrency(view) if view.job.total_iodepth else None,
+        concurrency=_io_concurrency(view) if view.job.iodepth_per_client else None,
         memory_backed=any(target.memory_backed or target.in_memory for target in targets),
         is_storage_monitored=any(use.resource is Resource.DEVICE for use in uses),
         stolen_share=_highest_steal_share(view),
@@ -105,7 +105,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         yield from _processor_uses(
             view, host.host, Role.CLIENT, window, engine_cpu_share(view, host)
         )
-        if jobs is not None and view.job.total_iodepth:
+        if jobs is not None and view.job.iodepth_per_client:
             yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
         target = view.target_of_host(host)
         if target is not None and target.devices:
@@ -158,12 +158,12 @@ def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
     facts, totals, job = view.facts_of_host(host), host.totals, view.job
     if job.has_busy_polling or facts is None or facts.cpu.threads < 1:
         return None
-    if job.total_iodepth and totals is not None:
+    if job.iodepth_per_client and totals is not None:
         jobs = view.record.run.point.job_on(host.host).job_count
         percent = totals.user_cpu_percent + totals.system_cpu_percent
         return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
     use = host.processor
-    if job.total_iodepth or job.works_against_server or use is None or not use.watched_ns:
+    if job.iodepth_per_client or job.works_against_server or use is None or not use.watched_ns:
         return None
     return min(use.run_ns / use.watched_ns / facts.cpu.threads, 1.0)
 
@@ -181,7 +181,8 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
     jobs = [point.job_on(host.host) for host in view.hosts]
     service = view.service_times
     by_host = [
-        host_concurrency(load, index, job.total_iodepth, service) for index, job in enumerate(jobs)
+        host_concurrency(load, index, job.iodepth_per_client, service)
+        for index, job in enumerate(jobs)
     ]
     measured = [flight for flight in by_host if flight is not None]
     ios = int(load.ios.sum())
@@ -196,8 +197,8 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
         if all(job.is_closed_loop for job in jobs)
         else IssueRule.PACED,
         in_flight=sum(flight.in_flight for flight in measured),
-        requested=sum(job.total_iodepth for job in jobs),
-        has_one_per_job=all(job.total_iodepth == 1 for job in jobs),
+        requested=sum(job.iodepth_per_client for job in jobs),
+        has_one_per_job=all(job.iodepth_per_client == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
         device_ns=_mean_device_latency_ns(view) if point.job.direct else None,
         rate=float((load.ios.sum(axis=1) / seconds).sum()),

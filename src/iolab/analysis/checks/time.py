@@ -20,7 +20,7 @@ from iolab.analysis.check import (
     unchecked_answer,
     valid_answer,
 )
-from iolab.analysis.checks.standstill import has_standstills
+from iolab.analysis.checks.load_halts import has_load_halts
 from iolab.analysis.course import baseline_window, record_cut_to_window
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
 from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, fleet_rate_series
@@ -187,7 +187,7 @@ def _percentile_text(percent: float) -> str:
 @check("startup-transient", "Not steady")
 def check_startup_transient(view: RunView) -> CheckAnswer:
     """Whether the run's start had faded and its two halves agree."""
-    if has_standstills(view):
+    if has_load_halts(view):
         return not_applicable_answer(ENGINE_STOPPED)
     steady = view.steadiness_view
     if steady is None:
@@ -218,7 +218,7 @@ def _not_steady_answer(
 @check("burst-credits", "The rate fell to a plateau")
 def check_burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
-    if has_standstills(view):
+    if has_load_halts(view):
         return not_applicable_answer(ENGINE_STOPPED)
     baseline = baseline_window(view.record)  # of a run with phases: what a fault does is no credit
     record = view.record if baseline is None else record_cut_to_window(view.record, baseline)
@@ -292,7 +292,7 @@ def _provisioned_iops_and_types(view: RunView) -> tuple[float, str] | None:
 @check("periodic-rate", "A cycle seen too few times")
 def check_periodic_rate(view: RunView) -> CheckAnswer:
     """Whether enough whole cycles were seen where the rate swings."""
-    if has_standstills(view):
+    if has_load_halts(view):
         return not_applicable_answer(ENGINE_STOPPED)
     steady = view.steadiness_view
     if steady is None:

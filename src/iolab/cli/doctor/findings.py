@@ -126,7 +126,7 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     devices = facts.target.devices if facts.target is not None else ()
     findings += drive_log_findings(await read_drive_logs(host, devices))
     quiet = await watch_activity(host, facts)
-    return (*findings, *host_fact_findings(facts), other_load_finding(quiet))
+    return (*findings, *unknown_host_fact_findings(facts), other_load_finding(quiet))
 
 
 def other_load_finding(quiet: HostActivity) -> Finding:
@@ -317,7 +317,7 @@ def meter_findings(meters: Sequence[MeterCheck]) -> Iterator[Finding]:
             yield Finding(POWER_TOPIC, FindingState.OK, message)
 
 
-def host_fact_findings(facts: HostFacts) -> Iterator[Finding]:
+def unknown_host_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     threads = counted_noun(cpu.threads, "thread")
@@ -334,7 +334,7 @@ def host_fact_findings(facts: HostFacts) -> Iterator[Finding]:
         )
         yield Finding("processors", FindingState.NOTE, message, hint)
     yield from cgroup_limit_findings(facts)
-    yield from missing_fact_findings(facts)
+    yield from unreadable_fact_findings(facts)
 
 
 def cgroup_limit_findings(facts: HostFacts) -> Iterator[Finding]:
@@ -350,7 +350,7 @@ def cgroup_limit_findings(facts: HostFacts) -> Iterator[Finding]:
         yield Finding("memory", FindingState.NOTE, message, hint)
 
 
-def missing_fact_findings(facts: HostFacts) -> Iterator[Finding]:
+def unreadable_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What was requested and could not be read."""
     for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

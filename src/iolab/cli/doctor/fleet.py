@@ -17,12 +17,12 @@ from iolab.cli.doctor.findings import (
     drive_log_findings,
     leftover_and_rights_findings,
     meter_findings,
-    missing_fact_findings,
     program_findings,
     readiness,
     required_client_programs,
     target_findings,
     target_probe_findings,
+    unreadable_fact_findings,
 )
 from iolab.core.host import (
     CloudFacts,
@@ -160,7 +160,7 @@ def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     yield from drive_log_findings(host.drives)
     yield from meter_findings(host.meters)
     yield from cgroup_limit_findings(host.facts)
-    yield from missing_fact_findings(host.facts)
+    yield from unreadable_fact_findings(host.facts)
 
 
 def _clock_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:

@@ -91,7 +91,7 @@ def _direction_evidence(
     yield from counted
     if way == "load":
         yield from _uneven_load_evidence(row, folder, times)
-        yield from _memory_evidence(
+        yield from _load_from_memory_evidence(
             row, folder, are_reads_counted=any(each.kind is SUPPORTS for each in counted)
         )
 
@@ -240,7 +240,7 @@ def _uneven_load_evidence(
         )
 
 
-def _memory_evidence(
+def _load_from_memory_evidence(
     row: SubmittedRow, folder: ResultFolder, *, are_reads_counted: bool
 ) -> Iterator[FileEvidence]:
     """Loads of what the same command saved, where it fits into memory."""

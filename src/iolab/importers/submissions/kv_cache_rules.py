@@ -59,11 +59,11 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     for name in sorted(options if isinstance(options, dict) else {}):
         if name.isdigit():
             own = {place: each for place, each in results.items() if place[0] == int(name)}
-            yield from _rank_evidence(row, folder, name, own)
+            yield from _missing_rank_evidence(row, folder, name, own)
             yield from _rank_sum_evidence(row, folder, name, own)
-            yield from _window_evidence(row, folder, name, own)
-            yield from _sync_evidence(row, folder, name, own)
-    yield from _override_evidence(row, folder)
+            yield from _percentile_over_window_evidence(row, folder, name, own)
+            yield from _instant_sync_evidence(row, folder, name, own)
+    yield from _command_override_evidence(row, folder)
 
 
 def _rank_result(document: Document) -> RankResult:
@@ -79,7 +79,7 @@ def _rank_result(document: Document) -> RankResult:
     )
 
 
-def _rank_evidence(
+def _missing_rank_evidence(
     row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
 ) -> Iterator[FileEvidence]:
     """Ranks that the option lacks, by its summary and by its files."""
@@ -141,7 +141,7 @@ def _rank_sum_evidence(
         )
 
 
-def _window_evidence(
+def _percentile_over_window_evidence(
     row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
 ) -> Iterator[FileEvidence]:
     """A percentile that is longer than the time by which the rate was divided."""
@@ -158,7 +158,7 @@ def _window_evidence(
         yield row.evidence("percentile-window", CONTRADICTS, message, folder, ("summary.json", key))
 
 
-def _sync_evidence(
+def _instant_sync_evidence(
     row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
 ) -> Iterator[FileEvidence]:
     """Sync calls that end at once where a write takes seconds."""
@@ -179,7 +179,7 @@ def _sync_evidence(
             return
 
 
-def _override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Users and seconds of the commands, beside those that are stored."""
     differing = []
     for name, pattern in (("num_users", _USERS), ("duration", _DURATION)):

@@ -245,7 +245,7 @@ def find_result_folders(root: Path, *, entries_max: int = ENTRIES_MAX) -> list[R
     waiting: list[tuple[Path, int]] = [(root, 1)]
     while waiting:
         folder, depth = waiting.pop()
-        files, folders = _entries(folder)
+        files, folders = _file_sizes_and_folders(folder)
         entry_count += len(files) + len(folders)
         if SUMMARY in files:
             entry_count += _add_files_below(folder, folders, files)
@@ -278,7 +278,7 @@ def benchmark_name_of_result(result: ResultFolder) -> str:
     return "kv_cache" if isinstance(options, dict) and "total_ranks" in result.summary else ""
 
 
-def _entries(folder: Path) -> tuple[dict[str, int], list[str]]:
+def _file_sizes_and_folders(folder: Path) -> tuple[dict[str, int], list[str]]:
     """The files of a folder with their sizes, and its folders; links are passed over."""
     files: dict[str, int] = {}
     folders: list[str] = []
@@ -299,7 +299,7 @@ def _add_files_below(folder: Path, folders: Sequence[str], files: dict[str, int]
     waiting, count = [(name, 1) for name in folders], 0
     while waiting and count <= ENTRIES_MAX:
         name, depth = waiting.pop()
-        more, deeper = _entries(folder / name)
+        more, deeper = _file_sizes_and_folders(folder / name)
         count += len(more) + len(deeper)
         files.update({f"{name}/{file}": size for file, size in more.items()})
         if depth < limits.NESTED_MAX:

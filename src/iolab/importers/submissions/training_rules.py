@@ -52,13 +52,13 @@ LATER_EPOCHS_FASTER: Final = 1.10
 def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each run that counts, and of all of them together."""
     for folder in row.scored_folders:
-        yield from _unit_evidence(row, folder)
+        yield from _throughput_unit_evidence(row, folder)
         yield from _epoch_time_evidence(row, folder)
         yield from _utilization_evidence(row, folder)
         counted = list(counter_evidence(row, folder, _nominal_read_bytes(folder), "read"))
         yield from counted
         are_reads_counted = any(each.kind is SUPPORTS for each in counted)
-        yield from _memory_evidence(row, folder, are_reads_counted=are_reads_counted)
+        yield from _data_fits_in_memory_evidence(row, folder, are_reads_counted=are_reads_counted)
         yield from override_evidence(row, folder)
     yield from _first_epoch_evidence(row)
 
@@ -81,7 +81,7 @@ def _nominal_read_bytes(folder: ResultFolder) -> float | None:
     return size * samples * epochs if size and samples and epochs else None
 
 
-def _unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Samples a second times bytes of a sample, in the unit of the key."""
     samples = number_at(folder.summary, "metric", "train_throughput_mean_samples_per_second")
     rate = number_at(folder.summary, "metric", "train_io_mean_MB_per_second")
@@ -191,7 +191,7 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
         yield row.evidence("utilization", EXPLAINS, message, folder, place)
 
 
-def _memory_evidence(
+def _data_fits_in_memory_evidence(
     row: SubmittedRow, folder: ResultFolder, *, are_reads_counted: bool
 ) -> Iterator[FileEvidence]:
     """The data beside the memory of all clients."""

@@ -61,7 +61,7 @@ def phase_command(
         "phase": phase.value,
         "verify": job.verifies_contents,
         "request_bytes": job.request_bytes(phase),
-        "in_flight": job.requests_in_flight(phase),
+        "in_flight": job.requests_in_flight_per_rank(phase),
         "seed": seed,
         "sequence": sequence,
     }

@@ -119,7 +119,7 @@ class CheckpointStudyKind(LoadStudyKind):
             clients = _client_count(study, point)
             yield (
                 f"{point.title_text}: {counted_noun(job.ranks // clients, 'rank')} on each host, "
-                f"{format_bytes(job.space_bytes(clients))} in files and "
+                f"{format_bytes(job.largest_client_space_bytes(clients))} in files and "
                 f"{format_bytes(job.buffer_bytes_per_client(clients))} in requests at the most"
             )
 
@@ -129,7 +129,9 @@ def _client_count(study: Study, point: Point) -> int:
 
 
 def _space_bytes(study: Study, point: Point) -> int:
-    return CheckpointJob.require_type(point.job).space_bytes(_client_count(study, point))
+    return CheckpointJob.require_type(point.job).largest_client_space_bytes(
+        _client_count(study, point)
+    )
 
 
 def _forecast_seconds(point: Point, space_bytes: int, rate: float) -> float:

@@ -125,7 +125,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         # By other ranks the items are read, and not what tells of them.
         return self.ranks * sum(item.count * item.size for item in checkpoint.items)
 
-    def requests_in_flight(self, phase: PhaseName) -> int:
+    def requests_in_flight_per_rank(self, phase: PhaseName) -> int:
         """Requests that each rank has under way."""
         return self.writes_in_flight if phase is PhaseName.SAVE else self.reads_in_flight
 
@@ -144,12 +144,12 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         return max(
             self.ranks_of_phase(phase)
             // clients
-            * self.requests_in_flight(phase)
+            * self.requests_in_flight_per_rank(phase)
             * self.request_bytes(phase)
             for phase in self.phases
         )
 
-    def space_bytes(self, clients: int) -> int:
+    def largest_client_space_bytes(self, clients: int) -> int:
         """What the ranks of one client save: of the client that saves most."""
         each, checkpoint = self.ranks // clients, self.checkpoint
         return max(

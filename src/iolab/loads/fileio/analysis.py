@@ -29,7 +29,7 @@ from iolab.loads.fileio.checks import (
     check_files_changed,
     check_generator_late,
     check_littles_law,
-    check_near_generator_ceiling,
+    check_near_generator_limit,
 )
 from iolab.loads.fileio.sampled_checks import (
     check_access_pattern,
@@ -58,7 +58,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
                 check_coordinated_omission,
                 check_generator_late,
                 check_uneven_fleet,
-                check_near_generator_ceiling,
+                check_near_generator_limit,
             ),
         },
     )

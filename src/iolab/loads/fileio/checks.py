@@ -72,7 +72,7 @@ LATE_INTERVALS: Final = 1.0
 """The same in mean intervals between arrivals of the whole host: beyond one, arrivals come in
 bunches that nobody asked for."""
 
-CEILING_SHARE: Final = 0.5
+GENERATOR_LIMIT_SHARE: Final = 0.5
 """Share of what the generator reaches on a null target: from half on, more of each
 I/O's time is its own than the target's."""
 
@@ -90,7 +90,7 @@ def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     job = Job.require_type(view.record.run.point.job_on(host.host))
     if view.service_times is not None:
         return _reached_rate_answer(view, index, job)
-    measured = host_concurrency(view.load, index, job.total_iodepth)
+    measured = host_concurrency(view.load, index, job.iodepth_per_client)
     seconds = float(view.load.seconds[index])
     if measured is None or seconds <= 0 or job.target_iops is None:
         return unchecked_answer(f"no I/O was measured on {host.host}")
@@ -102,16 +102,16 @@ def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
         "target_iops": target,
         "achieved": achieved,
         "in_flight": measured.in_flight,
-        "depth": job.total_iodepth,
+        "depth": job.iodepth_per_client,
     }
-    full = _full_depth_share(view, index, job.total_iodepth)
+    full = _full_depth_share(view, index, job.iodepth_per_client)
     evidence["full_seconds"] = full
     text = (
         f"{percent_text(achieved)} of {format_count(target)} IOPS were "
         f"kept{view.host_suffix_text(host)} with "
-        f"{measured.in_flight:.3g} of {job.total_iodepth} I/Os in flight"
+        f"{measured.in_flight:.3g} of {job.iodepth_per_client} I/Os in flight"
     )
-    if achieved < ACHIEVED_MIN or measured.in_flight >= IN_FLIGHT_MAX * job.total_iodepth:
+    if achieved < ACHIEVED_MIN or measured.in_flight >= IN_FLIGHT_MAX * job.iodepth_per_client:
         return indicative_answer(
             f"{text}: the latencies are service time at concurrency {measured.in_flight:.3g}, not "
             "latency at that rate.",
@@ -182,7 +182,7 @@ def _unfinished_share_and_mean_in_flight(
     So many had not ended when the window began either, and count in it: they stand for as many at
     its end, and only what is beyond them makes the share.
     """
-    measured = host_concurrency(view.load, index, job.total_iodepth)
+    measured = host_concurrency(view.load, index, job.iodepth_per_client)
     usual = measured.in_flight if measured else 0.0
     due = int(view.load.ios[index].sum()) + lost
     return max(lost - usual, 0.0) / max(due, 1), usual
@@ -269,7 +269,7 @@ def check_littles_law(view: RunView, index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[index]
     job = Job.require_type(view.record.run.point.job_on(host.host))
-    measured = host_concurrency(view.load, index, job.total_iodepth, view.service_times)
+    measured = host_concurrency(view.load, index, job.iodepth_per_client, view.service_times)
     if measured is None:
         return unchecked_answer(f"no latency was measured on {host.host}")
     evidence: EvidenceValues = {
@@ -301,10 +301,10 @@ def check_littles_law(view: RunView, index: int) -> CheckAnswer:
             "the queue.",
             **{**evidence, "latency_contradicted": True},
         )
-    return _littles_law_verdict(text, deviation, measured.tolerance, job.iodepth, evidence)
+    return _littles_law_answer(text, deviation, measured.tolerance, job.iodepth, evidence)
 
 
-def _littles_law_verdict(
+def _littles_law_answer(
     text: str, deviation: float, edge: float, iodepth: int, evidence: EvidenceValues
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
@@ -384,36 +384,37 @@ def check_generator_late(view: RunView, index: int) -> CheckAnswer:
 
 
 @check_generator_bound
-@per_host(max_key="share", good=CEILING_SHARE)
-def check_near_generator_ceiling(view: RunView, index: int) -> HostAnswer:
+@per_host(max_key="share", good=GENERATOR_LIMIT_SHARE)
+def check_near_generator_limit(view: RunView, index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 
-    A run without a ceiling is no objection: what its jobs used of their cores is checked too.
+    A run without a limit is no objection: what its jobs used of their cores is checked too.
 
-    One whose ceiling should have been had, and was not, is.
+    One whose limit should have been had, and was not, is.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
     engine = Job.require_type(view.record.run.point.job_on(host.host)).engine
-    if host.ceiling_fault:
+    if host.generator_limit_fault:
         why = f"{engine} did not make its load on the null target{view.host_suffix_text(host)}"
-        return unchecked_answer(f"{why} ({host.ceiling_fault})", host=host.host)
-    if host.ceiling_iops is None:
+        return unchecked_answer(f"{why} ({host.generator_limit_fault})", host=host.host)
+    if host.generator_limit_iops is None:
         return not_applicable_answer(
-            f"No ceiling of {engine} is known{view.host_suffix_text(host)}.", host=host.host
+            f"No limit of {engine} is known{view.host_suffix_text(host)}.", host=host.host
         )
     if seconds <= 0:
         return not_applicable_answer(
             f"No whole interval was measured on {host.host}.", host=host.host
         )
     iops = float(view.load.ios[index].sum()) / seconds
-    share = iops / host.ceiling_iops
+    share = iops / host.generator_limit_iops
     return graded_answer(
         f"The load{view.host_suffix_text(host)} was {percent_text(share)} of the "
-        f"{format_count(host.ceiling_iops)} IOPS that {engine} makes there on a null target",
+        f"{format_count(host.generator_limit_iops)} IOPS that {engine} makes there on a null "
+        "target",
         f": {engine} may be the limit",
         host=host.host,
         iops=iops,
-        ceiling_iops=host.ceiling_iops,
+        generator_limit_iops=host.generator_limit_iops,
         share=share,
     )
 

@@ -1,4 +1,4 @@
-"""How I/O on files is made in a session: the generator's ceiling, proofs, caches, and the load."""
+"""How I/O on files is made in a session: the generator's limit, proofs, caches, and the load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine, trace_part_name
 from iolab.loads.fileio.io_trace import TraceError, read_trace, trace_chunks
-from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
+from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, run_on_each_host
@@ -43,8 +43,8 @@ from iolab.units import NS_PER_S
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""
 
-CEILING_LEFT_OUT: Final = "method.generator_limit is false"
-"""Why there is no ceiling where the study asks for none: a check that may not look must say so."""
+GENERATOR_LIMIT_LEFT_OUT: Final = "method.generator_limit is false"
+"""Why there is no limit where the study asks for none: a check that may not look must say so."""
 
 ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
 """The reference first."""
@@ -60,7 +60,7 @@ class IoDriver(ProcessDriver):
 
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
-        self._ceilings = GeneratorCeilings()
+        self._generator_limits = GeneratorLimits()
         self._first_readbacks: dict[str, tuple[Readback, ...]] = {}
         self.phases_before_load = (
             prove_extents_written,
@@ -74,8 +74,8 @@ class IoDriver(ProcessDriver):
     async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
-        """The generator's ceiling known; then as `ProcessDriver` does."""
-        await self._ceilings.set_ceilings(session, run, states)
+        """The generator's limit known; then as `ProcessDriver` does."""
+        await self._generator_limits.set_generator_limits(session, run, states)
         await super().run_phases_before_load(session, run, states)
 
     async def measure(
@@ -259,79 +259,83 @@ _Kinds = frozenset[tuple[str, Job]]
 fast its generator can be."""
 
 
-class GeneratorCeiling(Record):
+class GeneratorLimit(Record):
     """I/Os a second; None where there is none, and then why if it should have been had."""
 
     iops: float | None
     fault: str = ""
 
 
-class GeneratorCeilings:
-    """The ceilings that a session knows, each set of hosts' measured when its first run comes."""
+class GeneratorLimits:
+    """The limits that a session knows, each set of hosts' measured when its first run comes."""
 
     def __init__(self) -> None:
-        self._known: dict[_Kinds, Mapping[str, GeneratorCeiling]] = {}
+        self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
-    async def set_ceilings(
+    async def set_generator_limits(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
     ) -> None:
-        """Give each host's state its ceiling, measured on all at once where it is not known.
+        """Give each host's state its limit, measured on all at once where it is not known.
 
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
-        method leaves it out, and nothing of trims, which have no ceiling.
+        method leaves it out, and nothing of trims, which have no limit.
         """
         if Job.require_type(run.point.job).access.has_trims:
             return
         if not session.study.method.generator_limit:
             for state in states:
-                state.ceiling_fault = CEILING_LEFT_OUT
+                state.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
             return
         kinds = {
-            state.name: job_for_generator_ceiling(Job.require_type(run.point.job_on(state.name)))
+            state.name: job_for_generator_limit(Job.require_type(run.point.job_on(state.name)))
             for state in states
         }
         kinds_key = frozenset(kinds.items())
         if kinds_key not in self._known and not session.stop.is_requested:
-            limits = await _measure_ceilings(session, run, kinds, states)
+            limits = await _measure_generator_limits(session, run, kinds, states)
             if not session.stop.is_requested:
                 self._known[kinds_key] = limits
-        ceilings = self._known.get(kinds_key, {})
+        limits = self._known.get(kinds_key, {})
         for state in states:
-            ceiling = ceilings.get(state.name, _STOPPED_CEILING)
-            state.ceiling_iops, state.ceiling_fault = ceiling.iops, ceiling.fault
+            limit = limits.get(state.name, _UNMEASURED_GENERATOR_LIMIT)
+            state.generator_limit_iops, state.generator_limit_fault = limit.iops, limit.fault
 
 
-_STOPPED_CEILING: Final = GeneratorCeiling(None)
+_UNMEASURED_GENERATOR_LIMIT: Final = GeneratorLimit(None)
 
 
-async def _measure_ceilings(
+async def _measure_generator_limits(
     session: SessionContext,
     run: PlannedRun,
     kinds: Mapping[str, Job],
     states: Sequence[HostRunState],
-) -> Mapping[str, GeneratorCeiling]:
+) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
     engine = session.engine_for_run(run)
-    limits: dict[str, GeneratorCeiling] = {}
+    limits: dict[str, GeneratorLimit] = {}
 
-    async def measure_ceiling(state: HostRunState) -> None:
-        limits[state.name] = await _measure_ceiling_on_host(
+    async def measure_generator_limit(state: HostRunState) -> None:
+        limits[state.name] = await _measure_generator_limit_on_host(
             session, engine, kinds[state.name], state
         )
 
-    detail = f"{engine.name}'s ceiling, on a null target"
-    session.begin_phase(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].ceiling_measurement_s)
+    detail = f"{engine.name}'s limit, on a null target"
+    session.begin_phase(
+        Phase.GENERATOR_LIMIT, run, detail, FILE_ENGINES[engine.name].generator_limit_measurement_s
+    )
     async with watch_for_background_io_during(session, states):
-        await run_on_each_host(states, measure_ceiling)
+        await run_on_each_host(states, measure_generator_limit)
     return limits
 
 
-async def _measure_ceiling_on_host(
+async def _measure_generator_limit_on_host(
     session: SessionContext, engine: FileEngine[Job], job: Job, state: HostRunState
-) -> GeneratorCeiling:
-    command = engine.null_target_command(job, seconds=FILE_ENGINES[engine.name].ceiling_load_s)
+) -> GeneratorLimit:
+    command = engine.null_target_command(
+        job, seconds=FILE_ENGINES[engine.name].generator_limit_load_s
+    )
     if command is None:
-        return GeneratorCeiling(None)
+        return GeneratorLimit(None)
     reader = engine.null_target_reader(job)
     halt = asyncio.Event()
     work = run_process(state.workdir.host, command, halt, reader.feed)
@@ -339,9 +343,9 @@ async def _measure_ceiling_on_host(
     reading = reader.finish()
     rate = null_target_iops(reading.totals) if reading.totals else None
     if rate is not None and ending.exited.code == 0 and not reading.faults:
-        return GeneratorCeiling(rate)
+        return GeneratorLimit(rate)
     reasons = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
-    return GeneratorCeiling(None, excerpt("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
+    return GeneratorLimit(None, excerpt("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
 
 
 def null_target_iops(totals: EngineTotals) -> float | None:

@@ -57,15 +57,16 @@ def _fio_version_text(facts: HostFacts) -> str:
 class FileEngineFacts(Record):
     """One engine: its `name` in studies, and the `program` of hosts that it is, if any.
 
-    `ioengine` is how it asks the kernel where a study does not say. `ceiling_load_s` is the load of
-    one look at how much it can make at all, `ceiling_measurement_s` the same with its start and
-    end. `counts_errors_late` is whether it goes on after errors, which only its last word tells of.
+    `ioengine` is how it asks the kernel where a study does not say. `generator_limit_load_s` is the
+    load of one look at how much it can make at all, `generator_limit_measurement_s` the same with
+    its start and end. `counts_errors_late` is whether it goes on after errors, which only its last
+    word tells of.
     """
 
     name: EngineName
     ioengine: str
-    ceiling_load_s: float
-    ceiling_measurement_s: float
+    generator_limit_load_s: float
+    generator_limit_measurement_s: float
     counts_errors_late: bool = False
     program: HostProgram | None = None
 
@@ -77,8 +78,8 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
             LIBAIO,
             # Hundreds of thousands of I/Os. fio counts its time in whole milliseconds from each
             # process's own start, so it takes longer until that no longer matters.
-            ceiling_load_s=0.5,
-            ceiling_measurement_s=1.0,
+            generator_limit_load_s=0.5,
+            generator_limit_measurement_s=1.0,
             program=HostProgram(
                 FIO_ENGINE,
                 FIO_ENGINE,
@@ -94,8 +95,8 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
         NATIVE_ENGINE: FileEngineFacts(
             NATIVE_ENGINE,
             AUTO,
-            ceiling_load_s=0.3,
-            ceiling_measurement_s=0.4,
+            generator_limit_load_s=0.3,
+            generator_limit_measurement_s=0.4,
             counts_errors_late=True,
         ),
     }

@@ -70,9 +70,9 @@ def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
 def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     """Of any engine, then what its own cannot do as it is written."""
     yield from _access_pattern_problems(workload, tables)
-    yield from _rate_problems(workload)
+    yield from _rate_and_arrival_problems(workload)
     yield from _queue_depth_problems(workload)
-    yield from _file_size_problems(workload)
+    yield from _partial_block_problems(workload)
     if workload.trace is not None:
         yield from _trace_problems(workload, tables)
     yield from _PROBLEMS_BY_ENGINE[workload.engine](workload, tables)
@@ -147,7 +147,7 @@ def _queue_depth_problems(workload: FileTable) -> Iterator[Problem]:
         yield Problem(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
 
 
-def _file_size_problems(workload: FileTable) -> Iterator[Problem]:
+def _partial_block_problems(workload: FileTable) -> Iterator[Problem]:
     """Whole blocks only: a last part of a block would never be read or written."""
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
@@ -386,7 +386,7 @@ def _verify_ledger_problems(tables: StudyTables, workload: FileTable) -> Iterato
         yield Problem(("verify",), message, "Raise bs, or use less filesize, files or numjobs.")
 
 
-def _rate_problems(workload: FileTable) -> Iterator[Problem]:
+def _rate_and_arrival_problems(workload: FileTable) -> Iterator[Problem]:
     """Rates and arrivals among themselves."""
     written = [key for key in FileTable.rates if getattr(workload, key) is not None]
     if len(written) > 1:

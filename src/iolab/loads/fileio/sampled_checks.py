@@ -233,7 +233,7 @@ def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
                 short = totals.short_ios if totals else 0
                 if totals is None or totals.ios != ios:
                     # Reports of an engine that did not end well are taken while it counts.
-                    short += job.total_iodepth + abs(totals.ios - ios if totals else 0)
+                    short += job.iodepth_per_client + abs(totals.ios - ios if totals else 0)
                 yield _claimed_size_answer(
                     job, way, ios, moved, short, host.host, view.host_suffix_text(host)
                 )
@@ -286,7 +286,7 @@ def _mean_io_size_bounds(
     mean = sum(size * share for size, share in sizes)
     deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
     chance = SIGMAS * deviation / math.sqrt(ios)
-    edges = max(block_sizes) * (job.total_iodepth / ios + max(block_sizes) / job.file_bytes)
+    edges = max(block_sizes) * (job.iodepth_per_client / ios + max(block_sizes) / job.file_bytes)
     low = max(mean - chance - edges, min(block_sizes))
     if job.access.is_random and dict(job.options).get("norandommap") != "1":
         low = min(block_sizes)
@@ -807,7 +807,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         if not counts.sum():
             continue
         if trace is None or has_too_many_unfinished_ios(trace):
-            yield _compare_mean_latencies(view, index, way, counts)
+            yield _mean_latency_answer(view, index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
             yield not_applicable_answer(
                 f"Only {format_count(trace.timed)} {direction_ios_text(way)}{where} were "
@@ -816,12 +816,12 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
                 host=host.host,
             )
         else:
-            yield _compare_distributions(host, way, counts, trace, where)
+            yield _distribution_answer(host, way, counts, trace, where)
     if not job.access.has_reads and not job.access.has_writes:
         yield not_applicable_answer("Trims are not sampled.")
 
 
-def _compare_distributions(
+def _distribution_answer(
     host: HostRun, direction: Direction, counts: Ints, trace: DirectionTrace, where: str
 ) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
@@ -937,7 +937,7 @@ def _slower_bio_statistics(
     return bios, share, error, weight * weight / squares if squares else 0.0
 
 
-def _compare_mean_latencies(
+def _mean_latency_answer(
     view: RunView, index: int, direction: Direction, counts: Ints
 ) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""

@@ -13,7 +13,7 @@ from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, VERSION_CO
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_faults
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
-from iolab.loads.fileio.workload import Job, job_for_generator_ceiling
+from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudyKind, KnownFacts, LoadDemand, LoadStudyKind, Programs
 from iolab.study.load_tables import LoadTable
@@ -70,7 +70,7 @@ class FileIoStudyKind(LoadStudyKind):
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
         return LoadDemand(
             load=((f"{len(points)} runs: {length}", len(points) * most_s),),
-            ceiling_measurements=ceiling_time_items(study, runs),
+            generator_limit_measurements=generator_limit_time_items(study, runs),
             prepared_runs=len(points),
             avoidable_s=(most_s - least_s) * len(points),
         )
@@ -183,8 +183,10 @@ def _rate_suffix_text(job: Job) -> str:
     return f", {text} at most" if job.arrivals is None else f", {text}, {job.arrivals} arrivals"
 
 
-def ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
-    """How long the ceilings of the engines take to measure: a reason and its seconds for each."""
+def generator_limit_time_items(
+    study: Study, runs: Iterable[PlannedRun]
+) -> tuple[tuple[str, float], ...]:
+    """How long the limits of the engines take to measure: a reason and its seconds for each."""
     if not study.method.generator_limit:
         return ()
     kinds: set[tuple[frozenset[str], tuple[tuple[str, int], ...], Job]] = set()
@@ -196,15 +198,15 @@ def ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[
         kind = (
             frozenset(load_host_names_of_point(study, point)),
             point.host_numjobs,
-            job_for_generator_ceiling(point.job),
+            job_for_generator_limit(point.job),
         )
         if kind not in kinds:
             counts[point.job.engine] = counts.get(point.job.engine, 0) + 1
         kinds.add(kind)
     return tuple(
-        (f"{_job_kind_count_text(count)}: {engine}'s ceiling, on a null target", seconds)
+        (f"{_job_kind_count_text(count)}: {engine}'s limit, on a null target", seconds)
         for engine, count in counts.items()
-        if (seconds := count * FILE_ENGINES[engine].ceiling_measurement_s)
+        if (seconds := count * FILE_ENGINES[engine].generator_limit_measurement_s)
     )
 
 

@@ -270,7 +270,7 @@ class Job(AnyJob, Record, tag="io"):
         return self.block_bytes
 
     @property
-    def total_iodepth(self) -> int:
+    def iodepth_per_client(self) -> int:
         """See `AnyJob`: iodepth x numjobs."""
         return self.iodepth * self.numjobs
 
@@ -335,7 +335,7 @@ def mean_bssplit_bytes(bssplit: str) -> float:
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE_PERCENT
 
 
-def job_for_generator_ceiling(job: Job) -> Job:
+def job_for_generator_limit(job: Job) -> Job:
     """The job with only what decides how fast its generator can be, at full speed.
 
     Reads and writes are writes there, since nothing can be read without a target that gives it:

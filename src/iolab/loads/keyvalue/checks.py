@@ -372,7 +372,7 @@ def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     for operation in load.operations:
         if load.histogram(operation, hosts) is not None:
             continue
-        binned = load.engine_histogram(operation, hosts)
+        binned = load.engine_run_histogram(operation, hosts)
         if binned is None:
             continue
         printed = [at for _, at in KEY_PERCENTILES if is_percentile_supported(binned.count, at)]

@@ -121,7 +121,7 @@ NODE_RESTART_S: Final = 12.0
 """Killing a node, restoring its files, dropping caches, starting it, and waiting for it."""
 
 
-def store_bytes(job: KeyJob) -> int:
+def compacted_store_bytes(job: KeyJob) -> int:
     """What a loaded and compacted database takes on its file system."""
     if isinstance(job, YcsbJob):
         return round(job.records * (job.record_bytes + RECORD_BYTES) * TABLE_SHARE)
@@ -132,7 +132,7 @@ def store_bytes(job: KeyJob) -> int:
 
 def load_and_compaction_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
     """How long it takes to load it and to wait for its compaction; `rate` is in bytes/s."""
-    moved_s = store_bytes(job) * LOAD_WRITES / rate
+    moved_s = compacted_store_bytes(job) * LOAD_WRITES / rate
     if isinstance(job, YcsbJob):
         return job.records * (YCSB_INSERT_S if embedded else SERVER_INSERT_S) + moved_s
     return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
@@ -152,10 +152,12 @@ def write_bytes_per_s(job: KeyJob, rate: float) -> float:
     return 0.0 if _is_read_only(job) else rate
 
 
-def needed_memory_bytes(job: KeyJob) -> int:
+def client_memory_needed_bytes(job: KeyJob) -> int:
     """What a client's process is likely to need, without any of its files in the page cache."""
     if isinstance(job, YcsbJob):
-        return JAVA_BYTES + job.threads * THREAD_BYTES + _index_bytes(store_bytes(job), 4096)
+        return (
+            JAVA_BYTES + job.threads * THREAD_BYTES + _index_bytes(compacted_store_bytes(job), 4096)
+        )
     loaded = job.loaded
     size = loaded.keys * loaded.entry_bytes
     filters = loaded.keys * loaded.bloom_bits // 8
@@ -242,7 +244,7 @@ def _run_overhead_text(study: Study, job: KeyJob) -> str:
         return "restore the node and start it, drop caches, watch, commit"
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.EXTERNAL:
         return "start and end it, watch, commit"
-    return f"copy {format_bytes(store_bytes(job))}, drop caches, watch, commit"
+    return f"copy {format_bytes(compacted_store_bytes(job))}, drop caches, watch, commit"
 
 
 def _load_time_items(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
@@ -252,7 +254,7 @@ def _load_time_items(study: Study, points: list[Point], rate: float) -> Iterator
         own_points = (point for point in points if point.configuration == configuration.id)
         for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
             number += 1
-            size += store_bytes(job)
+            size += compacted_store_bytes(job)
             seconds += load_and_compaction_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
@@ -281,7 +283,7 @@ def jobs_of_distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     return tuple(stores.values())
 
 
-def loaded_bytes(study: Study, runs: Iterable[PlannedRun]) -> int:
+def bytes_loaded_on_all_hosts(study: Study, runs: Iterable[PlannedRun]) -> int:
     """What loading stores writes over all hosts."""
     planned = list(runs)
     total = 0
@@ -290,7 +292,7 @@ def loaded_bytes(study: Study, runs: Iterable[PlannedRun]) -> int:
         own_points = [run.point for run in planned if run.point.configuration == configuration.id]
         for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
             copies = clients if has_store_per_client(study, job) else 1
-            total += store_bytes(job) * LOAD_WRITES * copies
+            total += compacted_store_bytes(job) * LOAD_WRITES * copies
     return total
 
 
@@ -334,8 +336,8 @@ def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: 
             for point in own_points
             if isinstance(point.job, KeyJob)
         )
-        kept = sum(store_bytes(job) for job in stores if _is_loaded_by_iolab(job))
-        most = max(most, kept + max(store_bytes(job) for job in stores) + round(written))
+        kept = sum(compacted_store_bytes(job) for job in stores if _is_loaded_by_iolab(job))
+        most = max(most, kept + max(compacted_store_bytes(job) for job in stores) + round(written))
     return most
 
 
@@ -422,7 +424,7 @@ def _database_copies(
                 host for host in holders if not reflinks.get((configuration, host), True)
             )
             if copying:
-                yield _RunDatabaseCopy(copying, store_bytes(job))
+                yield _RunDatabaseCopy(copying, compacted_store_bytes(job))
 
 
 def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ class KeyValueLoad(Record):
         if place is not None and self.bins[hosts, place].any():
             total = int(self.completed_by_host[hosts, place].sum())
             return float(self.lat_sum_ns[hosts, place].sum()) / max(total, 1)
-        binned = self.engine_histogram(operation, hosts)
+        binned = self.engine_run_histogram(operation, hosts)
         return binned.mean_ns if binned else None
 
     def histogram(self, operation: KeyOperation, hosts: Sequence[int]) -> Histogram | None:
@@ -203,7 +203,7 @@ class KeyValueLoad(Record):
         counts = self.bins[hosts, place].sum(axis=0)
         return Histogram(counts) if counts.any() else None
 
-    def engine_histogram(
+    def engine_run_histogram(
         self, operation: KeyOperation, hosts: Sequence[int]
     ) -> BinnedLatency | None:
         """The same in the engine's own bins and of the whole run.
@@ -219,7 +219,7 @@ class KeyValueLoad(Record):
         windowed = self.histogram(operation, hosts)
         if windowed is not None:
             return windowed.total
-        binned = self.engine_histogram(operation, hosts)
+        binned = self.engine_run_histogram(operation, hosts)
         return binned.count if binned else 0
 
     def _engine_bins(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
@@ -488,7 +488,7 @@ def _latency_metrics(
     if windowed is not None:
         values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (binned := load.engine_histogram(operation, hosts)) is not None:
+    elif (binned := load.engine_run_histogram(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_percentile_supported(binned.count, percent):
                 low, high = binned.quantile_bounds_ns(percent / 100)

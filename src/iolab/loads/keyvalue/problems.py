@@ -10,7 +10,7 @@ from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.keyvalue.cost import NODE_BYTES, needed_memory_bytes, space_bytes_on_host
+from iolab.loads.keyvalue.cost import NODE_BYTES, client_memory_needed_bytes, space_bytes_on_host
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
@@ -293,7 +293,7 @@ def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
             continue
         if isinstance(job, YcsbJob) and server.kind is not ServerKind.EMBEDDED:
             continue
-        need = needed_memory_bytes(job)
+        need = client_memory_needed_bytes(job)
         if job.memory_bytes < need and point.workload not in noted:
             noted.add(point.workload)
             yield (

@@ -140,7 +140,7 @@ class KeyValueReport(LoadReport):
         for operation in load.operations:
             windowed, binned = (
                 load.histogram(operation, hosts),
-                load.engine_histogram(operation, hosts),
+                load.engine_run_histogram(operation, hosts),
             )
             if windowed is not None:
                 curves.append(latency_curve(operation.display_name, windowed))

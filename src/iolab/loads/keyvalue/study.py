@@ -15,16 +15,16 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     Reflinks,
+    bytes_loaded_on_all_hosts,
+    compacted_store_bytes,
     full_copy_notes,
     jobs_of_distinct_stores,
     key_value_run_s,
     key_value_time_items,
-    loaded_bytes,
     max_space_bytes_on_a_host,
     plan_with_copy_costs,
     run_overhead_s,
     run_writes,
-    store_bytes,
 )
 from iolab.loads.keyvalue.problems import (
     add_key_value_faults,
@@ -150,7 +150,7 @@ class KeyValueStudyKind(LoadStudyKind):
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadDemand(
             own_preparation=tuple(key_value_time_items(study, runs, rate)),
-            set_up_bytes=loaded_bytes(study, runs),
+            set_up_bytes=bytes_loaded_on_all_hosts(study, runs),
             space_bytes=max_space_bytes_on_a_host(study, runs, rate),
         )
 
@@ -200,7 +200,9 @@ class KeyValueStudyKind(LoadStudyKind):
         """The databases, and the server of them."""
         stores = jobs_of_distinct_stores(plan.points)
         if stores:
-            sizes = [f"{format_bytes(store_bytes(job))} ({_store_text(job)})" for job in stores]
+            sizes = [
+                f"{format_bytes(compacted_store_bytes(job))} ({_store_text(job)})" for job in stores
+            ]
             yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
         if any(isinstance(job, YcsbJob) for job in stores):
             yield "server", _server_text(server_settings(study))

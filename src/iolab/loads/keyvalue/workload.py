@@ -444,7 +444,7 @@ class Statistic(Record):
 
 
 class StoreShape(Record):
-    """What a database looked like before a run: its levels, its table files, its compaction debt.
+    """What a database looked like before a run: its levels, table files and pending compactions.
 
     `pending_bytes` are still to be compacted, None where the engine does not tell.
     """

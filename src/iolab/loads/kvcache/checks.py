@@ -233,7 +233,7 @@ def check_work_outside(view: KvCacheView, index: int) -> CheckAnswer:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)
     done = sum(view.claimed_ios(index, way) for way in view.kv_job.data_directions)
     outside = generator.drained_ios + generator.unsubmitted
-    flying = host_concurrency(view.load, index, view.kv_job.total_iodepth, view.service_times)
+    flying = host_concurrency(view.load, index, view.kv_job.iodepth_per_client, view.service_times)
     # So many were under way when the run began, too, and count in it.
     usual = flying.in_flight if flying else 0.0
     share = max(outside - usual, 0.0) / max(done + generator.unsubmitted, 1)

@@ -207,4 +207,4 @@ def lru_hit_counts(
     job: KvCacheJob, warm: Sequence[Request], requests: Sequence[Request]
 ) -> HitCounts:
     """What an LRU list of the job's capacity would have held of these requests."""
-    return count_lru_hits(requests, job.capacity_blocks, warm)
+    return count_lru_hits(requests, job.capacity_blocks_per_client, warm)

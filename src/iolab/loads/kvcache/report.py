@@ -103,7 +103,8 @@ def workloads_table(study: Study) -> Table:
             workload.title,
             f"{job.trace}, from {job.start_s:g} s on",
             f"{MODELS[job.model].title}, {format_bytes(job.kv_bytes_per_token)} a token",
-            f"{format_bytes(job.capacity_bytes)}, {format_count(job.capacity_blocks)} blocks",
+            f"{format_bytes(job.capacity_bytes)}, "
+            f"{format_count(job.capacity_blocks_per_client)} blocks",
             f"{job.block_tokens} tokens, {format_bytes(job.block_bytes)}",
             f"{job.objects_per_block} a block, {job.placement}, write {job.write}",
             workload.axis_texts.get("requests_per_s", str(job.requests_per_s or DASH)),

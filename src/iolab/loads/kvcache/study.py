@@ -76,7 +76,8 @@ class KvCacheStudyKind(LoadStudyKind):
         rate = "as many requests as it can"
         if job.requests_per_s is not None:
             rate = f"{format_count(job.requests_per_s)} requests/s"
-        store = f"{format_count(job.capacity_blocks)} blocks of {format_bytes(job.block_bytes)}"
+        blocks = format_count(job.capacity_blocks_per_client)
+        store = f"{blocks} blocks of {format_bytes(job.block_bytes)}"
         start = f"{job.trace} trace from {job.start_s:g} s on"
         return f"{start}, {rate}, {store} on each host ({job.placement})"
 

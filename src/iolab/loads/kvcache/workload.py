@@ -144,12 +144,12 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         return -(-exact // OBJECT_ALIGNMENT) * OBJECT_ALIGNMENT
 
     @property
-    def capacity_blocks(self) -> int:
+    def capacity_blocks_per_client(self) -> int:
         """Blocks that the store of one client holds."""
         return self.capacity_bytes // self.block_bytes
 
     @property
-    def memory_blocks(self) -> int:
+    def memory_blocks_per_client(self) -> int:
         """Blocks that the memory above it holds."""
         return self.memory_tier_bytes // self.block_bytes
 
@@ -157,7 +157,9 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     def slot_count(self) -> int:
         """Blocks for which there is room: more than are held, for those that are still read."""
         in_flight = self.reads_in_flight + self.writes_in_flight
-        return self.capacity_blocks + max(-(-in_flight // self.objects_per_block), SPARE_SLOTS_MIN)
+        return self.capacity_blocks_per_client + max(
+            -(-in_flight // self.objects_per_block), SPARE_SLOTS_MIN
+        )
 
     @property
     def layout_engine(self) -> EngineName:
@@ -193,7 +195,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         return self.object_bytes
 
     @property
-    def total_iodepth(self) -> int:
+    def iodepth_per_client(self) -> int:
         """See `AnyJob`."""
         return self.reads_in_flight + self.writes_in_flight
 

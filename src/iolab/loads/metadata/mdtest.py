@@ -274,7 +274,7 @@ class MdtestDriver(LoadDriver):
         job = MetadataJob.require_type(run.point.job)
         session.begin_phase(Phase.MEASURE, run, run.point.title_text)
         halt = asyncio.Event()
-        mpi = await _common_mpi(states, job, halt)
+        mpi = await _require_common_mpi(states, job, halt)
         first = states[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
         places = [
@@ -335,7 +335,9 @@ async def _require_one_target(states: Sequence[HostRunState]) -> None:
         await require_shared_target(workdirs, needs, hint=_SHARE)
 
 
-async def _common_mpi(states: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+async def _require_common_mpi(
+    states: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event
+) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
     async def mpi_of_host(state: HostRunState) -> Mpi:

@@ -30,8 +30,8 @@ from iolab.loads.metadata.workload import (
     MetadataRun,
     Operation,
     OperationRun,
+    expected_phase_seconds,
     operations_per_client,
-    phase_seconds,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -508,7 +508,7 @@ class _Iteration:
         await run_on_each_host(self._states, drop_on_host)
 
     async def _measure_phase(self, operation: Operation) -> None:
-        seconds = phase_seconds(self._job, operation)
+        seconds = expected_phase_seconds(self._job, operation)
         self._session.begin_phase(Phase.MEASURE, self._run, operation.display_name, seconds)
         await run_on_each_host(self._states, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S

@@ -173,7 +173,9 @@ def _needed_inodes_and_bytes(point: Point) -> tuple[int, int]:
     """Inodes and bytes that one client needs."""
     job = point.job
     return (
-        (job.inode_count, space_bytes_per_client(job)) if isinstance(job, MetadataJob) else (0, 0)
+        (job.inodes_per_client, space_bytes_per_client(job))
+        if isinstance(job, MetadataJob)
+        else (0, 0)
     )
 
 

@@ -16,7 +16,7 @@ from iolab.loads.metadata.table import METADATA_ENGINES, PHASE_SHORT_S, Metadata
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MetadataJob,
-    iteration_seconds,
+    expected_iteration_seconds,
     space_bytes_per_client,
     written_bytes_per_client,
 )
@@ -97,7 +97,7 @@ class MetadataStudyKind(LoadStudyKind):
         done = "files on each host made, read, removed (assumed rates)"
         message = f"{counted_noun(len(jobs), 'run')}: {most}{files:,} {done}"
         return LoadDemand(
-            load=((message, sum(iteration_seconds(job) for job in jobs)),),
+            load=((message, sum(expected_iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
             space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )
@@ -111,7 +111,7 @@ class MetadataStudyKind(LoadStudyKind):
 
     def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
         """Seconds of one run by the assumed rates."""
-        return iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
+        return expected_iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Phases that end too soon, and clients that work on what they made themselves."""

@@ -115,7 +115,7 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
         return min(self.files_per_rank, -(-FILES_MIN // self.ranks))
 
     @property
-    def inode_count(self) -> int:
+    def inodes_per_client(self) -> int:
         """What one client's share needs: its files, a folder for each rank, and that of all."""
         return self.ranks * (self.files_per_rank + 1) + 1
 
@@ -150,7 +150,7 @@ def operations_per_client(job: MetadataJob, operation: Operation) -> int:
     return job.ranks * job.files_per_rank
 
 
-def phase_seconds(job: MetadataJob, operation: Operation) -> float:
+def expected_phase_seconds(job: MetadataJob, operation: Operation) -> float:
     """How long one operation's phase may take, by the assumed rates and where its time is over."""
     seconds = operations_per_client(job, operation) / ASSUMED_OPS_PER_S[operation]
     if job.phase_s is None or operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
@@ -161,9 +161,9 @@ def phase_seconds(job: MetadataJob, operation: Operation) -> float:
     return min(seconds, max(job.phase_s, min(least, TIME_LIMIT_FACTOR * job.phase_s)))
 
 
-def iteration_seconds(job: MetadataJob) -> float:
+def expected_iteration_seconds(job: MetadataJob) -> float:
     """How long one iteration may take."""
-    return sum(phase_seconds(job, operation) + PHASE_OVERHEAD_S for operation in Operation)
+    return sum(expected_phase_seconds(job, operation) + PHASE_OVERHEAD_S for operation in Operation)
 
 
 def written_bytes_per_client(job: MetadataJob) -> int:

@@ -24,7 +24,7 @@ from iolab.loads.objects.checks import (
     check_data_set_size,
     check_delayed_acknowledgement,
     check_hot_object,
-    check_near_generator_ceiling,
+    check_near_generator_limit,
     check_objects_lost,
     check_operations_on_time,
     check_put_durability,
@@ -49,7 +49,7 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
             check_engine_errors: (
                 check_requests_failed,
                 check_operations_on_time,
-                check_near_generator_ceiling,
+                check_near_generator_limit,
             ),
             CheckSlot.BYTES: (
                 check_data_set_size,

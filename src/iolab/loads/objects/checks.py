@@ -61,7 +61,7 @@ MEMORY_FACTOR: Final = 2.0
 CLOCK_GOOD_S: Final = 60.0
 """From fifteen minutes on servers refuse requests."""
 
-CEILING_SHARE: Final = 0.5
+GENERATOR_LIMIT_SHARE: Final = 0.5
 """Of what the generator makes on a null target: from there on it may be the limit."""
 
 WRITTEN_GOOD: Final = 0.9
@@ -374,26 +374,29 @@ def check_server_clock(view: ObjectsView, index: int) -> HostAnswer:
 
 
 @check_generator_bound
-@per_host(max_key="share", good=CEILING_SHARE)
-def check_near_generator_ceiling(view: ObjectsView, index: int) -> HostAnswer:
+@per_host(max_key="share", good=GENERATOR_LIMIT_SHARE)
+def check_near_generator_limit(view: ObjectsView, index: int) -> HostAnswer:
     """Whether the engine could have made many more operations than it did."""
     host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    if host.ceiling_fault:
-        why = f"s3 did not make its load on the null target{where} ({host.ceiling_fault})"
+    if host.generator_limit_fault:
+        why = f"s3 did not make its load on the null target{where} ({host.generator_limit_fault})"
         return unchecked_answer(why, host=host.host)
     rate = whole_operations_per_s(view, [index]) if view.can_tell_rates([index]) else None
-    if host.ceiling_iops is None or rate is None:
-        return not_applicable_answer(f"No ceiling of s3 is known{where}.", host=host.host)
-    share = rate / host.ceiling_iops
+    if host.generator_limit_iops is None or rate is None:
+        return not_applicable_answer(f"No limit of s3 is known{where}.", host=host.host)
+    share = rate / host.generator_limit_iops
     run = view.objects_run(index)
-    encrypted = ", with the processor time of encryption" if run and run.ceiling_has_tls else ""
+    encrypted = (
+        ", with the processor time of encryption" if run and run.generator_limit_has_tls else ""
+    )
     return graded_answer(
-        f"The load{where} was {percent_text(share)} of the {format_count(host.ceiling_iops)} "
-        f"operations per second that s3 makes there on a null target{encrypted}",
+        f"The load{where} was {percent_text(share)} of the "
+        f"{format_count(host.generator_limit_iops)} operations per second that s3 makes there "
+        f"on a null target{encrypted}",
         ": s3 may be the limit",
         host=host.host,
         ops_per_s=rate,
-        ceiling_ops_per_s=host.ceiling_iops,
+        limit_ops_per_s=host.generator_limit_iops,
         share=share,
     )
 

@@ -48,14 +48,14 @@ from iolab.loads.objects.store_tasks import (
     run_store_task,
 )
 from iolab.loads.objects.workload import (
-    CEILING_LOAD_S,
-    CEILING_S,
+    GENERATOR_LIMIT_LOAD_S,
+    GENERATOR_LIMIT_S,
     S3_ENGINE,
-    CeilingKey,
+    GeneratorLimitKey,
     ObjectsJob,
     ObjectsRun,
     ReadBackCount,
-    ceiling_key,
+    generator_limit_key,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -73,12 +73,12 @@ PARTS_IN_FLIGHT: Final = 4
 EXAMPLES_MAX: Final = 3
 """Reasons that are named where objects cannot be put."""
 
-NULL_PREFIX: Final = "iolab-ceiling/"
+NULL_PREFIX: Final = "iolab-null/"
 FAULT_CHARACTERS_MAX: Final = 200
-CEILING_LEFT_OUT: Final = "method.generator_limit is false"
+GENERATOR_LIMIT_LEFT_OUT: Final = "method.generator_limit is false"
 
 
-class GeneratorCeiling(Record):
+class GeneratorLimit(Record):
     """Operations per second on a null target; None, with the reason, where they are not known."""
 
     ops_per_s: float | None = None
@@ -86,7 +86,7 @@ class GeneratorCeiling(Record):
     threads: int = 1
 
     def with_tls(self, run: ObjectsRun) -> float | None:
-        """The ceiling with what encryption took of the processors for each operation of a run.
+        """The limit with what encryption took of the processors for each operation of a run.
 
         The null target has none.
         """
@@ -135,7 +135,7 @@ class ObjectsDriver(ProcessDriver):
         self._stores: dict[str, StoreAccess] = {}
         self._data_set_bytes: dict[str, int] = {}
         self._readers: dict[str, ObjectsReader] = {}
-        self._ceilings: dict[CeilingKey, dict[str, GeneratorCeiling]] = {}
+        self._generator_limits: dict[GeneratorLimitKey, dict[str, GeneratorLimit]] = {}
 
     async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
@@ -143,7 +143,7 @@ class ObjectsDriver(ProcessDriver):
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
         access = await self._open_store_access(session, run, states)
-        await self._set_ceilings(session, run, states, access)
+        await self._set_generator_limits(session, run, states, access)
         data_set = required_data_set(session.study, run.point)
         if data_set is not None and data_set.id not in self._data_set_bytes:
             await self._lay_out(session, run, states, access, data_set)
@@ -164,18 +164,19 @@ class ObjectsDriver(ProcessDriver):
         finally:
             data_set = point_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
-            key = _ceiling_key(run, states)
+            key = _generator_limit_key(run, states)
             for state in states:
                 if state.details is None:
                     continue
                 details = ObjectsRun.require_type(state.details)
-                ceiling = self._ceilings.get(key, {}).get(state.name)
-                if ceiling is not None:
-                    state.ceiling_iops = ceiling.with_tls(details)
+                limit = self._generator_limits.get(key, {}).get(state.name)
+                if limit is not None:
+                    state.generator_limit_iops = limit.with_tls(details)
                 state.details = replace(
                     details,
                     data_set_bytes=size,
-                    ceiling_has_tls=ceiling is not None and bool(details.tls_ns and details.done),
+                    generator_limit_has_tls=limit is not None
+                    and bool(details.tls_ns and details.done),
                 )
 
     async def after_measure(
@@ -188,7 +189,9 @@ class ObjectsDriver(ProcessDriver):
         has_failed = any(state.error for state in states)
         if job.read_back and not has_failed and not session.stop.is_requested:
             await self._read_back(session, run, states)
-        await self._remove_objects(session, run.point.configuration, _run_prefix(session, run))
+        await self._remove_objects_or_reason(
+            session, run.point.configuration, _run_prefix(session, run)
+        )
 
     def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`."""
@@ -282,7 +285,7 @@ class ObjectsDriver(ProcessDriver):
         faults: list[str] = []
         for configuration in self._stores:
             prefix = session_object_prefix(session.session_id)
-            if fault := await self._remove_objects(session, configuration, prefix):
+            if fault := await self._remove_objects_or_reason(session, configuration, prefix):
                 faults.append(fault)
         return tuple(faults)
 
@@ -298,7 +301,7 @@ class ObjectsDriver(ProcessDriver):
             self._stores[name] = access
         return self._stores[name]
 
-    async def _set_ceilings(
+    async def _set_generator_limits(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -308,21 +311,23 @@ class ObjectsDriver(ProcessDriver):
         """Give each host what it makes on a null target, measured once for each kind of load."""
         if not session.study.method.generator_limit:
             for state in states:
-                state.ceiling_fault = CEILING_LEFT_OUT
+                state.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
             return
-        key = _ceiling_key(run, states)
-        if key not in self._ceilings and not session.stop.is_requested:
-            session.begin_phase(Phase.CEILING, run, "s3's ceiling, on a null target", CEILING_S)
-            measured: dict[str, GeneratorCeiling] = {}
+        key = _generator_limit_key(run, states)
+        if key not in self._generator_limits and not session.stop.is_requested:
+            session.begin_phase(
+                Phase.GENERATOR_LIMIT, run, "s3's limit, on a null target", GENERATOR_LIMIT_S
+            )
+            measured: dict[str, GeneratorLimit] = {}
 
-            async def measure_ceiling(state: HostRunState) -> None:
-                measured[state.name] = await _measure_ceiling(state, access, key[0])
+            async def measure_generator_limit(state: HostRunState) -> None:
+                measured[state.name] = await _measure_generator_limit(state, access, key[0])
 
-            await run_on_each_host(states, measure_ceiling)
-            self._ceilings[key] = measured
+            await run_on_each_host(states, measure_generator_limit)
+            self._generator_limits[key] = measured
         for state in states:
-            ceiling = self._ceilings.get(key, {}).get(state.name, GeneratorCeiling())
-            state.ceiling_iops, state.ceiling_fault = ceiling.ops_per_s, ceiling.fault
+            limit = self._generator_limits.get(key, {}).get(state.name, GeneratorLimit())
+            state.generator_limit_iops, state.generator_limit_fault = limit.ops_per_s, limit.fault
 
     async def _lay_out(
         self,
@@ -378,7 +383,7 @@ class ObjectsDriver(ProcessDriver):
             session.emit(Notice(f"{format_count(whole.found_objects)} objects were there already."))
         self._data_set_bytes[data_set.id] = whole.bytes
 
-    async def _remove_objects(
+    async def _remove_objects_or_reason(
         self, session: SessionContext, configuration: str, prefix: str
     ) -> str:
         """Remove what lies below a prefix, from any host that answers; why not, or ""."""
@@ -398,13 +403,13 @@ class ObjectsDriver(ProcessDriver):
         return f"{left} objects below {prefix} stay in {access.store.url_text}."
 
 
-def _ceiling_key(run: PlannedRun, states: Sequence[HostRunState]) -> CeilingKey:
-    return ceiling_key(run.point, [state.name for state in states])
+def _generator_limit_key(run: PlannedRun, states: Sequence[HostRunState]) -> GeneratorLimitKey:
+    return generator_limit_key(run.point, [state.name for state in states])
 
 
-async def _measure_ceiling(
+async def _measure_generator_limit(
     state: HostRunState, access: StoreAccess, job: ObjectsJob
-) -> GeneratorCeiling:
+) -> GeneratorLimit:
     """What one host makes of a job on a null target, or why that is not known."""
     sizes = [{"bytes": job.object_bytes, "share": 1.0}]
     objects = {
@@ -416,7 +421,7 @@ async def _measure_ceiling(
         "part_bytes": job.part_bytes if job.has_parts else None,
     }
     document = load_document(job, objects, NULL_PREFIX, 1)
-    document |= {"task": "ceiling", "runtime_s": CEILING_LOAD_S}
+    document |= {"task": "ceiling", "runtime_s": GENERATOR_LIMIT_LOAD_S}
     try:
         answer = await run_store_task(
             state.workdir.host, access, document, "ceiling", directory=state.workdir.dir
@@ -425,15 +430,13 @@ async def _measure_ceiling(
         operations = optional_count(table, "operations")
         cpu_ns, threads = optional_count(table, "cpu_ns"), optional_count(table, "threads")
     except EngineError as fault:
-        return GeneratorCeiling(fault=excerpt(fault.message, FAULT_CHARACTERS_MAX))
+        return GeneratorLimit(fault=excerpt(fault.message, FAULT_CHARACTERS_MAX))
     except LineError as fault:
-        return GeneratorCeiling(fault=str(fault))
+        return GeneratorLimit(fault=str(fault))
     if not operations or not cpu_ns:
         examples = "; ".join(printable_sentences(table.get("examples")))
-        return GeneratorCeiling(
-            fault=excerpt(examples, FAULT_CHARACTERS_MAX) or "no operation ended"
-        )
-    return GeneratorCeiling(operations * NS_PER_S / cpu_ns * threads, threads=max(threads, 1))
+        return GeneratorLimit(fault=excerpt(examples, FAULT_CHARACTERS_MAX) or "no operation ended")
+    return GeneratorLimit(operations * NS_PER_S / cpu_ns * threads, threads=max(threads, 1))
 
 
 def _object_store(session: SessionContext, configuration: str) -> ObjectStore:

@@ -43,9 +43,9 @@ CONNECTIONS_OPENED: Final = MetricSpec(
 )
 """Connections that a host opened during the run: kept ones need none."""
 
-CEILING: Final = MetricSpec(
-    "generator_ceiling_ops_per_s",
-    "generator's ceiling",
+GENERATOR_LIMIT: Final = MetricSpec(
+    "generator_limit_ops_per_s",
+    "generator's limit",
     "ops/s",
     BetterDirection.HIGHER,
     CombineRule.RATE,
@@ -81,7 +81,7 @@ METRICS: Final = (
     THROTTLED_SHARE,
     ATTEMPTS,
     CONNECTIONS_OPENED,
-    CEILING,
+    GENERATOR_LIMIT,
     OPERATIONS_PER_CORE,
     TLS_SHARE,
     VERIFIED_SHARE,

@@ -10,9 +10,9 @@ from iolab.core.metric_spec import rate_key
 from iolab.core.workload import NamedOperation
 from iolab.loads.objects.metric_specs import (
     ATTEMPTS,
-    CEILING,
     CONNECTIONS_OPENED,
     FAILED_SHARE,
+    GENERATOR_LIMIT,
     OPERATIONS,
     OPERATIONS_PER_CORE,
     THROTTLED_SHARE,
@@ -88,7 +88,7 @@ def object_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | 
     return {
         **_operation_values(view, hosts),
         **_request_values([run for index in hosts if (run := view.objects_run(index))]),
-        CEILING.key: _ceiling_ops_per_s(view, hosts),
+        GENERATOR_LIMIT.key: _generator_limit_ops_per_s(view, hosts),
         OPERATIONS.key: whole_operations_per_s(view, hosts),
     }
 
@@ -109,11 +109,11 @@ def _operation_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, floa
     return values
 
 
-def _ceiling_ops_per_s(view: ObjectsView, hosts: Sequence[int]) -> float | None:
+def _generator_limit_ops_per_s(view: ObjectsView, hosts: Sequence[int]) -> float | None:
     """What those hosts make on null targets; None where one's is not known."""
-    ceilings = [view.hosts[index].ceiling_iops for index in hosts]
-    known = [ceiling for ceiling in ceilings if ceiling is not None]
-    return sum(known) if len(known) == len(ceilings) else None
+    limits = [view.hosts[index].generator_limit_iops for index in hosts]
+    known = [limit for limit in limits if limit is not None]
+    return sum(known) if len(known) == len(limits) else None
 
 
 def _request_values(runs: Sequence[ObjectsRun]) -> dict[str, float | None]:

@@ -31,8 +31,8 @@ def _workload_problems(table: ObjectsTable) -> Iterator[Problem]:
     yield from _size_problems(table)
     job = table.build_job()
     yield from _part_problems(table, job)
-    if table.get_range and table.smallest_bytes < parse_size(table.range):
-        has = f"range = {table.range}, but objects of {format_bytes(table.smallest_bytes)}"
+    if table.get_range and table.smallest_object_bytes < parse_size(table.range):
+        has = f"range = {table.range}, but objects of {format_bytes(table.smallest_object_bytes)}"
         yield Problem(("range",), has, "Give a range that lies in every object.")
     if table.rate is None and "arrivals" in table.model_fields_set:
         yield Problem(("arrivals",), "arrivals, but no rate", "Give a rate, or leave it out.")
@@ -85,7 +85,7 @@ def _size_problems(table: ObjectsTable) -> Iterator[Problem]:
 
 
 def _part_problems(table: ObjectsTable, job: ObjectsJob) -> Iterator[Problem]:
-    largest = table.largest_bytes
+    largest = table.largest_object_bytes
     if job.part_bytes is None:
         return
     parts = -(-largest // job.part_bytes)

@@ -127,7 +127,7 @@ RUN_COLUMNS: Final = (
     ("attempts_per_operation", "Attempts"),
     ("connections_opened", "Opened"),
     ("operations_per_core_s", "Per core-second"),
-    ("generator_ceiling_ops_per_s", "Generator's ceiling"),
+    ("generator_limit_ops_per_s", "Generator's limit"),
 )
 
 

@@ -15,7 +15,12 @@ from iolab.errors import Fault, HostError
 from iolab.loads.objects.data_set import ObjectDataSet, required_data_set
 from iolab.loads.objects.problems import add_objects_faults
 from iolab.loads.objects.table import ObjectsTable
-from iolab.loads.objects.workload import CEILING_S, S3_ENGINE, ObjectsJob, ceiling_key
+from iolab.loads.objects.workload import (
+    GENERATOR_LIMIT_S,
+    S3_ENGINE,
+    ObjectsJob,
+    generator_limit_key,
+)
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudyKind, LoadDemand, LoadStudyKind
 from iolab.study.load_tables import LoadTable
@@ -60,7 +65,9 @@ class ObjectsStudyKind(LoadStudyKind):
             return RunWrites()
         share = job.put / sum(share for _, share in job.operation_shares)
         if job.rate is not None:
-            return RunWrites(limited_bytes_per_s=job.rate * share * job.mean_bytes, seconds=seconds)
+            return RunWrites(
+                limited_bytes_per_s=job.rate * share * job.mean_object_bytes, seconds=seconds
+            )
         makers = len(load_host_names_of_point(study, point))
         return RunWrites(open_hosts=makers, seconds=seconds)
 
@@ -69,10 +76,12 @@ class ObjectsStudyKind(LoadStudyKind):
     ) -> LoadDemand:
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
-        ceiling_items = _ceiling_time_items(study, self.runs_of_kind(runs))
+        generator_limit_items = _generator_limit_time_items(study, self.runs_of_kind(runs))
         read_back_items = _read_back_items(study, self.runs_of_kind(runs))
         demand = replace(
-            demand, ceiling_measurements=ceiling_items, own_preparation=read_back_items
+            demand,
+            generator_limit_measurements=generator_limit_items,
+            own_preparation=read_back_items,
         )
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
@@ -137,13 +146,17 @@ def _read_back_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[st
     return ((text, count * seconds),) if count else ()
 
 
-def _ceiling_time_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
-    """How long the engine's ceiling takes to measure, once for each kind of load."""
+def _generator_limit_time_items(
+    study: Study, runs: Iterable[PlannedRun]
+) -> tuple[tuple[str, float], ...]:
+    """How long the engine's limit takes to measure, once for each kind of load."""
     if not study.method.generator_limit:
         return ()
-    kinds = {ceiling_key(run.point, load_host_names_of_point(study, run.point)) for run in runs}
-    text = f"{counted_noun(len(kinds), 'kind')} of load: s3's ceiling, on a null target"
-    return ((text, len(kinds) * CEILING_S),) if kinds else ()
+    kinds = {
+        generator_limit_key(run.point, load_host_names_of_point(study, run.point)) for run in runs
+    }
+    text = f"{counted_noun(len(kinds), 'kind')} of load: s3's limit, on a null target"
+    return ((text, len(kinds) * GENERATOR_LIMIT_S),) if kinds else ()
 
 
 def operations_text(job: ObjectsJob) -> str:

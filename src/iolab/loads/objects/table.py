@@ -156,13 +156,13 @@ class ObjectsTable(SearchTable):
         return job
 
     @property
-    def largest_bytes(self) -> int:
+    def largest_object_bytes(self) -> int:
         """The size of its largest objects, at any point."""
         every = [parse_size(size) for size in self.size or ()]
-        return max([*every, self.build_job().largest_bytes])
+        return max([*every, self.build_job().largest_object_bytes])
 
     @property
-    def smallest_bytes(self) -> int:
+    def smallest_object_bytes(self) -> int:
         """The size of its smallest objects, at any point, of which ranges are read."""
         if self.size_median is not None:
             return parse_size(self.size_min)
@@ -177,6 +177,6 @@ class ObjectsTable(SearchTable):
         if self.indicator is not None:
             return self.indicator
         job = self.build_job()
-        moved = job.range_bytes if job.get_range and not job.get else job.largest_bytes
+        moved = job.range_bytes if job.get_range and not job.get else job.largest_object_bytes
         is_large = bool(job.data_directions) and moved >= SMALL_BYTES
         return BY_BANDWIDTH if is_large else BY_OPERATIONS

@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final, Self, TypeAlias
 
+from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
@@ -24,10 +25,10 @@ from iolab.record import Record
 S3_ENGINE: Final = EngineName("s3")
 """Built into the agent."""
 
-CEILING_LOAD_S: Final = 0.5
+GENERATOR_LIMIT_LOAD_S: Final = 0.5
 """Of the look at how much load the engine can make at all."""
 
-CEILING_S: Final = 0.7
+GENERATOR_LIMIT_S: Final = 0.7
 """The same with the start and end of the engine and its null server."""
 
 BY_OPERATIONS: Final = Indicator("operations")
@@ -189,14 +190,14 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     timeout_s: float = 30.0
 
     @property
-    def for_ceiling(self) -> Self:
+    def for_generator_limit(self) -> Self:
         """The same load as the generator makes it on a null target: without what does not cost it.
 
         All objects have the mean size there, since the null target knows no others.
         """
         return replace(
             self,
-            object_bytes=max(round(self.mean_bytes), 1),
+            object_bytes=max(round(self.mean_object_bytes), 1),
             sizes=(),
             size_spread=None,
             rate=None,
@@ -222,14 +223,14 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return replace(self, size_spread=spread)
 
     @property
-    def largest_bytes(self) -> int:
+    def largest_object_bytes(self) -> int:
         """The size of its largest objects."""
         if self.size_spread is not None:
             return self.size_spread.max_bytes
         return max((each.size_bytes for each in self.sizes), default=self.object_bytes)
 
     @property
-    def mean_bytes(self) -> float:
+    def mean_object_bytes(self) -> float:
         """The mean size of its objects, as far as it is known beforehand."""
         if self.size_spread is not None:
             return lognormal_mean_bytes(self.size_spread)
@@ -241,7 +242,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     @property
     def has_parts(self) -> bool:
         """Whether any of its objects goes in parts."""
-        return self.part_bytes is not None and self.largest_bytes > self.part_bytes
+        return self.part_bytes is not None and self.largest_object_bytes > self.part_bytes
 
     @property
     def reads_data_set(self) -> bool:
@@ -269,7 +270,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         )
 
     @property
-    def total_iodepth(self) -> int:
+    def iodepth_per_client(self) -> int:
         """See `AnyJob`."""
         return self.concurrency
 
@@ -299,12 +300,12 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return True
 
 
-CeilingKey: TypeAlias = tuple[ObjectsJob, frozenset[str]]
+GeneratorLimitKey: TypeAlias = tuple[ObjectsJob, frozenset[str]]
 
 
-def ceiling_key(point: Point, hosts: Iterable[str]) -> CeilingKey:
-    """What runs have in common whose ceiling is measured once: a kind of load, and the hosts."""
-    return ObjectsJob.require_type(point.job).for_ceiling, frozenset(hosts)
+def generator_limit_key(point: Point, hosts: Iterable[str]) -> GeneratorLimitKey:
+    """What runs have in common whose limit is measured once: a kind of load, and the hosts."""
+    return ObjectsJob.require_type(point.job).for_generator_limit, frozenset(hosts)
 
 
 def lognormal_mean_bytes(spread: SizeSpread) -> float:
@@ -390,8 +391,8 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     is how far the server's clock is ahead of the host's, by the least and the greatest answer. Of
     the processor's time `tls_ns` went to encryption, `contents_ns` and `verify_ns` to making and
     comparing contents. `left_uploads` are those that were begun and not ended. `sizes` are of jobs
-    whose objects have several. `read_back` is of jobs that ask for it. `ceiling_has_tls` where the
-    host's ceiling has the processor time that encryption took.
+    whose objects have several. `read_back` is of jobs that ask for it. `generator_limit_has_tls`
+    where the host's limit has the processor time that encryption took.
     """
 
     counts: tuple[RequestCount, ...]
@@ -419,7 +420,7 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     backlog: tuple[int, ...]
     sizes: tuple[SizeCount, ...] = ()
     read_back: ReadBackCount | None = None
-    ceiling_has_tls: bool = False
+    generator_limit_has_tls: bool = field(default=False, name="ceiling_has_tls")
 
     @property
     def failed_puts(self) -> int:

@@ -86,10 +86,12 @@ class TrainingStudyKind(LoadStudyKind):
                 f"{point.title_text}: without any wait {emulated} "
                 f"read {format_rate_bytes(demand)}; an epoch has {format_count(steps)} steps"
             )
-        yield from _memory_notes(study, plan, facts or {})
+        yield from _data_fits_in_memory_notes(study, plan, facts or {})
 
 
-def _memory_notes(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> Iterable[str]:
+def _data_fits_in_memory_notes(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts]
+) -> Iterable[str]:
     """Hosts whose memory may hold much of what is read through it."""
     for point in plan.points:
         job = point.job

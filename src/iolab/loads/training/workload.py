@@ -142,7 +142,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         return FILE_ALIGNMENT
 
     @property
-    def total_iodepth(self) -> int:
+    def iodepth_per_client(self) -> int:
         """See `AnyJob`; of one client at most."""
         return self.accelerators * self.loaders
 

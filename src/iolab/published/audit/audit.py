@@ -110,9 +110,9 @@ def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOut
 def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the mean latency is never more than the jobs could hold in flight."""
     iops, mean = _metric_value(result.metrics, "iops"), _metric_value(result.metrics, "lat_ns_mean")
-    if iops is None or mean is None or not result.hosts or not point.job.total_iodepth:
+    if iops is None or mean is None or not result.hosts or not point.job.iodepth_per_client:
         return
-    asked = sum(point.job_on(host.name).total_iodepth for host in result.hosts)
+    asked = sum(point.job_on(host.name).iodepth_per_client for host in result.hosts)
     in_flight = iops * mean / 1e9
     verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MAX else Agreement.CONTRADICTS
     message = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."

@@ -175,7 +175,7 @@ class FioEngine:
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         text = measure_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)
-        return _fio_command(directory, text, seconds + end_limit_s(job))
+        return _fio_command(directory, text, seconds + start_and_drain_limit_s(job))
 
     def measure_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
@@ -194,9 +194,9 @@ class FioEngine:
         return FioReader((Direction.WRITE,), job.numjobs)
 
 
-def end_limit_s(job: Job) -> float:
+def start_and_drain_limit_s(job: Job) -> float:
     """How long the job may take to start and, past its runtime, to wait for its I/Os in flight."""
-    return END_LIMIT_S + job.total_iodepth * job.block_bytes / SLOWEST_BYTES_PER_S
+    return END_LIMIT_S + job.iodepth_per_client * job.block_bytes / SLOWEST_BYTES_PER_S
 
 
 def _fio_command(

@@ -27,12 +27,12 @@ from iolab.loads.fileio.engines.fio import (
     SLOWEST_BYTES_PER_S,
     SPARE_REPORTS,
     data_set_for_fill,
-    end_limit_s,
     fill_block_bytes,
     fill_job_bytes,
     job_fits_files_faults,
     layout_block_bytes,
     raise_if_faults,
+    start_and_drain_limit_s,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
 from iolab.loads.fileio.io_trace import SYNC, TraceError, read_trace, trace_chunk_count
@@ -464,7 +464,9 @@ class NativeEngine:
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         spec = measure_spec(job, data_set, seconds, seed, later=later)
-        return _agent_command(directory, spec, seconds + end_limit_s(job), waits_for_start=True)
+        return _agent_command(
+            directory, spec, seconds + start_and_drain_limit_s(job), waits_for_start=True
+        )
 
     def readback_command(self, job: Job, data_set: DataSet, directory: str) -> Command:
         """Read all that the job may have written, to its end."""

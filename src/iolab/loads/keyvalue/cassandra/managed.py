@@ -107,7 +107,7 @@ class ManagedServer(Server):
                 self._node_tools = await equipment
             self.update_server_run(java=self._node_tools.java)
             wanted = record_set_of_run(run)
-            if not await self._find_loaded_records(workdir, wanted):
+            if not await self._has_loaded_records(workdir, wanted):
                 await self._load_records(session, run, workdir, wanted, load)
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
@@ -186,7 +186,7 @@ class ManagedServer(Server):
         self.update_server_run(host=self._node_folder.name)
         return self._node_folder.workdir
 
-    async def _find_loaded_records(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
+    async def _has_loaded_records(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
         """Whether the records are there, whole, of this version and these settings."""
         marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, record_set))
         if marker is None or {**marker, **self._expected_marker(record_set)} != marker:

@@ -302,7 +302,7 @@ def split_records(records: int, clients: int) -> tuple[RecordRange, ...]:
     return tuple(RecordRange(low, high - low) for low, high in pairwise(edges))
 
 
-def load_limit_s(count: int) -> int:
+def client_load_limit_s(count: int) -> int:
     """How long a client may take for so many records before it is taken for hung."""
     return math.ceil(START_LIMIT_S + count / SLOWEST_INSERTS_PER_S)
 
@@ -330,7 +330,7 @@ async def load_records(
                 first=records.first,
                 count=records.count,
                 threads=LOAD_THREADS,
-                seconds=load_limit_s(records.count),
+                seconds=client_load_limit_s(records.count),
             ),
             records,
         )
@@ -571,7 +571,7 @@ class EmbeddedStores:
         shapes: dict[str, StoreShape | None] = {}
 
         async def find_database(state: HostRunState) -> None:
-            shapes[state.name] = await _loaded_shape(state.workdir, job, tools[state.name])
+            shapes[state.name] = await _read_loaded_shape(state.workdir, job, tools[state.name])
 
         await run_on_each_host(states, find_database)
         missing = [state for state in states if shapes[state.name] is None]
@@ -654,7 +654,7 @@ async def _compact_and_mark_database(
     return database.shape
 
 
-async def _loaded_shape(
+async def _read_loaded_shape(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""

@@ -19,8 +19,10 @@ from tests.fakes.script import FakeScript
 from tests.judging import judge
 from tests.session.stage import HOST, STUDY, Notes, Stage
 
-CEILING = 50_000
-SCRIPT = FakeScript(null=FakeLoad(iops=CEILING, lat_ns=1000), loads=(FakeLoad(iops=20_000),))
+GENERATOR_LIMIT = 50_000
+SCRIPT = FakeScript(
+    null=FakeLoad(iops=GENERATOR_LIMIT, lat_ns=1000), loads=(FakeLoad(iops=20_000),)
+)
 
 
 def looks(host: FakeHost) -> list[dict[str, object]]:
@@ -38,9 +40,9 @@ def test_trims_announce_no_look() -> None:
     text = text.replace('rw = "write"', 'rw = "trim"').replace("iodepth = 4\n", "")
     stage = Stage({"local": SCRIPT}, text=text).play()
     begun = [(one.phase, one.run.point.workload) for one in stage.notes.of(PhaseStarted) if one.run]
-    assert (Phase.CEILING, "rand-read") in begun
+    assert (Phase.GENERATOR_LIMIT, "rand-read") in begun
     assert (Phase.MEASURE, "seq-write") in begun
-    assert (Phase.CEILING, "seq-write") not in begun
+    assert (Phase.GENERATOR_LIMIT, "seq-write") not in begun
 
 
 def test_each_kind_of_job_is_looked_at_once_and_every_run_knows_it() -> None:
@@ -49,7 +51,7 @@ def test_each_kind_of_job_is_looked_at_once_and_every_run_knows_it() -> None:
     assert len(stage.records) == 6
     assert len(looks(stage.hosts["local"])) == 3
     for record in stage.records:
-        assert record.hosts[0].ceiling_iops == pytest.approx(CEILING)
+        assert record.hosts[0].generator_limit_iops == pytest.approx(GENERATOR_LIMIT)
         found = check(record)
         assert found.level is Level.VALID
         assert found.evidence["share"] == pytest.approx(0.4, rel=0.01)
@@ -66,14 +68,18 @@ def test_all_hosts_look_at_once() -> None:
 
     stage = Stage({"c1": SCRIPT, "c2": SCRIPT}, notes=Notes(react)).play()
     lasted = [
-        after_s - at_s for (phase, at_s), (_, after_s) in pairwise(begun) if phase is Phase.CEILING
+        after_s - at_s
+        for (phase, at_s), (_, after_s) in pairwise(begun)
+        if phase is Phase.GENERATOR_LIMIT
     ]
     assert len(lasted) == 3
-    load_s = FILE_ENGINES[FIO_ENGINE].ceiling_load_s
+    load_s = FILE_ENGINES[FIO_ENGINE].generator_limit_load_s
     assert all(load_s <= seconds < 1.5 * load_s for seconds in lasted), lasted
     for host in stage.hosts.values():
         assert len(looks(host)) == 3
-    assert {host.ceiling_iops for record in stage.records for host in record.hosts} == {CEILING}
+    assert {host.generator_limit_iops for record in stage.records for host in record.hosts} == {
+        GENERATOR_LIMIT
+    }
 
 
 def test_each_set_of_hosts_looks_for_itself() -> None:
@@ -84,7 +90,9 @@ def test_each_set_of_hosts_looks_for_itself() -> None:
     assert stage.status is SessionStatus.DONE, stage.fault
     # Two depths alone and two of both, and the writes of both.
     assert {name: len(looks(host)) for name, host in stage.hosts.items()} == {"c1": 5, "c2": 3}
-    assert {host.ceiling_iops for record in stage.records for host in record.hosts} == {CEILING}
+    assert {host.generator_limit_iops for record in stage.records for host in record.hosts} == {
+        GENERATOR_LIMIT
+    }
 
 
 def test_half_of_it_is_too_near() -> None:
@@ -99,8 +107,8 @@ def test_a_look_that_fails_leaves_the_run_and_says_why() -> None:
     stage = Stage({"local": FakeScript(null=broken)}).play()
     assert {record.status for record in stage.records} == {RunStatus.DONE}
     (host,) = stage.records[0].hosts
-    assert host.ceiling_iops is None
-    assert "Permission denied" in host.ceiling_fault
+    assert host.generator_limit_iops is None
+    assert "Permission denied" in host.generator_limit_fault
     found = check(stage.records[0])
     assert found.level is Level.INDICATIVE
     assert "Could not be checked" in found.message
@@ -110,7 +118,7 @@ def test_a_look_that_fails_leaves_the_run_and_says_why() -> None:
 def test_a_limit_that_is_not_asked_for_is_not_measured_and_no_result_is_valid() -> None:
     stage = Stage({"local": SCRIPT}, sets=("method.generator_limit=false",)).play()
     assert looks(stage.hosts["local"]) == []
-    assert Phase.CEILING not in {one.phase for one in stage.notes.of(PhaseStarted)}
+    assert Phase.GENERATOR_LIMIT not in {one.phase for one in stage.notes.of(PhaseStarted)}
     found = check(stage.records[0])
     assert found.level is Level.INDICATIVE
     assert "generator_limit" in found.message
@@ -139,7 +147,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
         stage.stop.request_stop()
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is Phase.CEILING:
+        if isinstance(event, PhaseStarted) and event.phase is Phase.GENERATOR_LIMIT:
             asyncio.get_running_loop().call_later(0.1, ask)
         if isinstance(event, SessionEnded):
             asked_s.append(asyncio.get_running_loop().time())
@@ -148,7 +156,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
     begun_s, ended_s = asked_s
-    assert ended_s - begun_s < FILE_ENGINES[FIO_ENGINE].ceiling_load_s
+    assert ended_s - begun_s < FILE_ENGINES[FIO_ENGINE].generator_limit_load_s
     assert [one["signal"] for one in stage.hosts["local"].asked("signal")] == ["INT"]
     assert len(looks(stage.hosts["local"])) == 1
     stage.assert_left_clean()

@@ -15,25 +15,25 @@ from iolab.analysis.check import (
     valid_answer,
 )
 from iolab.analysis.view import RunView
-from iolab.core.run import Standstill, StandstillCause
+from iolab.core.run import LoadHalt, LoadHaltCause
 from iolab.record import Record
 from iolab.text import percent_text
 from iolab.units import format_count
 
 STOPPED_BAD: Final = 0.05
 """Share of the measured time that the load's threads may stand still: beyond it the rate is off by
-more than repeats of a steady run differ. Any standstill makes the longest latencies its own."""
+more than repeats of a steady run differ. Any halt makes the longest latencies its own."""
 
 _CAUSES: Final = {
-    StandstillCause.STOPPED: "a signal stopped its threads",
-    StandstillCause.TRACED: "a debugger or tracer stopped its threads",
-    StandstillCause.FROZEN: "its control group was frozen",
-    StandstillCause.SUSPENDED: "the host was suspended",
-    StandstillCause.HOST_STOOD: "the host stood still, or all that the agent started",
+    LoadHaltCause.STOPPED: "a signal stopped its threads",
+    LoadHaltCause.TRACED: "a debugger or tracer stopped its threads",
+    LoadHaltCause.FROZEN: "its control group was frozen",
+    LoadHaltCause.SUSPENDED: "the host was suspended",
+    LoadHaltCause.HOST_STOOD: "the host stood still, or all that the agent started",
 }
 
 
-class StandstillSums(Record):
+class LoadHaltSums(Record):
     """What a host's load lost within the measured time; `seconds` and `share` are of its threads.
 
     `first_start_s` is when the first began, in seconds after the load.
@@ -43,7 +43,7 @@ class StandstillSums(Record):
     seconds: float
     share: float
     first_start_s: float
-    cause: StandstillCause
+    cause: LoadHaltCause
 
 
 @check("engine-stopped", "The engine stood still")
@@ -52,9 +52,9 @@ def check_engine_stopped(view: RunView, index: int) -> CheckAnswer:
     """Whether the engine worked through the measured time, or was kept from working."""
     host = view.hosts[index]
     use = host.processor
-    if use is None or use.standstills is None:
+    if use is None or use.load_halts is None:
         return not_applicable_answer(f"{host.host} does not show whether its load was stopped.")
-    sums = sum_standstills(view, index)
+    sums = sum_load_halts(view, index)
     if sums is None:
         return valid_answer(
             f"The engine{view.host_suffix_text(host)} was never stopped.", host=host.host
@@ -62,7 +62,7 @@ def check_engine_stopped(view: RunView, index: int) -> CheckAnswer:
     evidence: EvidenceValues = {
         "host": host.host,
         "cause": sums.cause.value,
-        "standstills": sums.count,
+        "load_halts": sums.count,
         "stopped_s": sums.seconds,
         "stopped_share": sums.share,
         "first_s": sums.first_start_s,
@@ -79,40 +79,40 @@ def check_engine_stopped(view: RunView, index: int) -> CheckAnswer:
     return indicative_answer(f"{text} The longest latencies are not the storage's.", **evidence)
 
 
-def has_standstills(view: RunView) -> bool:
+def has_load_halts(view: RunView) -> bool:
     """Whether any host's engine stood still: what its seconds show then needs no other reason."""
-    return any(sum_standstills(view, index) for index in range(len(view.hosts)))
+    return any(sum_load_halts(view, index) for index in range(len(view.hosts)))
 
 
-def sum_standstills(view: RunView, index: int) -> StandstillSums | None:
-    """The standstills of a host's load within its measured time; None without any."""
+def sum_load_halts(view: RunView, index: int) -> LoadHaltSums | None:
+    """The halts of a host's load within its measured time; None without any."""
     host, window = view.hosts[index], view.measured_window(index)
     use = host.processor
-    if use is None or not use.standstills or window is None or window.seconds <= 0:
+    if use is None or not use.load_halts or window is None or window.seconds <= 0:
         return None
     shifted = [
         (
-            standstill,
-            standstill.from_real_ns - host.clock_offset_ns,
-            standstill.to_real_ns - host.clock_offset_ns,
+            load_halt,
+            load_halt.from_real_ns - host.clock_offset_ns,
+            load_halt.to_real_ns - host.clock_offset_ns,
         )
-        for standstill in use.standstills
+        for load_halt in use.load_halts
     ]
     inside = [
-        (standstill, begin, min(end, window.end_ns) - max(begin, window.start_ns))
-        for standstill, begin, end in shifted
+        (load_halt, begin, min(end, window.end_ns) - max(begin, window.start_ns))
+        for load_halt, begin, end in shifted
         if min(end, window.end_ns) > max(begin, window.start_ns)
     ]
     if not inside:
         return None
     lost = [
-        (standstill, _mean_stopped_thread_count(standstill) * step_overlap_ns)
-        for standstill, _, step_overlap_ns in inside
+        (load_halt, _mean_stopped_thread_count(load_halt) * step_overlap_ns)
+        for load_halt, _, step_overlap_ns in inside
     ]
     share = min(sum(ns for _, ns in lost) / max(use.threads, 1) / (window.seconds * 1e9), 1.0)
     start_ns = window.start_ns if host.start_real_ns is None else host.start_real_ns
     start_ns -= 0 if host.start_real_ns is None else host.clock_offset_ns
-    return StandstillSums(
+    return LoadHaltSums(
         count=len(inside),
         seconds=share * window.seconds,
         share=share,
@@ -121,5 +121,5 @@ def sum_standstills(view: RunView, index: int) -> StandstillSums | None:
     )
 
 
-def _mean_stopped_thread_count(standstill: Standstill) -> float:
-    return standstill.thread_ns / max(standstill.to_real_ns - standstill.from_real_ns, 1)
+def _mean_stopped_thread_count(load_halt: LoadHalt) -> float:
+    return load_halt.thread_ns / max(load_halt.to_real_ns - load_halt.from_real_ns, 1)
