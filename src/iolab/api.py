@@ -418,7 +418,7 @@ def _to_measured_point(summary: PointSummary, runs: Mapping[int, Run]) -> Measur
         metrics=summary.metrics,
         verdict=summary.level,
         trusted=summary.is_trusted,
-        notes=summary.note_texts,
+        notes=summary.interval_note_texts,
         runs=tuple(runs[id(result)] for result in summary.results),
         left_out=tuple(runs[id(result)] for result in summary.left_out_results),
     )

@@ -63,7 +63,7 @@ def test_invalid_and_failed_runs_stay_out_and_are_counted() -> None:
     results[1] = replace(results[1], verdict=Verdict(Level.INDICATIVE, ()))
     found = only(results)
     assert [run.repeat for run in found.results] == [1, 2]
-    assert found.note_texts == ("2 of 4 runs left out",)
+    assert found.interval_note_texts == ("2 of 4 runs left out",)
     assert (found.level, found.metrics["iops"].n) == (Level.INDICATIVE, 2)
     assert found.metrics["iops"].value == pytest.approx(math.sqrt(100.0 * 101.0))
 
@@ -71,7 +71,7 @@ def test_invalid_and_failed_runs_stay_out_and_are_counted() -> None:
 def test_one_run_has_no_interval_and_says_so() -> None:
     found = only(repeats([100.0]))
     assert found.metrics["iops"] == Metric(100.0, "1/s", None, None, 1)
-    assert found.note_texts == (NO_REPLICATE,)
+    assert found.interval_note_texts == (NO_REPLICATE,)
 
 
 def test_one_run_among_replicated_points_borrows_their_spread() -> None:
@@ -83,7 +83,7 @@ def test_one_run_among_replicated_points_borrows_their_spread() -> None:
     ]
     summaries = summarise_points([*repeats([100.0]), *results], STUDY)
     first = summaries[0].metrics["iops"]
-    assert summaries[0].note_texts == (NO_REPLICATE,)
+    assert summaries[0].interval_note_texts == (NO_REPLICATE,)
     assert first.low is not None
     assert 0.97 < first.low / 100.0 < 0.985
 
@@ -128,7 +128,7 @@ def test_runs_that_were_not_steady_are_counted() -> None:
     ]
     found = only(results)
     assert found.steadiness_counts == {SteadinessStatus.OK: 2, SteadinessStatus.IMPRECISE: 1}
-    assert found.note_texts == ("1 of 3 runs imprecise",)
+    assert found.interval_note_texts == ("1 of 3 runs imprecise",)
 
 
 def test_zeros_have_a_mean_and_no_interval() -> None:

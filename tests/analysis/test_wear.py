@@ -314,7 +314,7 @@ def ladder_of(record: RunRecord, facts: dict[str, HostFacts] | None = None) -> d
 
 def written_run(*, journal: float = 1.25, amplification: float = 2.5, **changes: Any) -> RunRecord:
     """A run whose file system writes so much more than its load, and whose flash more than that."""
-    claimed = view_of(healthy(WRITES)).claimed_bytes(0, Direction.WRITE)
+    claimed = view_of(healthy(WRITES)).claimed_run_bytes(0, Direction.WRITE)
     written = round(claimed * journal)
     delta, readings = written_on(written, amplification=amplification, **changes)
     return healthy(WRITES, devices=(delta,), drives=(readings,))

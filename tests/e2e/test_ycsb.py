@@ -28,7 +28,7 @@ from iolab.loads.keyvalue.ycsb.output import (
     load_faults,
     log_intervals,
     parse_ycsb_output,
-    ycsb_faults,
+    ycsb_run_faults,
 )
 from tests.loads.keyvalue.ycsb.test_output import whole
 
@@ -79,7 +79,7 @@ def measured(
     output = parse_ycsb_output(*ran(command))
     paths = [folder / name for name in latency_log_names(job, "cell.")]
     logs = [read_hdr_log(path.read_bytes()) for path in paths if path.exists()]
-    return ycsb_faults(output, job, logs, SECONDS), logs, whole(output.operation_counts)
+    return ycsb_run_faults(output, job, logs, SECONDS), logs, whole(output.operation_counts)
 
 
 @pytest.mark.parametrize(

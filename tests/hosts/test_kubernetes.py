@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from iolab.core.kubernetes import NO_VOLUME, PodFleet, StorageClassPods, VolumeAccess, VolumeMode
 from iolab.hosts.kubernetes.facts import pod_facts, pod_reference_of_command
-from iolab.hosts.kubernetes.fleet import holder_identity, is_alive, remove_fleet
+from iolab.hosts.kubernetes.fleet import holder_identity, is_lease_holder_alive, remove_fleet
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
 from iolab.hosts.kubernetes.objects import (
     dry_run_objects,
@@ -243,13 +243,13 @@ def test_a_session_is_alive_while_its_lease_is_renewed(
     renewed: str,
     alive: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    assert is_alive(holder, renewed, 120, NOW) is alive
+    assert is_lease_holder_alive(holder, renewed, 120, NOW) is alive
 
 
 def test_a_dead_process_of_this_machine_is_dead_at_once() -> None:
     holder = holder_identity()
-    assert is_alive(holder, "", 120, NOW)
-    assert not is_alive(f"{holder}1", "2026-01-01T00:00:59.000000Z", 120, NOW)
+    assert is_lease_holder_alive(holder, "", 120, NOW)
+    assert not is_lease_holder_alive(f"{holder}1", "2026-01-01T00:00:59.000000Z", 120, NOW)
 
 
 @pytest.mark.parametrize(

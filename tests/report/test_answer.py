@@ -215,7 +215,7 @@ def test_what_weakens_the_leads_of_several_is_said_once() -> None:
 
 
 def test_figures_of_memory_are_no_headline_beside_those_of_storage() -> None:
-    cached = replace(figure("one", 9000.0, title="cached"), is_from_memory=True)
+    cached = replace(figure("one", 9000.0, title="cached"), is_mostly_read_from_memory=True)
     stored = figure("one", 1000.0, title="stored")
     text = answer_sentence(study("one"), (cached, stored), RUNS, ())
     assert tells(text, "1 k IOPS (stored"), text

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, Level, Verdict
-from iolab.report.memory_share import is_from_memory
+from iolab.report.memory_share import is_mostly_read_from_memory
 from tests.report import shared
 
 MIB = 1 << 20
@@ -54,4 +54,4 @@ def test_evidence_of_any_load_tells_figures_of_memory(
 ) -> None:
     check = CheckResult(code, level, "It is said.", evidence)
     run = replace(shared.brief("sweep").results[0], verdict=Verdict(level, (check,)))
-    assert is_from_memory(run) is expected
+    assert is_mostly_read_from_memory(run) is expected

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.serve.server import NO_CONTENT_POLICY, AccessMiddleware, AccessPolicy, refusal_for
+from iolab.serve.server import NO_CONTENT_POLICY, AccessMiddleware, AccessPolicy, request_refusal
 from tests.serve.asking import CLOSED, OPEN, TOKEN, Site, asked
 
 HOST = {"host": ["localhost:1"]}
@@ -20,7 +20,7 @@ def basic(name: str, password: str) -> str:
 
 
 def status(headers: dict[str, list[str]], terms: AccessPolicy = OPEN, method: str = "GET") -> int:
-    refusal = refusal_for(method, headers, terms)
+    refusal = request_refusal(method, headers, terms)
     return 200 if refusal is None else refusal.status
 
 
@@ -94,7 +94,7 @@ def test_who_knows_the_token_gets_in(given: str) -> None:
     ],
 )
 def test_who_does_not_is_asked_for_it(given: list[str]) -> None:
-    refusal = refusal_for("GET", {**HOST, "authorization": given}, CLOSED)
+    refusal = request_refusal("GET", {**HOST, "authorization": given}, CLOSED)
     assert refusal is not None
     assert refusal.status == 401
     assert dict(refusal.headers)["www-authenticate"].startswith("Basic ")

@@ -44,8 +44,8 @@ class Deciding:
     results: list[Result] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
 
-    def next_run(self) -> PlannedRun | None:
-        return self.queue.next_run()
+    def take_next_run(self) -> PlannedRun | None:
+        return self.queue.take_next_run()
 
     def take_new_messages(self) -> tuple[str, ...]:
         said, self.words = tuple(self.words), []
@@ -81,7 +81,7 @@ def test_a_session_makes_the_runs_that_its_results_ask_for() -> None:
     assert [run.order for run in runs] == list(range(1, len(runs) + 1))
     assert len(runs) > len(stage.plan.runs)
     assert [result.order for result in queue.results] == [run.order for run in runs]
-    assert queue.next_run() is None
+    assert queue.take_next_run() is None
     stage.assert_left_clean()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.errors import Fault
 from iolab.hosts.barrier import HostOutcomes
-from iolab.session.discovery import InspectedHost, device_busy, inspect_hosts
+from iolab.session.discovery import InspectedHost, device_busy_share, inspect_hosts
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import DEVICE, machine_facts
 from tests.fakes.script import FakeScript, LoopClock
@@ -91,9 +91,9 @@ def disks(*rows: tuple[str, int | None]) -> dict[str, list[list[object]]]:
 
 def test_the_busiest_device_of_the_target_counts() -> None:
     before, after = disks((DEVICE, 100), ("md0", 0)), disks((DEVICE, 600), ("md0", 300))
-    assert device_busy(before, after, (DEVICE, "md0"), 1000) == 0.5
-    assert device_busy(before, after, ("md0",), 1000) == 0.3
-    assert device_busy(before, after, (DEVICE,), 100) == 1.0
-    assert device_busy(before, after, ("sdz",), 1000) is None
-    assert device_busy(before, disks((DEVICE, None)), (DEVICE,), 1000) is None
-    assert device_busy(before, after, (DEVICE,), 0) is None
+    assert device_busy_share(before, after, (DEVICE, "md0"), 1000) == 0.5
+    assert device_busy_share(before, after, ("md0",), 1000) == 0.3
+    assert device_busy_share(before, after, (DEVICE,), 100) == 1.0
+    assert device_busy_share(before, after, ("sdz",), 1000) is None
+    assert device_busy_share(before, disks((DEVICE, None)), (DEVICE,), 1000) is None
+    assert device_busy_share(before, after, (DEVICE,), 0) is None

@@ -10,7 +10,7 @@ from iolab.loads.fileio.workload import Job
 from iolab.study.inventory import Inventory
 from iolab.study.parse import StudyOverrides
 from iolab.study.schedule import expand_points
-from iolab.study.targets import data_sets_at, monitored_host_specs, targets_of_study
+from iolab.study.targets import data_sets_at_target, monitored_host_specs, targets_of_study
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, SMALL, told, workload
 
@@ -74,7 +74,9 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
         64,
         8,
     ]
-    laid_out = {t.host: data_sets_at(plan, t)[0].bytes_per_host for t in targets_of_study(study)}
+    laid_out = {
+        t.host: data_sets_at_target(plan, t)[0].bytes_per_host for t in targets_of_study(study)
+    }
     assert laid_out == {"c1": 3 << 20, "c2": 3 << 20, "c3": 8 << 20}
     assert plan.budget.layout_bytes_per_host == 8 << 20
     assert plan.budget.free_bytes_needed_per_host > 8 << 20

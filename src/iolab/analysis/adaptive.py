@@ -468,7 +468,9 @@ def is_run_of_max_load_search(search: Search, run: Result) -> bool:
 
 def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    return sum(point.job_on(host).job_count for host in load_host_names_of_point(study, point))
+    return sum(
+        point.job_on(host).jobs_per_client for host in load_host_names_of_point(study, point)
+    )
 
 
 def _is_rate_limited_run_of(run: Result, base: Point) -> bool:
@@ -515,7 +517,7 @@ class AdaptiveQueue:
         self._remeasured_alarms = False
         self._messages: list[str] = []
 
-    def next_run(self) -> PlannedRun | None:
+    def take_next_run(self) -> PlannedRun | None:
         """The run to make now; None when nothing more is wanted."""
         while (point := self._next_point()) is not None:
             self._order += 1

@@ -296,7 +296,7 @@ def _longest_stall(
         for edges in (LOWER_NS, MIDDLE_NS, UPPER_NS)
     )
     job = record.run.point.job
-    if job.iodepth_per_client <= job.job_count:
+    if job.iodepth_per_client <= job.jobs_per_client:
         low, middle = max(low, silent_s), max(middle, silent_s)
         return Metric(middle or None, "s", low, max(high, silent_s))
     return Metric((silent_s or middle) or None, "s", silent_s, max(high, silent_s))

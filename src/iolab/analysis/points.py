@@ -107,7 +107,7 @@ class PointSummary(Record):
         return sorted((*self.results, *self.left_out_results), key=lambda run: run.repeat)
 
     @property
-    def note_texts(self) -> tuple[str, ...]:
+    def interval_note_texts(self) -> tuple[str, ...]:
         """What to know about the intervals: runs left out or not steady, no replicate."""
         alone = (NO_REPLICATE,) if len(self.results) == 1 else ()
         return (*self._left_out_notes(), *self._unsteady_notes(), *alone)

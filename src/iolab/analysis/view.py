@@ -139,13 +139,13 @@ class RunView(Record, dict=True):
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""
         return f" on {host.host}" if len(self.hosts) > 1 else ""
 
-    def claimed_bytes(self, host: int, direction: Direction) -> int:
+    def claimed_run_bytes(self, host: int, direction: Direction) -> int:
         """What the engine says it moved in the whole run, warm-up included."""
         return int(self.record.intervals.bytes[self.interval_rows(host, direction)].sum())
 
     def application_bytes(self, host: int) -> int | None:
         """What operations wrote on a host in the whole run; None where nothing tells it."""
-        return self.claimed_bytes(host, Direction.WRITE)
+        return self.claimed_run_bytes(host, Direction.WRITE)
 
     def engine_bytes(self, host: int) -> int | None:  # noqa: ARG002 - of engines that store
         """What an engine wrote for that: None of one that writes what operations do."""
@@ -159,7 +159,7 @@ class RunView(Record, dict=True):
         moved = self.load.bytes[host]
         return {way: float(moved[way]) / seconds for way in self.job.data_directions}
 
-    def claimed_ios(self, host: int, direction: Direction) -> int:
+    def claimed_run_ios(self, host: int, direction: Direction) -> int:
         """How many I/Os the engine says it did in the whole run, warm-up included."""
         return int(self.record.intervals.ios[self.interval_rows(host, direction)].sum())
 
@@ -170,7 +170,7 @@ class RunView(Record, dict=True):
             return rows
         return np.asarray(rows[self.record.intervals.direction[rows] == direction])
 
-    def bin_counts(self, host: int) -> Ints:
+    def run_bin_counts(self, host: int) -> Ints:
         """A host's counts (6, BIN_COUNT) of its whole run: by `Direction`, then `ServiceTime`."""
         counts = np.zeros((len(_COUNTED_DIRECTIONS), BIN_COUNT), dtype=np.int64)
         # Most rows were added up already, and are not added up a second time.

@@ -34,7 +34,7 @@ from iolab.hosts.kubernetes.fleet import (
 from iolab.hosts.kubernetes.kubectl import Kubectl
 from iolab.study.inventory import parse_namespace
 from iolab.study.kubernetes import SERIAL_OF_POD, UNNAMED
-from iolab.study.targets import data_sets_at, targets_of_study
+from iolab.study.targets import data_sets_at_target, targets_of_study
 from iolab.targets.devices import read_device_serials
 from iolab.text import counted_noun, one_line
 from iolab.units import format_bytes
@@ -66,7 +66,7 @@ def volume_size_fault(study: Study, plan: Plan) -> StudyError | None:
         room = int(room * (1 - FILE_SYSTEM_SHARE))
     needed = max(
         (
-            sum(item.bytes_per_host for item in data_sets_at(plan, target))
+            sum(item.bytes_per_host for item in data_sets_at_target(plan, target))
             for target in targets_of_study(study)
         ),
         default=0,
@@ -203,9 +203,11 @@ def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
     found = asyncio.run(list_leases(kubectl))
     if not found:
         asyncio.run(require_namespace(kubectl))
-    dead = [item.name for item in found if not item.is_alive]
+    dead = [item.name for item in found if not item.is_lease_holder_alive]
     for item in () if as_json else found:
-        print_message(one_line(f"{item}{', alive: it stays' if item.is_alive else ''}"))
+        print_message(
+            one_line(f"{item}{', alive: it stays' if item.is_lease_holder_alive else ''}")
+        )
     removed: list[str] = []
     messages: list[str] = []
     if dead and (yes or (not as_json and ask_for_removal())):

@@ -376,7 +376,7 @@ def session_exit_code(
 def _has_runs_left(request: SessionRequest) -> bool:
     """Whether there is anything to run."""
     if request.queue is not None:
-        return request.queue().next_run() is not None
+        return request.queue().take_next_run() is not None
     done = request.earlier.done_runs
     return any(run.key not in done for run in request.plan.runs)
 

@@ -286,7 +286,7 @@ class AnyJob(TaggedRecord):
         return False
 
     @property
-    def job_count(self) -> int:
+    def jobs_per_client(self) -> int:
         """How many equal jobs one client runs at once (fio's numjobs); its host may set that."""
         return 1
 
@@ -295,7 +295,7 @@ class AnyJob(TaggedRecord):
         return self
 
     @property
-    def target_iops(self) -> float | None:
+    def target_iops_per_job(self) -> float | None:
         """I/Os a second that each of these jobs is to make, None for as many as it can."""
         return None
 
@@ -307,7 +307,7 @@ class AnyJob(TaggedRecord):
     @property
     def is_paced(self) -> bool:
         """Whether it asks for no more than a rate, so that what it comes to is no maximum."""
-        return self.target_iops is not None
+        return self.target_iops_per_job is not None
 
     @property
     def search_limit_text(self) -> str:

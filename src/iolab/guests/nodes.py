@@ -145,7 +145,7 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
     record, factors = view.record, declared_byte_factors(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
-        guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.host_indexes),
+        guests=sum(view.claimed_run_bytes(host, Direction.WRITE) for host in node.host_indexes),
         hypervisor=None if served is None else sum(block.bytes for block in served),
         devices=_bytes_written_by_devices(view, node),
         factor=None if are_disks_modelled(record) or factors is None else factors[1],
@@ -243,8 +243,8 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     ]
     blocks = guest.run.blocks
     claimed = (
-        view.claimed_bytes(guest.host_index, Direction.READ),
-        view.claimed_bytes(guest.host_index, Direction.WRITE),
+        view.claimed_run_bytes(guest.host_index, Direction.READ),
+        view.claimed_run_bytes(guest.host_index, Direction.WRITE),
     )
     return GuestBytes(
         name=guest.name,

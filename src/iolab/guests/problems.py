@@ -358,9 +358,9 @@ def guest_faults(
         faults += _image_directory_faults(study, node, facts)
         if probes is not None:
             faults += _probe_faults(study, node, probes.get(node.name), owner)
-    faults += _memory_faults(study, guests, node_facts)
+    faults += _guest_memory_faults(study, guests, node_facts)
     faults += _image_space_faults(study, node_facts)
-    return faults + list(_disk_size_faults(study, guests, plan))
+    return faults + list(_guest_disk_size_faults(study, guests, plan))
 
 
 def require_capable_nodes(
@@ -436,7 +436,7 @@ def _machines_with_text(
         yield names, f"Node {listed} has" if alone else f"Nodes {listed} are one machine with"
 
 
-def _memory_faults(
+def _guest_memory_faults(
     study: Study, guests: GuestSettings, facts: Mapping[str, HostFacts]
 ) -> Iterator[Fault]:
     """The memory of all guests of a machine, those that are idle too: all are up at once."""
@@ -482,7 +482,7 @@ def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterato
         yield Fault(message, hint)
 
 
-def _disk_size_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
+def _guest_disk_size_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
     """What the jobs of a guest use of its disk: the widest point decides."""
     own = [target for target in targets_of_study(study) if study.host(target.host).node]
     need = max((used_region_bytes(plan, target) for target in own), default=0)

@@ -135,7 +135,7 @@ def core_times(rows: object) -> CoreTimes | None:
         return None
 
 
-def cpu_busy(before: CoreTimes | None, after: CoreTimes | None) -> float | None:
+def cpu_busy_share(before: CoreTimes | None, after: CoreTimes | None) -> float | None:
     """Share of all cores' time between two samples that was neither idle nor waiting."""
     if before is None or after is None:
         return None

@@ -377,7 +377,7 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
         else "reaches"
     )
     bests = [row.best for row in measured if row.best is not None]
-    from_storage = [best for best in bests if not best.is_from_memory]
+    from_storage = [best for best in bests if not best.is_mostly_read_from_memory]
     bests = from_storage or bests
     are_indicative = all(best.level is Level.INDICATIVE for best in bests)
     texts = list(

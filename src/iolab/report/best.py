@@ -21,7 +21,7 @@ from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
-from iolab.report.memory_share import is_from_memory
+from iolab.report.memory_share import is_mostly_read_from_memory
 from iolab.report.numbers import DASH, axis_name_text, axis_values_text
 from iolab.stats.comparison import Comparison
 
@@ -86,7 +86,7 @@ class BestFigure(Record):
     `sufficient_axis` is the place of the least load whose figure lies within its interval, and
     `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
     figures at the same place of the axes against it, as `iolab compare` does, by configuration.
-    `is_from_memory` is whether memory answered most of what it read, and not the storage.
+    `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     """
 
@@ -108,7 +108,7 @@ class BestFigure(Record):
     metric: str = ""
     axis: Axis = ()
     comparisons: tuple[tuple[str, Comparison], ...] = ()
-    is_from_memory: bool = False
+    is_mostly_read_from_memory: bool = False
     load_text: str = ""
 
     @property
@@ -293,7 +293,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         best.left_out_repeats_text,
         headline.workload.headline_or_rate_metric,
         best.axis,
-        is_from_memory=any(map(is_from_memory, best.results)),
+        is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
     )
 
 

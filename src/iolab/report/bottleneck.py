@@ -189,7 +189,7 @@ def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -
     at = f" at {axis_values_phrase(finding.axis)}" if finding.axis else ""
     text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
-        f"{finding.workload}: {who}{at} {text}{_confidence_text(finding)}"
+        f"{finding.workload}: {who}{at} {text}{_step_doubt_text(finding)}"
         f"{_other_saturated_resources_text(finding)}.{LEVEL_SENTENCES[finding.level]}"
     )
 
@@ -486,7 +486,7 @@ def _stolen_time_text(finding: BottleneckFinding) -> str:
     return f", of which a hypervisor took {percent_text(finding.resources.stolen_share)} for others"
 
 
-def _confidence_text(finding: BottleneckFinding) -> str:
+def _step_doubt_text(finding: BottleneckFinding) -> str:
     """What keeps a statement on a step from being sure."""
     decision = finding.decision
     if decision.step is None or decision.is_certain:

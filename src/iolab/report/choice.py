@@ -37,7 +37,9 @@ def choice_sentence(
     are_indicative = bool(bests) and all(best.level is Level.INDICATIVE for best in bests)
     texts = [
         _winners_sentence(winners, titles, len(rows), is_advice=is_advice),
-        _open_sentence(rest, titles, beginning="" if winners or not is_advice else TAKE_NONE),
+        _unsupported_lead_sentence(
+            rest, titles, beginning="" if winners or not is_advice else TAKE_NONE
+        ),
         _alike_sentence(rest, len(rows), is_advice=is_advice),
         _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
@@ -95,7 +97,7 @@ def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def _open_sentence(
+def _unsupported_lead_sentence(
     rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, beginning: str
 ) -> str:
     """Who is ahead where no interval supports it, and what would."""

@@ -158,7 +158,7 @@ def _best_note(
         "" if sound else axis_beside_title(best),
         "no sure difference" if is_tie else row.open_reason and f"not sure: {row.open_reason}",
         best.left_out_repeats_text,
-        "from memory" if best.is_from_memory else "",
+        "from memory" if best.is_mostly_read_from_memory else "",
         Level.INDICATIVE.value if best.level is Level.INDICATIVE and not sound else "",
     )
     return ", ".join(filter(None, notes))

@@ -180,7 +180,7 @@ def build_brief(
         if len(record.intervals):
             result = by_key[key]
             name = run_curve_label(result, titles[result.configuration] if len(titles) > 1 else "")
-            detail = _run_detail(
+            detail = _run_chart_data(
                 kinds.report_of_result(result),
                 result,
                 record,
@@ -299,7 +299,7 @@ BootIds = Mapping[str, str] | None
 """Hosts' boots for a run that is to be drawn over time, None for one that is not."""
 
 
-def _run_detail(
+def _run_chart_data(
     kind: LoadReport,
     result: Result,
     record: RunRecord,

@@ -134,7 +134,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     if len({point.key.axis for point in points}) < 2:
         return None
     means = least_load_latencies(brief, workload, "lat_ns_mean")
-    lost = _lost_figures(points)
+    lost = _invalid_or_failed_figures(points)
     if not means and not lost:
         return None
     tails = {
@@ -164,7 +164,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     )
 
 
-def _lost_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
+def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
     """The configurations whose runs at that load are invalid or failed, each with why."""
     common = _common_axis(points)
     lost: dict[str, CostCapacityFigure] = {}

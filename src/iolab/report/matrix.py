@@ -443,7 +443,7 @@ def _figure_cell(
         half_width_text(figure.value),
         _ratio_to_best_text(row, figure),
         figure.left_out_repeats_text,
-        "from memory" if figure.is_from_memory else "",
+        "from memory" if figure.is_mostly_read_from_memory else "",
         f"limit: {limit}" if (limit := dict(row.limits).get(configuration)) else "",
         _doubt_text(figure),
     ]

@@ -20,7 +20,7 @@ _RAM_TARGET: Final = "target-in-memory"
 """The check that objects to targets without any device of storage."""
 
 
-def is_from_memory(result: Result) -> bool:
+def is_mostly_read_from_memory(result: Result) -> bool:
     """Whether memory answered most of what a run read: its figures are not of the storage."""
     shares = (share for check in result.verdict.checks for share in _memory_shares(check))
     return any(share > FROM_MEMORY_MAJORITY for share in shares)

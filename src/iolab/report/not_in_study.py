@@ -29,13 +29,13 @@ def not_in_study_sentence(brief: Brief) -> str:
     Loads with an answer of their own are not told by reads and writes.
     """
     has_own_answer = bool(brief.kinds.answer_text(brief.study, brief.points))
-    missing = [] if has_own_answer else [*_missing_loads(brief)]
+    missing = [] if has_own_answer else [*_missing_load_texts(brief)]
     if not any(owner.cost for owner in brief.study.configurations):
         missing.append("prices")
     return f"Not in this study: {', '.join(missing)}." if missing else ""
 
 
-def _missing_loads(brief: Brief) -> Iterator[str]:
+def _missing_load_texts(brief: Brief) -> Iterator[str]:
     """The operations that no workload does alone, a mix, and the latency without a queue."""
     measured = [_reads_and_writes(workload, brief.points) for workload in brief.study.workloads]
     known = [kinds for kinds in measured if any(kinds)]

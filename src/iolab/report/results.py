@@ -156,7 +156,7 @@ def point_documents(
             "left_out": [run.repeat for run in point.left_out_results],
             "trusted": point.is_trusted,
             "level": point.level.value,
-            "notes": list(point.note_texts),
+            "notes": list(point.interval_note_texts),
             "metrics": _metrics_document(point.metrics),
             "nodes": {
                 name: _metrics_document(metrics)
@@ -180,7 +180,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[ExportValue]
     for key, metrics in _metrics_by_key([point.metrics for point in points]):
         lists |= _metric_and_interval_columns(key, metrics)
         lists[f"{key}_n"] = [metric.n for metric in metrics]
-    lists["notes"] = ["; ".join(point.note_texts) for point in points]
+    lists["notes"] = ["; ".join(point.interval_note_texts) for point in points]
     lists["excluded_hosts"] = [" ".join(point.key.excluded_hosts) for point in points]
     lists["digest"] = [point.digest for point in points]
     return lists

@@ -111,7 +111,7 @@ class AccessMiddleware:
         refusal = (
             _HEAD_REFUSAL
             if too_long
-            else refusal_for(scope["method"], _headers_by_name(scope), self._policy)
+            else request_refusal(scope["method"], _headers_by_name(scope), self._policy)
         )
         if refusal is not None:
             await self._send_refusal(refusal, scope, send_with_security_headers)
@@ -146,7 +146,7 @@ def request_head_bytes(scope: Scope) -> int:
     return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
-def refusal_for(
+def request_refusal(
     method: str, headers: Mapping[str, list[str]], policy: AccessPolicy
 ) -> RequestRefusal | None:
     """Why a request must not be answered; None where it may be."""

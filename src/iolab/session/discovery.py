@@ -23,7 +23,7 @@ from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import (
     SNAPSHOT_LIMIT_S,
     core_times,
-    cpu_busy,
+    cpu_busy_share,
     pre_run_activity,
     snapshot_from_sample,
 )
@@ -363,8 +363,8 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     span_ns = now.mono_ns - then.mono_ns
     return HostActivity(
         pre_run_activity(then, now, devices),
-        device_busy(before.header, after.header, devices, span_ns),
-        cpu_busy(core_times(before.header.get("cpu")), core_times(after.header.get("cpu"))),
+        device_busy_share(before.header, after.header, devices, span_ns),
+        cpu_busy_share(core_times(before.header.get("cpu")), core_times(after.header.get("cpu"))),
         *(
             _pressure_stall_share(before.header, after.header, name, span_ns)
             for name in ("cpu", "io")
@@ -383,7 +383,7 @@ def _pressure_stall_share(
     return min(max((now - then) / span_ns, 0.0), 1.0)
 
 
-def device_busy(
+def device_busy_share(
     before: Mapping[str, Any], after: Mapping[str, Any], devices: tuple[str, ...], span_ns: int
 ) -> float | None:
     """The largest share of `span_ns` that one of the devices was busy; None where none counts it.

@@ -63,7 +63,7 @@ RESUME_HINT: Final = "Correct it and resume the session; committed runs are kept
 class RunQueue(Protocol):
     """Gives one run after the other; whoever judges runs tells it what came of each."""
 
-    def next_run(self) -> PlannedRun | None:
+    def take_next_run(self) -> PlannedRun | None:
         """The run to make now, None when nothing more is needed."""
 
     def take_new_messages(self) -> Sequence[str]:
@@ -76,7 +76,7 @@ class FixedQueue:
     def __init__(self, pending: Iterable[PlannedRun]) -> None:
         self._pending = iter(tuple(pending))
 
-    def next_run(self) -> PlannedRun | None:
+    def take_next_run(self) -> PlannedRun | None:
         """The next of the runs."""
         return next(self._pending, None)
 
@@ -121,7 +121,7 @@ async def execute_run(
             observers.watch_all(),
             watching,
             meters.watch(run),
-            _trim_heap_meanwhile(),
+            _trim_heap_repeatedly(),
         ):
             await driver.measure(session, run, states, counters)
     except (HostError, EngineError) as raised:
@@ -250,7 +250,7 @@ def _interval_collector(states: Sequence[HostRunState]) -> IntervalCollector:
 
 
 @asynccontextmanager
-async def _trim_heap_meanwhile() -> AsyncIterator[None]:
+async def _trim_heap_repeatedly() -> AsyncIterator[None]:
     """What reports leave free in pieces goes back to the system again and again inside."""
 
     async def trim_heap_periodically() -> None:
@@ -301,7 +301,7 @@ class RunLoop:
         Raises HostError or EngineError where the study's policy, or a host that stays lost, ends
         the session.
         """
-        for run in chain([first], iter(queue.next_run, None)):
+        for run in chain([first], iter(queue.take_next_run, None)):
             for text in queue.take_new_messages():
                 self._notify(text)
             if self._session.stop.is_requested:
@@ -388,7 +388,7 @@ class RunLoop:
         return await self._prepare_workdirs(run)
 
     async def _prepare_workdirs(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
-        workdirs = await self._workdirs.prepare(run, self._means.facts)
+        workdirs = await self._workdirs.prepare_workdirs(run, self._means.facts)
         return await self._states.prepare_targets(run, workdirs)
 
     async def _reconnect_lost(self) -> None:

@@ -22,7 +22,7 @@ from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_clock_offset
 from iolab.hosts.device_counters import (
     DeviceSnapshot,
     core_times,
-    cpu_busy,
+    cpu_busy_share,
     device_deltas,
     snapshot_and_sample,
     take_snapshot,
@@ -93,7 +93,7 @@ class HostWatch:
             before, times = times, core_times(sample.get("cpu"))
             if sample["real_ns"] >= go_real_ns:
                 self._add_sample(self._held)
-                busy = cpu_busy(before, times)
+                busy = cpu_busy_share(before, times)
                 if busy is not None:
                     self._session.emit(CpuUseReported(self._host.name, busy))
             self._held = sample

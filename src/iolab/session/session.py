@@ -60,7 +60,7 @@ NAMED_HOSTS: Final = 12
 """Hosts that are named where a session tells that it connects; more are counted."""
 
 
-async def report_silent_hosts(session: SessionContext) -> None:
+async def report_silent_hosts_until_cancelled(session: SessionContext) -> None:
     """Watch every host until cancelled; a notice when one falls silent, one when it is heard."""
     longest: dict[str, float] = {}
     while True:
@@ -252,7 +252,7 @@ async def run_session(
             kinds,
         )
         status = await stop.run_unless_immediate_stop(
-            run_with_background(work, report_silent_hosts(session))
+            run_with_background(work, report_silent_hosts_until_cancelled(session))
         )
     except Interrupted:
         status = SessionStatus.INTERRUPTED
@@ -283,7 +283,7 @@ async def _discover_and_measure(
     kinds: SessionKinds,
 ) -> SessionStatus:
     """Connect, look, refuse or begin; then one run after the other, each committed when it ends."""
-    first = queue.next_run()
+    first = queue.take_next_run()
     if first is None:
         return SessionStatus.DONE
     discovery = await _discover_all(session, parts.booted_hosts)

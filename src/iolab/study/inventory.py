@@ -35,7 +35,7 @@ from iolab.study.file import (
 )
 from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_hosts, expand_names
 from iolab.study.load_tables import NumJobs, StudyTable
-from iolab.study.ssh_addresses import PORT_MAX, is_valid_address, is_valid_user
+from iolab.study.ssh_addresses import PORT_MAX, is_valid_ssh_address, is_valid_user_name
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.text import counted_noun, quote_value, suggestion
@@ -295,7 +295,7 @@ def _parse_line(line: str) -> _MpiHostEntry | None:
     users = [before, *users] if at else users
     name = _host_name_before_slots(place)
     for user in users:
-        if not is_valid_user(user):
+        if not is_valid_user_name(user):
             raise HostNamesError(
                 f"The user of {quote_value(name)} is {quote_value(user)}.", "Give a login name."
             )
@@ -317,7 +317,7 @@ def _host_name_before_slots(host_text: str) -> str:
         hint = "Write an inventory, whose address may be one of IPv6."
         raise HostNamesError(f"{quote_value(host_text)} is no name of a host.", hint)
     name, colon, slots = host_text.partition(":")
-    if not is_identifier(name) or not is_valid_address(name):
+    if not is_identifier(name) or not is_valid_ssh_address(name):
         raise HostNamesError(f"{quote_value(name)} is no name of a host.", _HOST_HINT)
     if colon:
         _require_count(name, slots.split(":")[0])

@@ -24,7 +24,7 @@ from iolab.errors import EngineError, Fault, HostError
 from iolab.record import field_names
 from iolab.study.cost import with_free_space_margin
 from iolab.study.host_targets import group_by_file_system, host_targets_with_facts
-from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
+from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_region_bytes
 from iolab.text import counted_noun, quote_value, uncapitalised
 from iolab.units import format_bytes
 from iolab.version import __version__
@@ -201,7 +201,7 @@ def filesystem_faults(
         message = f"An image of {format_bytes(image)} is too small for an XFS in {where}."
         hint = f"Set target.image to at least {format_bytes(IMAGE_BYTES_MIN)}."
         return [*faults, Fault(message, hint)]
-    files = sum(item.bytes_per_host for item in data_sets_at(plan, target))
+    files = sum(item.bytes_per_host for item in data_sets_at_target(plan, target))
     if files * XFS_OVERHEAD > image:
         message = (
             f"The image of {format_bytes(image)} in {where} is too small for files of "
@@ -397,14 +397,14 @@ def _size_keys_text(plan: Plan) -> str:
 
 
 def _planned_layout_bytes(plan: Plan, target: Target) -> int:
-    return sum(item.bytes_per_host for item in data_sets_at(plan, target))
+    return sum(item.bytes_per_host for item in data_sets_at_target(plan, target))
 
 
 def _space_faults(
     plan: Plan, target: Target, folder: TargetFacts, where: str, present_bytes: int
 ) -> list[Fault]:
     faults = []
-    sets = data_sets_at(plan, target)
+    sets = data_sets_at_target(plan, target)
     size = _planned_layout_bytes(plan, target)
     need = with_free_space_margin(max(size - present_bytes, 0)) if size > present_bytes else 0
     if folder.free_bytes < need:

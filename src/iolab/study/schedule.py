@@ -138,7 +138,9 @@ def _build_point(
     hosts = load_host_names(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
     jobs_of = dict(own)
-    job = job.with_share_of_fleet_rate(sum(jobs_of.get(name, job.job_count) for name in hosts))
+    job = job.with_share_of_fleet_rate(
+        sum(jobs_of.get(name, job.jobs_per_client) for name in hosts)
+    )
     reads = Direction.READ in job.data_directions
     content: dict[str, object] = {
         "configuration": configuration.id,

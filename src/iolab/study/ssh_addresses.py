@@ -38,14 +38,14 @@ def ssh_address_value() -> ValueReader:
     """
     hint = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
     return matching_text_value(
-        is_valid_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"}
+        is_valid_ssh_address, hint, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"}
     )
 
 
 def ssh_user_value() -> ValueReader:
     """The name to log in with."""
     hint = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
-    return matching_text_value(is_valid_user, hint, {"pattern": f"^{_USER.pattern}$"})
+    return matching_text_value(is_valid_user_name, hint, {"pattern": f"^{_USER.pattern}$"})
 
 
 def jump_host_value() -> ValueReader:
@@ -78,7 +78,7 @@ def parse_jump_host(text: str) -> JumpHost | None:
     port = int(match["port"]) if match["port"] else None
     if match["user"] is not None and not _USER.fullmatch(match["user"]):
         return None
-    if not is_valid_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
+    if not is_valid_ssh_address(host) or (port is not None and not 1 <= port <= PORT_MAX):
         return None
     return JumpHost(host, match["user"], port)
 
@@ -89,12 +89,12 @@ def ip_address_value() -> ValueReader:
     return matching_text_value(is_ip_address, hint, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
 
 
-def is_valid_user(text: str) -> bool:
+def is_valid_user_name(text: str) -> bool:
     """Whether one can log in by that name."""
     return _USER.fullmatch(text) is not None
 
 
-def is_valid_address(text: str) -> bool:
+def is_valid_ssh_address(text: str) -> bool:
     """Whether ssh can connect to it as it stands: a plain name, or an IP address."""
     return bool(len(text) <= ADDRESS_CHARACTERS and _NAME.fullmatch(text)) or is_ip_address(text)
 

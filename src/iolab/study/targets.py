@@ -95,7 +95,7 @@ def study_without_hosts(study: Study, names: Collection[str]) -> Study:
     return replace(study, configurations=configurations)
 
 
-def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
+def data_sets_at_target(plan: Plan, target: Target) -> tuple[DataSet, ...]:
     """The data sets that will lie there, all at once at the worst, as the host has them."""
     return tuple(
         item.with_jobs_of_host(target.host)
@@ -106,7 +106,7 @@ def data_sets_at(plan: Plan, target: Target) -> tuple[DataSet, ...]:
 
 def used_region_bytes(plan: Plan, target: Target) -> int:
     """How much of a device its jobs use: data sets lie over each other, all from the start."""
-    return max((item.bytes_per_host for item in data_sets_at(plan, target)), default=0)
+    return max((item.bytes_per_host for item in data_sets_at_target(plan, target)), default=0)
 
 
 def all_host_specs(study: Study) -> tuple[HostSpec, ...]:

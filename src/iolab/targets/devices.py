@@ -216,7 +216,7 @@ async def recreate_file_system(
     await _open_file_system(workdir.host, workdir.scratch, target, settings)
 
 
-async def allocated_bytes(host: Host, image: str) -> int:
+async def allocated_image_bytes(host: Host, image: str) -> int:
     """What an image that an earlier session kept has of its disk; 0 where there is none."""
     try:
         answer = await host.request("extents", deadline_s=FACTS_LIMIT_S, paths=[image])

@@ -23,7 +23,7 @@ from iolab.hosts.engine import Command, EngineReading, OutputReader, verified_ag
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, start_state_key
-from iolab.study.targets import Target, data_sets_at, targets_of_study, used_region_bytes
+from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_region_bytes
 from iolab.targets.context import TargetContext, contents_seed, run_seed
 from iolab.targets.layout import layout_error, wait_for_hang_and_raise
 from iolab.targets.state import (
@@ -334,7 +334,7 @@ class Preconditioner:
     def _used_target_bytes(self, workdir: WorkDirectory, target: Target) -> int:
         if workdir.device:
             return used_region_bytes(self._context.plan, target)
-        return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
+        return sum(item.bytes_per_host for item in data_sets_at_target(self._context.plan, target))
 
     def _needs_preconditioning(self, entry: TargetEntry, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""

@@ -15,11 +15,16 @@ from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError, Message
-from iolab.study.targets import Target, data_sets_at, load_host_names_of_point, targets_of_study
+from iolab.study.targets import (
+    Target,
+    data_sets_at_target,
+    load_host_names_of_point,
+    targets_of_study,
+)
 from iolab.targets.context import TargetContext
 from iolab.targets.devices import (
     CreatedFileSystem,
-    allocated_bytes,
+    allocated_image_bytes,
     image_path,
     make_file_system,
     mount_parent_and_name,
@@ -114,7 +119,7 @@ class WorkDirectories:
         most = max((point.job.inodes_per_client for point in context.plan.points), default=0)
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
-    async def prepare(
+    async def prepare_workdirs(
         self, run: PlannedRun, facts: Mapping[str, HostFacts]
     ) -> tuple[WorkDirectory, ...]:
         """The run's directories, with all files that the pending runs of its configuration need.
@@ -168,11 +173,11 @@ class WorkDirectories:
                 return
             host = self._context.hosts[target.host]
             if self._context.study.target.make_xfs:
-                sizes[target.key] = await allocated_bytes(host, image_path(target))
+                sizes[target.key] = await allocated_image_bytes(host, image_path(target))
                 return
             folder = f"{target.path.rstrip('/')}/{scratch_folder_name(target.host)}"
             workdir = WorkDirectory(host, folder, None, target.key)
-            for data_set in data_sets_at(self._context.plan, target):
+            for data_set in data_sets_at_target(self._context.plan, target):
                 size = await existing_layout_bytes(workdir, data_set)
                 sizes[target.key] = sizes.get(target.key, 0) + size
 

@@ -49,7 +49,7 @@ def whole_session(
     queue = AdaptiveQueue(study, make_plan(study), stored)
     runs: list[PlannedRun] = []
     results: list[Result] = []
-    while (run := queue.next_run()) is not None:
+    while (run := queue.take_next_run()) is not None:
         assert len(runs) < 500, "a queue comes to its end"
         runs.append(run)
         results.append(measured(run, system))

@@ -59,7 +59,7 @@ def loads_and_results(
     queue = AdaptiveQueue(study, make_plan(study))
     loads: list[int] = []
     results: list[Result] = []
-    while (run := queue.next_run()) is not None:
+    while (run := queue.take_next_run()) is not None:
         assert len(loads) < 50, "a search comes to its end"
         loads.append(_load(run.point))
         results.append(result_of(run, loads[-1]))

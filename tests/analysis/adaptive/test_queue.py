@@ -151,7 +151,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     queue = AdaptiveQueue(study, make_plan(study))
     results: list[Result] = []
     said: list[str] = []
-    while (run := queue.next_run()) is not None:
+    while (run := queue.take_next_run()) is not None:
         said += queue.take_new_messages()
         result = measured(run, SOFT)
         if run.order > 30:
@@ -204,7 +204,7 @@ def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None
         study = load(text)
         queue = AdaptiveQueue(study, make_plan(study))
         asked = []
-        while (run := queue.next_run()) is not None:
+        while (run := queue.take_next_run()) is not None:
             asked.append(run)
             status = RunStatus.FAILED if run.order % 3 == 2 else RunStatus.DONE
             queue.add_result(replace(measured(run, system), status=status))
@@ -220,7 +220,7 @@ def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
     spoilt, hopeless = (point.digest for point in expand_points(study)[1:])
     queue = AdaptiveQueue(study, make_plan(study))
     made: Counter[str] = Counter()
-    while (run := queue.next_run()) is not None:
+    while (run := queue.take_next_run()) is not None:
         made[run.point.digest] += 1
         result = measured(run, SOFT, noise=0.0)
         if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):

@@ -56,7 +56,7 @@ def test_any_other_size_of_a_fixed_block_is_invalid(bytes_per_io: int) -> None:
     assert answer.level is INVALID
     assert f"{bytes_per_io:,} B" in answer.message
     assert "4 KiB" in answer.message
-    assert answer.evidence["claimed_ios"] == IOS
+    assert answer.evidence["claimed_run_ios"] == IOS
 
 
 def test_what_was_cut_short_is_granted() -> None:

@@ -30,7 +30,7 @@ def test_a_rate_in_bytes_is_an_axis() -> None:
     points = plan_of(workload('rate = ["1m", "20m"]\narrivals = "poisson"')).points
     assert [Job.require_type(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
     assert [point.axis for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
-    assert Job.require_type(points[0].job).target_iops == 256.0
+    assert Job.require_type(points[0].job).target_iops_per_job == 256.0
     assert job_text(Job.require_type(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
 
 
@@ -38,7 +38,7 @@ def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
     job = Job.require_type(
         load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].job
     )
-    assert job.target_iops == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
+    assert job.target_iops_per_job == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
     apart = replace(job, options=(("bssplit", "4k,8k"),))
     assert (apart.mean_block_bytes, replace(apart, access=Access.RANDWRITE).mean_block_bytes) == (
         4096,

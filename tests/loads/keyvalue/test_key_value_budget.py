@@ -14,10 +14,10 @@ from iolab.loads.keyvalue.cost import (
     compacted_store_bytes,
     jobs_of_distinct_stores,
     load_and_compaction_seconds,
+    max_client_write_bytes_per_s,
     space_bytes_on_host,
-    write_bytes_per_s,
 )
-from iolab.loads.keyvalue.problems import memory_notes, required_tool_versions
+from iolab.loads.keyvalue.problems import required_tool_versions, tight_memory_limit_notes
 from iolab.loads.keyvalue.workload import DatabaseSpec, KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.registry import study_kinds
 from iolab.study.cost import run_overhead_seconds
@@ -66,7 +66,7 @@ def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
     ],
 )
 def test_what_a_client_writes_at_most(job: KeyJob, expected: float) -> None:
-    assert write_bytes_per_s(job, 1000.0) == pytest.approx(expected)
+    assert max_client_write_bytes_per_s(job, 1000.0) == pytest.approx(expected)
 
 
 def test_memory_grows_with_caches_filters_threads_and_memtables() -> None:
@@ -190,20 +190,25 @@ def test_a_store_on_a_server_takes_space_where_the_server_is() -> None:
 def test_little_memory_is_noted_once_a_workload() -> None:
     text = db_bench('memory = "32m"', threads="[4, 8]")
     study = load(text)
-    (message,) = memory_notes(study, expand_points(study))
+    (message,) = tight_memory_limit_notes(study, expand_points(study))
     assert message.startswith("w threads=4 has 32 MiB, but")
     assert (
-        list(memory_notes(load(db_bench('memory = "1g"')), expand_points(load(db_bench())))) == []
+        list(
+            tight_memory_limit_notes(
+                load(db_bench('memory = "1g"')), expand_points(load(db_bench()))
+            )
+        )
+        == []
     )
     node = load(ycsb(more='[server]\nheap = "1g"\nmemory = "1200m"\n'), "server.kind=managed")
-    (message,) = memory_notes(node, expand_points(node))
+    (message,) = tight_memory_limit_notes(node, expand_points(node))
     assert message.startswith("the managed server has 1.17 GiB")
     assert "need 1.5 GiB" in message
     small = load(ycsb('memory = "64m"'))
-    assert len(list(memory_notes(small, expand_points(small)))) == 1
+    assert len(list(tight_memory_limit_notes(small, expand_points(small)))) == 1
     # The client's own memory does not matter where the store is elsewhere.
     elsewhere = load(ycsb('memory = "64m"'), "server.kind=managed")
-    assert list(memory_notes(elsewhere, expand_points(elsewhere))) == []
+    assert list(tight_memory_limit_notes(elsewhere, expand_points(elsewhere))) == []
 
 
 def test_what_hosts_are_asked_for() -> None:

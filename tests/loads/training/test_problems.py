@@ -35,7 +35,7 @@ def test_published_sets_have_their_values(name: str) -> None:
         assert (job.batch, job.compute_ns) == (step.batch, step.compute_ns)
         assert (job.sample_bytes, job.samples_per_file) == (own.sample_bytes, own.samples_per_file)
         # 500 steps for the most accelerators.
-        assert job.steps_of_epoch(4) >= 500
+        assert job.steps_of_epoch_on_host(4) >= 500
         assert job.files * job.samples_per_file >= 500 * 4 * step.batch
 
 

@@ -159,7 +159,7 @@ def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
     if job.has_busy_polling or facts is None or facts.cpu.threads < 1:
         return None
     if job.iodepth_per_client and totals is not None:
-        jobs = view.record.run.point.job_on(host.host).job_count
+        jobs = view.record.run.point.job_on(host.host).jobs_per_client
         percent = totals.user_cpu_percent + totals.system_cpu_percent
         return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
     use = host.processor
@@ -188,7 +188,11 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
     ios = int(load.ios.sum())
     if not measured or ios == 0:
         return None
-    asked_rates = [job.target_iops * job.job_count for job in jobs if job.target_iops is not None]
+    asked_rates = [
+        job.target_iops_per_job * job.jobs_per_client
+        for job in jobs
+        if job.target_iops_per_job is not None
+    ]
     seconds = np.maximum(load.seconds, 1e-9)
     return IoConcurrency(
         loop=IssueRule.RATE

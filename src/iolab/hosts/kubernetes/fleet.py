@@ -84,13 +84,14 @@ _HINTS_BY_MESSAGE_PART: Final = (
 class FleetLease(Record):
     """A session's Lease as the cluster has it: its pods and all else go with it.
 
-    `is_alive` is whether its session may still run; `is_kept` whether its pods are to outlive it.
+    `is_lease_holder_alive` is whether its session may still run, `is_kept` whether its
+    pods are to outlive it.
     """
 
     name: str
     holder: str
     since: str
-    is_alive: bool
+    is_lease_holder_alive: bool
     is_kept: bool
     pod_count: int
     claim_count: int
@@ -144,7 +145,7 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
     kubectl = kubectl_for_fleet(fleet)
     leases = {found.name: found for found in await list_leases(kubectl)}
     if (found := leases.get(fleet.name)) is not None:
-        if found.is_alive:
+        if found.is_lease_holder_alive:
             message = f"The session {found} is alive."
             raise HostError(message, "Wait for its end, or choose another kubernetes.name.")
         if found.is_kept and found.fleet_identity_text == fleet_identity_text(fleet):
@@ -281,7 +282,7 @@ def holder_identity() -> str:
     return f"{platform.node()}/{pid}/{_process_start_ticks(pid)}"
 
 
-def is_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
+def is_lease_holder_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
     """Whether the session of a Lease may still run: a dead process of this machine does not."""
     host, _, rest = holder.partition("/")
     pid, _, start = rest.partition("/")
@@ -309,7 +310,7 @@ def _fleet_lease(item: Object, objects: Iterable[Object]) -> FleetLease:
         name,
         excerpt(holder) or "nobody",
         excerpt(str(spec.get("acquireTime") or ""))[:19],
-        is_alive(
+        is_lease_holder_alive(
             holder, renewed, seconds if isinstance(seconds, int) else LEASE_DURATION_S, _utc_now()
         ),
         KEPT_LABEL in labels,

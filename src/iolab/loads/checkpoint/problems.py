@@ -128,7 +128,7 @@ def _restore_problems(table: CheckpointTable, layout: Layout, ranks: int) -> Ite
         yield Problem(("rank_shift",), has, f"Give 0 to {ranks - 1}.")
 
 
-def memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+def request_memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
     """Hosts whose memory is too small for the requests that their ranks have under way."""
     faults = []
     for target in targets_of_study(study):
@@ -159,7 +159,9 @@ def memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> l
     return list(dict.fromkeys(faults))
 
 
-def target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+def target_space_and_sharing_faults(
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts]
+) -> list[Fault]:
     """File systems that are too small for a checkpoint, and hosts that cannot restore theirs.
 
     Only what is sure is told; a session looks for itself, where it is not.

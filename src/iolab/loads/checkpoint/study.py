@@ -11,7 +11,11 @@ from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.checkpoint.problems import add_checkpoint_faults, memory_faults, target_faults
+from iolab.loads.checkpoint.problems import (
+    add_checkpoint_faults,
+    request_memory_faults,
+    target_space_and_sharing_faults,
+)
 from iolab.loads.checkpoint.table import CheckpointTable
 from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, SaveDurability
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
@@ -108,7 +112,10 @@ class CheckpointStudyKind(LoadStudyKind):
         devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
     ) -> list[Fault]:
         """Too little memory or space, and targets that are not shared."""
-        return [*memory_faults(study, plan, facts), *target_faults(study, plan, facts)]
+        return [
+            *request_memory_faults(study, plan, facts),
+            *target_space_and_sharing_faults(study, plan, facts),
+        ]
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
         """What each host holds."""

@@ -81,7 +81,7 @@ I/O's time is its own than the target's."""
 @per_host(min_key="achieved")
 def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
-    if view.job.target_iops is None:
+    if view.job.target_iops_per_job is None:
         loop = "Closed loop" if view.job.is_closed_loop else "Paced by think time"
         return not_applicable_answer(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
@@ -92,14 +92,14 @@ def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
         return _reached_rate_answer(view, index, job)
     measured = host_concurrency(view.load, index, job.iodepth_per_client)
     seconds = float(view.load.seconds[index])
-    if measured is None or seconds <= 0 or job.target_iops is None:
+    if measured is None or seconds <= 0 or job.target_iops_per_job is None:
         return unchecked_answer(f"no I/O was measured on {host.host}")
-    target = job.target_iops * job.numjobs
+    target = job.target_iops_per_job * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
-        "target_iops": target,
+        "target_iops_per_job": target,
         "achieved": achieved,
         "in_flight": measured.in_flight,
         "depth": job.iodepth_per_client,
@@ -133,9 +133,9 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     What is due then waits ever longer, and a latency says how long the run was.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
-    if seconds <= 0 or job.target_iops is None:
+    if seconds <= 0 or job.target_iops_per_job is None:
         return unchecked_answer(f"no I/O was measured on {host.host}")
-    target = job.target_iops * job.numjobs
+    target = job.target_iops_per_job * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
@@ -144,7 +144,7 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
-        "target_iops": target,
+        "target_iops_per_job": target,
         "achieved": achieved,
         "unreached": unreached,
         "unsubmitted": unsubmitted,
@@ -293,7 +293,7 @@ def check_littles_law(view: RunView, index: int) -> CheckAnswer:
         )
     deviation = measured.reached_depth_share - 1
     too_few = deviation < -good_concurrency_deviation(job.iodepth) - measured.tolerance
-    if too_few and is_latency_contradicted_by_device(view, index, view.bin_counts(index)):
+    if too_few and is_latency_contradicted_by_device(view, index, view.run_bin_counts(index)):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid_answer if deviation < RHO_BAD_LOW - 1 else indicative_answer
         return verdict(
@@ -334,7 +334,7 @@ def check_generator_late(view: RunView, index: int) -> CheckAnswer:
         view.hosts[index],
         Job.require_type(view.record.run.point.job_on(view.hosts[index].host)),
     )
-    if job.target_iops is None:
+    if job.target_iops_per_job is None:
         return not_applicable_answer(
             "No I/O was due at a set time, so none was late.", open_loop=False
         )
@@ -351,7 +351,7 @@ def check_generator_late(view: RunView, index: int) -> CheckAnswer:
     ways = [int(way) for way in DIRECTIONS]
     response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
     late = generator.lateness
-    interval_ns = NS_PER_S / (job.target_iops * job.numjobs)
+    interval_ns = NS_PER_S / (job.target_iops_per_job * job.numjobs)
     share = late.p99_ns / response_ns if response_ns else None
     evidence: EvidenceValues = {
         "host": host.host,

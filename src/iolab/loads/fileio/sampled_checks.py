@@ -227,7 +227,7 @@ def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     for index, host in enumerate(view.hosts):
         job = Job.require_type(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
-            ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
+            ios, moved = view.claimed_run_ios(index, way), view.claimed_run_bytes(index, way)
             if ios:
                 totals = engine_totals_by_direction(host)[way]
                 short = totals.short_ios if totals else 0
@@ -248,7 +248,7 @@ def _claimed_size_answer(
     evidence: EvidenceValues = {
         "host": name,
         "direction": direction.key,
-        "claimed_ios": ios,
+        "claimed_run_ios": ios,
         "claimed_bytes": moved,
         "bytes_per_io": moved / ios,
         "least_bytes_per_io": low,
@@ -300,7 +300,7 @@ def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
     for group in device_byte_counts(view) or ():
         members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
         for way in (Direction.READ, Direction.WRITE):
-            claimed = sum(view.claimed_ios(index, way) for index in members)
+            claimed = sum(view.claimed_run_ios(index, way) for index in members)
             if claimed:
                 yield from _device_io_count_answers_of_group(view, group, members, way, claimed)
 
@@ -316,7 +316,7 @@ def _device_io_count_answers_of_group(
     evidence: EvidenceValues = {
         "device": group.device,
         "direction": direction.key,
-        "claimed_ios": claimed,
+        "claimed_run_ios": claimed,
         "device_ios": done,
         "device_merges": merged,
     }
@@ -356,7 +356,7 @@ def _excess_io_answers(
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    job, claimed = Job.require_type(view.job), int(evidence["claimed_ios"] or 0)
+    job, claimed = Job.require_type(view.job), int(evidence["claimed_run_ios"] or 0)
     moved, reported = (
         group.moved_bytes(direction) - group.probe_bytes(direction),
         group.claimed_bytes(direction),
@@ -704,7 +704,7 @@ def _latency_answers_of_host(view: RunView, index: int) -> Iterator[CheckAnswer]
 
     Where nothing is known of the device, the second answer has the reason as well.
     """
-    bins = view.bin_counts(index)
+    bins = view.run_bin_counts(index)
     by_device = tuple(_device_latency_answers(view, index, bins)) if bins.any() else ()
     yield from by_device
     for answer in _histogram_consistency_answers(view, index, bins):

@@ -86,7 +86,7 @@ class FileIoStudyKind(LoadStudyKind):
         limited, unlimited = 0.0, []
         for host in makers:
             jobs = Job.require_type(point.job_on(host)).numjobs
-            limits = [job.target_iops * jobs] if job.target_iops is not None else []
+            limits = [job.target_iops_per_job * jobs] if job.target_iops_per_job is not None else []
             limits += [disk_iops * share] if disk_iops is not None else []
             if limits:
                 limited += min(limits) * job.mean_block_bytes
@@ -96,7 +96,7 @@ class FileIoStudyKind(LoadStudyKind):
         nodes = {study.host(name).node or name for name in unlimited}
         return RunWrites(
             limited_bytes_per_s=limited,
-            open_hosts=len(nodes) * share,
+            hosts_at_target_speed=len(nodes) * share,
             seconds=study.method.load_seconds_range,
         )
 

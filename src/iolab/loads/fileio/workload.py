@@ -200,7 +200,7 @@ class Job(AnyJob, Record, tag="io"):
         return FILE_ENGINES[self.engine].counts_errors_late
 
     @property
-    def target_iops(self) -> float | None:
+    def target_iops_per_job(self) -> float | None:
         """I/Os a second that one job shall make in the mean, None for as many as it can."""
         if self.trace:
             return self.trace_iops
@@ -275,7 +275,7 @@ class Job(AnyJob, Record, tag="io"):
         return self.iodepth * self.numjobs
 
     @property
-    def job_count(self) -> int:
+    def jobs_per_client(self) -> int:
         """See `AnyJob`."""
         return self.numjobs
 
@@ -287,7 +287,7 @@ class Job(AnyJob, Record, tag="io"):
     def is_closed_loop(self) -> bool:
         """See `AnyJob`."""
         thinks = _SOME_TIME.match(dict(self.options).get("thinktime", ""))
-        return self.target_iops is None and not thinks
+        return self.target_iops_per_job is None and not thinks
 
     @property
     def has_busy_polling(self) -> bool:

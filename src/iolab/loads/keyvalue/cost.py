@@ -138,7 +138,7 @@ def load_and_compaction_seconds(job: KeyJob, rate: float, *, embedded: bool = Tr
     return COMPACTION_WAIT_S + job.loaded.keys * INSERT_S + moved_s
 
 
-def write_bytes_per_s(job: KeyJob, rate: float) -> float:
+def max_client_write_bytes_per_s(job: KeyJob, rate: float) -> float:
     """Bytes/s of keys and values that a client writes at most, where its target takes `rate`."""
     if isinstance(job, YcsbJob):
         changing = (KeyOperation.UPDATE, KeyOperation.INSERT, KeyOperation.READ_MODIFY_WRITE)
@@ -304,15 +304,15 @@ def run_writes(study: Study, point: Point) -> RunWrites:
     clients = len(study.configuration(point.configuration).hosts)
     stores = clients if has_store_per_client(study, job) else 1
     seconds = study.method.warmup_s + study.method.runtime_s
-    share = write_bytes_per_s(job, 1.0)
+    share = max_client_write_bytes_per_s(job, 1.0)
     if not share:
         return RunWrites()
-    limited = write_bytes_per_s(job, math.inf)
+    limited = max_client_write_bytes_per_s(job, math.inf)
     if math.isfinite(limited):
         return RunWrites(
             limited_bytes_per_s=limited * RUN_WRITES * stores, seconds=(seconds, seconds)
         )
-    return RunWrites(open_hosts=share * stores, seconds=(seconds, seconds))
+    return RunWrites(hosts_at_target_speed=share * stores, seconds=(seconds, seconds))
 
 
 def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:
@@ -332,7 +332,7 @@ def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: 
         if not stores:
             continue
         written = max(
-            write_bytes_per_s(point.job, rate) * seconds * COPY_WRITES
+            max_client_write_bytes_per_s(point.job, rate) * seconds * COPY_WRITES
             for point in own_points
             if isinstance(point.job, KeyJob)
         )

@@ -78,7 +78,7 @@ from iolab.loads.keyvalue.ycsb.clients import (
 )
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
-from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_faults
+from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_run_faults
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
@@ -139,7 +139,7 @@ def fill_in_client_results(state: HostRunState, client: YcsbClientState) -> tupl
         first, last = intervals[0], intervals[-1]
         state.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
     halted = state.ending is None or state.ending.halted
-    faults = () if halted else ycsb_faults(output, client.job, logs, client.seconds)
+    faults = () if halted else ycsb_run_faults(output, client.job, logs, client.seconds)
     reply = KeyValueRun(
         counts=output.operation_counts,
         seed=NO_SEED,

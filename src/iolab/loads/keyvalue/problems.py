@@ -282,7 +282,7 @@ def _space_fault(
     return Fault(f"{message}{format_bytes(need)}.", _ROOM)
 
 
-def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+def tight_memory_limit_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of bounds of memory that are less than a process is likely to need."""
     server = server_settings(study)
     noted: set[str] = set()

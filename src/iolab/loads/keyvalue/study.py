@@ -29,8 +29,8 @@ from iolab.loads.keyvalue.cost import (
 from iolab.loads.keyvalue.problems import (
     add_key_value_faults,
     key_value_faults,
-    memory_notes,
     required_tool_versions,
+    tight_memory_limit_notes,
 )
 from iolab.loads.keyvalue.table import (
     DB_BENCH_ENGINES,
@@ -192,7 +192,7 @@ class KeyValueStudyKind(LoadStudyKind):
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:
         """Bounds of memory that are too tight, and whole copies."""
-        yield from memory_notes(study, plan.points)
+        yield from tight_memory_limit_notes(study, plan.points)
         reflinks = _reflink_support(study, facts)
         yield from full_copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
 

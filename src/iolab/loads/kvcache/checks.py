@@ -231,7 +231,7 @@ def check_work_outside(view: KvCacheView, index: int) -> CheckAnswer:
     generator = host.totals.generator if host.totals else None
     if generator is None:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)
-    done = sum(view.claimed_ios(index, way) for way in view.kv_job.data_directions)
+    done = sum(view.claimed_run_ios(index, way) for way in view.kv_job.data_directions)
     outside = generator.drained_ios + generator.unsubmitted
     flying = host_concurrency(view.load, index, view.kv_job.iodepth_per_client, view.service_times)
     # So many were under way when the run began, too, and count in it.

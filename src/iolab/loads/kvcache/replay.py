@@ -92,7 +92,7 @@ def largest_request_block_count(job: KvCacheJob) -> int:
     return max(len(request.blocks) for request in trace.requests)
 
 
-def request_count(job: KvCacheJob, seconds: float) -> int:
+def fleet_request_count(job: KvCacheJob, seconds: float) -> int:
     """How many requests a run of that length replays on the whole fleet."""
     rate = job.requests_per_s or CLOSED_REQUESTS_PER_S
     return max(math.ceil(rate * seconds), 2)
@@ -101,7 +101,7 @@ def request_count(job: KvCacheJob, seconds: float) -> int:
 @lru_cache(maxsize=4)
 def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Replay:
     """The requests of a run, so many that the asked rate is kept on average. TraceError."""
-    wanted = request_count(job, seconds)
+    wanted = fleet_request_count(job, seconds)
     trace, requests, first = _requests_and_first_replayed(job, wanted + 1)
     if len(requests) > REQUESTS_OF_RUN_MAX * hosts:
         raise TraceError(

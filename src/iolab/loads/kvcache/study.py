@@ -107,7 +107,7 @@ class KvCacheStudyKind(LoadStudyKind):
         seconds = study.method.load_seconds_range
         demand = _point_replay_demand(study, point)
         if demand is None:
-            return RunWrites(open_hosts=makers, seconds=seconds)
+            return RunWrites(hosts_at_target_speed=makers, seconds=seconds)
         return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds=seconds)
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002

@@ -403,7 +403,9 @@ async def _run_mdtest(
         await run_on_each_host(states, end_watch)
 
     async def watch_all_hosts() -> None:
-        await _wait_for_first([_collect_telemetry(state, watches[state.name]) for state in states])
+        await _wait_for_first(
+            [_collect_telemetry_until_cancelled(state, watches[state.name]) for state in states]
+        )
 
     try:
         await run_on_each_host(states, begin_watch)
@@ -414,7 +416,7 @@ async def _run_mdtest(
     return bytes(raw)
 
 
-async def _collect_telemetry(state: HostRunState, watch: HostWatch) -> None:
+async def _collect_telemetry_until_cancelled(state: HostRunState, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its state."""
     try:
         await watch.collect_until_cancelled(0)

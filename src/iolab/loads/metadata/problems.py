@@ -92,7 +92,7 @@ def _largest_client_count(tables: StudyTables) -> int:
     return max((len(target_host_names(tables, table)) for _, table in written), default=1)
 
 
-def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
+def metadata_target_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
     """A target that is not shared, too few inodes, or too little space; once a file system.
 
     A run removes what it made, so that the largest counts. Clients that share a file system need

@@ -11,7 +11,7 @@ from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.metadata.problems import add_metadata_faults, metadata_faults
+from iolab.loads.metadata.problems import add_metadata_faults, metadata_target_faults
 from iolab.loads.metadata.table import METADATA_ENGINES, PHASE_SHORT_S, MetadataTable
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
@@ -147,7 +147,7 @@ class MetadataStudyKind(LoadStudyKind):
         devices: Mapping[str, DeviceFacts],  # noqa: ARG002 - devices have no files
     ) -> list[Fault]:
         """Too little room for its files."""
-        return metadata_faults(study, plan, facts)
+        return metadata_target_faults(study, plan, facts)
 
 
 def _does_look_up_own_files(job: MetadataJob, clients: int) -> bool:

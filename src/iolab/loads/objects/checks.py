@@ -437,7 +437,7 @@ def check_bytes_carried(view: ObjectsView) -> CheckAnswer:
 @per_host(min_key="carried_share", good=CARRIED_GOOD, bad=CARRIED_BAD)
 def _bytes_carried_answer(view: ObjectsView, index: int) -> HostAnswer:
     host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    claimed = {way: view.claimed_bytes(index, way) for way in view.objects_job.data_directions}
+    claimed = {way: view.claimed_run_bytes(index, way) for way in view.objects_job.data_directions}
     total = sum(claimed.values())
     if not total:
         return not_applicable_answer("No contents were moved.")

@@ -42,7 +42,7 @@ from iolab.loads.objects.store_check import check_store, endpoint_faults
 from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
     LONG_TASK_LIMIT_S,
-    create_bucket,
+    create_bucket_if_missing,
     open_store,
     remove_objects,
     run_store_task,
@@ -297,7 +297,7 @@ class ObjectsDriver(ProcessDriver):
         if name not in self._stores:
             access = open_store(_object_store(session, name))
             if access.store.create_bucket:
-                await create_bucket(states[0].workdir.host, access)
+                await create_bucket_if_missing(states[0].workdir.host, access)
             self._stores[name] = access
         return self._stores[name]
 

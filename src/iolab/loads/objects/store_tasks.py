@@ -95,7 +95,7 @@ def _fault_text(host: str, store: ObjectStore, faults: Sequence[str]) -> str:
     return f"{store.url_text}, from host '{host}': {reason}."
 
 
-async def create_bucket(host: Host, access: StoreAccess) -> bool:
+async def create_bucket_if_missing(host: Host, access: StoreAccess) -> bool:
     """Make the bucket; False where it was there already."""
     answer = await run_store_task(host, access, {"task": "create-bucket"}, "bucket")
     return isinstance(answer, dict) and answer.get("created") is True

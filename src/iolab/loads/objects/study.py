@@ -69,7 +69,7 @@ class ObjectsStudyKind(LoadStudyKind):
                 limited_bytes_per_s=job.rate * share * job.mean_object_bytes, seconds=seconds
             )
         makers = len(load_host_names_of_point(study, point))
-        return RunWrites(open_hosts=makers, seconds=seconds)
+        return RunWrites(hosts_at_target_speed=makers, seconds=seconds)
 
     def load_demand(
         self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudyKind

@@ -41,8 +41,8 @@ def _training_problems(table: TrainingTable) -> Iterator[Problem]:
     if job.files > FILES_PER_HOST_MAX:
         has = f"{job.files:,} files ({job.accelerators} accelerators, 500 steps of an epoch)"
         yield Problem(("files",), has, f"Give files, at most {FILES_PER_HOST_MAX:,}.")
-    elif job.samples > SAMPLES_MAX:
-        has = f"{job.samples:,} samples on a host"
+    elif job.samples_per_client > SAMPLES_MAX:
+        has = f"{job.samples_per_client:,} samples on a host"
         yield Problem(("files",), has, f"Give fewer files; {SAMPLES_MAX:,} samples are the most.")
 
 
@@ -90,10 +90,10 @@ def _accelerator_share_fault(job: TrainingJob, hosts: int) -> tuple[str, str, st
             f"{most} accelerators on a host with {job.loaders} loaders each: {threads} threads."
         )
         return "accelerators", message, f"{THREADS_MAX:,} are the most: take more hosts."
-    if job.steps_of_epoch(most) < 1:
+    if job.steps_of_epoch_on_host(most) < 1:
         message = (
-            f"files = {job.files} on a host, {job.samples:,} samples: less than a batch of "
-            f"{job.batch} for each of {most} accelerators."
+            f"files = {job.files} on a host, {job.samples_per_client:,} samples: less than a batch "
+            f"of {job.batch} for each of {most} accelerators."
         )
         groups = -(-job.batch // job.samples_per_file)
         return "files", message, f"Give at least {groups * most} files."

@@ -35,8 +35,8 @@ class TrainingStudyKind(LoadStudyKind):
         emulated = counted_noun(job.accelerators, f"{job.accelerator} accelerator".strip())
         return (
             f"{emulated} of {name}, {step}, "
-            f"{format_count(job.samples)} samples of {format_bytes(job.sample_bytes)} in "
-            f"{counted_noun(job.files, 'file')} on each host"
+            f"{format_count(job.samples_per_client)} samples of {format_bytes(job.sample_bytes)} "
+            f"in {counted_noun(job.files, 'file')} on each host"
         )
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -80,7 +80,7 @@ class TrainingStudyKind(LoadStudyKind):
                 continue
             hosts = load_host_names_of_point(study, point)
             demand = job.accelerators * job.bytes_per_s_of_accelerator
-            steps = job.steps_of_epoch(job.accelerators_of_host(0, len(hosts)))
+            steps = job.steps_of_epoch_on_host(job.accelerators_of_host(0, len(hosts)))
             emulated = counted_noun(job.accelerators, "accelerator")
             yield (
                 f"{point.title_text}: without any wait {emulated} "

@@ -93,7 +93,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         return -(-exact // FILE_ALIGNMENT) * FILE_ALIGNMENT
 
     @property
-    def samples(self) -> int:
+    def samples_per_client(self) -> int:
         """Of one client; where sizes differ, about so many."""
         return self.files * self.samples_per_file
 
@@ -106,9 +106,9 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         """How many the host at that place has: as many as the others, or one more."""
         return self.accelerators // hosts + (host_index < self.accelerators % hosts)
 
-    def steps_of_epoch(self, accelerators: int) -> int:
+    def steps_of_epoch_on_host(self, accelerators: int) -> int:
         """Steps of an epoch on a host with so many accelerators: whole batches of each."""
-        groups = self.samples // self.samples_per_file // accelerators
+        groups = self.samples_per_client // self.samples_per_file // accelerators
         return groups * self.samples_per_file // self.batch
 
     @property

@@ -21,7 +21,7 @@ from iolab.loads.keyvalue.ycsb.output import (
     load_faults,
     log_intervals,
     parse_ycsb_output,
-    ycsb_faults,
+    ycsb_run_faults,
 )
 from tests.loads.keyvalue.ycsb.fixtures import (
     ON_CASSANDRA,
@@ -49,7 +49,7 @@ def whole(counts: Sequence[OperationCount]) -> int:
 
 
 def faults(name: str, job: YcsbJob, seconds: float) -> tuple[str, ...]:
-    return ycsb_faults(output(name), job, logs(name, job), seconds)
+    return ycsb_run_faults(output(name), job, logs(name, job), seconds)
 
 
 def total(intervals: tuple[Interval, ...], operation: KeyOperation) -> int:
@@ -140,12 +140,12 @@ def test_sections_that_are_no_operation_are_passed_over() -> None:
     assert faults("jvm-sections", C, 2) == ()
     assert [one.operation for one in output("jvm-sections").operation_counts] == [READ]
     newer = stdout("a") + b"[BATCH-READ], Operations, 5\n[BATCH-READ], p50(us), 12\n[X] y\n\xff\n"
-    assert ycsb_faults(parse_ycsb_output(newer, stderr("a")), A, logs("a", A), 3) == ()
+    assert ycsb_run_faults(parse_ycsb_output(newer, stderr("a")), A, logs("a", A), 3) == ()
 
 
 def test_an_unknown_section_whose_operations_failed_is_a_fault() -> None:
     failed = stdout("a") + b"[BATCH-READ-FAILED], Operations, 5\n[PURGE], Return=ERROR, 2\n"
-    assert ycsb_faults(parse_ycsb_output(failed, b""), A, logs("a", A), 3) == (
+    assert ycsb_run_faults(parse_ycsb_output(failed, b""), A, logs("a", A), 3) == (
         "5 batch-read operations failed",
         "2 purge operations returned ERROR",
     )
@@ -153,11 +153,11 @@ def test_an_unknown_section_whose_operations_failed_is_a_fault() -> None:
 
 def test_a_log_that_is_missing_or_shorter_than_the_counts() -> None:
     reads, updates = logs("a", A)
-    (fault,) = ycsb_faults(output("a"), A, [updates], 3)
+    (fault,) = ycsb_run_faults(output("a"), A, [updates], 3)
     assert fault.endswith("no latency log of read")
     cut = replace(reads, intervals=reads.intervals[:-2])
     lacking = sum(one.total for one in reads.intervals[-2:])
-    (fault,) = ycsb_faults(output("a"), A, [cut, updates], 3)
+    (fault,) = ycsb_run_faults(output("a"), A, [cut, updates], 3)
     assert f"read holds {20_786 - lacking} operations" in fault
 
 
@@ -168,7 +168,7 @@ def test_a_run_that_ended_too_early() -> None:
 
 def test_operations_that_returned_nothing_are_not_ok() -> None:
     silent = stdout("a").replace(b"[READ], Return=OK, 20786", b"[READ], Return=OK, 20785")
-    (fault,) = ycsb_faults(parse_ycsb_output(silent, b""), A, logs("a", A), 3)
+    (fault,) = ycsb_run_faults(parse_ycsb_output(silent, b""), A, logs("a", A), 3)
     assert fault.endswith("20786 read operations, and 20785 returned OK")
 
 
@@ -190,7 +190,7 @@ def test_a_disk_that_is_full_while_loading() -> None:
 
 @given(st.binary(max_size=400), st.binary(max_size=400))
 def test_nothing_that_is_printed_can_raise(first: bytes, second: bytes) -> None:
-    told = ycsb_faults(parse_ycsb_output(first, second), A, [], 3)
+    told = ycsb_run_faults(parse_ycsb_output(first, second), A, [], 3)
     assert told
 
 

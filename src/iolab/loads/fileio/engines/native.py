@@ -115,7 +115,7 @@ def measure_spec(
     ]
     if job.trace:
         jobs = [{**jobs[0], "trace": _trace_spec(job)}]
-    turn = {"later": later} if later and job.target_iops is not None else {}
+    turn = {"later": later} if later and job.target_iops_per_job is not None else {}
     return _measure_spec(job, jobs, seconds) | turn
 
 
@@ -339,7 +339,7 @@ def _rate_spec(job: Job) -> Spec | None:
 
 def _arrivals_name(job: Job, options: Mapping[str, str]) -> str | None:
     """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
-    if job.target_iops is None:
+    if job.target_iops_per_job is None:
         return None
     poisson = job.arrivals is Arrivals.POISSON or options.get("rate_process") == "poisson"
     if poisson:

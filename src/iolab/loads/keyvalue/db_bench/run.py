@@ -231,7 +231,7 @@ def bench_seconds(
     straight line between what it told; where it was not heard up to a second, that second and all
     after it are left out.
     """
-    marks = _operations_by_time(rows, totals)
+    marks = _operations_done_by_time(rows, totals)
     if not job.has_writer:
         return tuple(
             BenchSecond(end_s, end_s - start_s, end - start, None)
@@ -307,7 +307,7 @@ class LiveProgress:
             self._last[progress.thread] = progress.elapsed_s, progress.operations
 
 
-def _operations_by_time(
+def _operations_done_by_time(
     rows: Sequence[tuple[int, int]], totals: BenchTotals
 ) -> list[tuple[float, int]]:
     """How much all threads had done by when, from nothing at the start on."""

@@ -146,7 +146,7 @@ def parse_ycsb_output(stdout: bytes, stderr: bytes) -> YcsbOutput:
     return draft.build_output()
 
 
-def ycsb_faults(
+def ycsb_run_faults(
     output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog], seconds: float
 ) -> tuple[str, ...]:
     """Why a run is not the job's load over so many seconds; empty when it is.
