@@ -80,22 +80,19 @@ def format_bytes(count: float) -> str:
     return _value_with_prefix_text(count, _BINARY, "B", trimmed=True)
 
 
-def format_rate_bytes(bytes_per_s: float, *, largest: float | None = None) -> str:
-    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`, `2.00 GB/s`.
-
-    Numbers of a column are in the unit of its `largest`.
-    """
-    return _value_with_prefix_text(bytes_per_s, _DECIMAL_RATES, "B/s", largest=largest)
+def format_rate_bytes(bytes_per_s: float) -> str:
+    """A throughput in decimal units, as SSD vendors print it: `1.25 GB/s`, `2.00 GB/s`."""
+    return _value_with_prefix_text(bytes_per_s, _DECIMAL_RATES, "B/s")
 
 
-def format_count(count: float, *, largest: float | None = None) -> str:
-    """A count or rate with an SI suffix: `5.20 M`, `393 k`, `87`; `largest` as above."""
-    return _value_with_prefix_text(count, _DECIMAL, "", largest=largest)
+def format_count(count: float) -> str:
+    """A count or rate with an SI suffix: `5.20 M`, `393 k`, `87`."""
+    return _value_with_prefix_text(count, _DECIMAL, "")
 
 
-def format_ns(nanoseconds: float, *, largest: float | None = None) -> str:
-    """A latency in the unit that reads best: `143 µs`, `1.40 ms`, `2.50 s`; `largest` as above."""
-    return _value_with_prefix_text(nanoseconds, _LATENCIES, "ns", largest=largest)
+def format_ns(nanoseconds: float) -> str:
+    """A latency in the unit that reads best: `143 µs`, `1.40 ms`, `2.50 s`."""
+    return _value_with_prefix_text(nanoseconds, _LATENCIES, "ns")
 
 
 def format_duration_s(seconds: float) -> str:
@@ -118,25 +115,21 @@ def _value_with_prefix_text(
     unit: str,
     *,
     trimmed: bool = False,
-    largest: float | None = None,
 ) -> str:
     """The number in the largest unit of `scales` (ascending) that it fills once it is rounded.
 
     It has three significant digits, so that numbers of a column have as many; whole numbers, and
-    `trimmed` ones, have no zeros behind the point. The unit is that of `largest` where that is
-    given, and all numbers keep their zeros.
+    `trimmed` ones, have no zeros behind the point.
     """
     if not math.isfinite(number):
         return "n/a"
     divisor = 1.0
-    magnitude = abs(largest or number)
+    magnitude = abs(number)
     for scale, name in scales:
         if 2 * magnitude < scale:
             break
         if round(magnitude / divisor) * divisor >= scale:
             divisor, unit = scale, name
-    if largest is not None and number:
-        return f"{significant_digits_text(number / divisor)} {unit}".rstrip()
     text = _three_digits_text(number / divisor)
     if trimmed or float(text) == 0 or float(number / divisor).is_integer():
         text = _without_trailing_zeros(text)

@@ -350,8 +350,8 @@ def _node_byte_comparisons(
     for way, place in _DIRECTION_WORDS:
         wanted, counted = expected[place], moved[place]
         text = (
-            f"The nodes' devices have {format_bytes(counted)} {way} where {format_bytes(wanted)} "
-            "were expected for the guests"
+            f"The nodes' devices counted {format_bytes(counted)} {way} where "
+            f"{format_bytes(wanted)} were expected for the guests"
         )
         if wanted and counted < MISSING_GOOD * wanted:
             share = counted / wanted

@@ -342,7 +342,7 @@ def _node_panels(
     numa = {_numa_line_name(name): row for name, row in rows(counters.processors).items()}
     insides = (
         NodePanel(
-            _panel_of_rows("IOPS of each disk", "1/s", rows(counters.iops)),
+            _panel_of_rows("I/O of each disk", "1/s", rows(counters.iops)),
             "disk",
             ("read_iops", "write_iops"),
         ),

@@ -27,10 +27,8 @@ from iolab.report.low_load import low_load_rows
 from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
-    largest_by_unit,
     marks_note,
     matrix_table,
-    value_text_in_matrix_unit,
     workload_rows,
 )
 from iolab.report.not_in_study import not_in_study_sentence
@@ -38,6 +36,7 @@ from iolab.report.numbers import (
     NOT_MEASURABLE,
     TOO_FEW_REPEATS,
     axis_name_text,
+    metric_value_text,
     missing_interval_reason,
 )
 from iolab.report.other_load import (
@@ -383,7 +382,6 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     texts = list(
         _best_per_operation_texts(
             bests,
-            largest_by_unit(rows),
             with_title=not only,
             with_level=not are_indicative,
         )
@@ -447,7 +445,6 @@ def _is_about_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bo
 
 def _best_per_operation_texts(
     figures: Sequence[BestFigure],
-    largest: Mapping[str, float],
     *,
     with_title: bool,
     with_level: bool,
@@ -467,7 +464,7 @@ def _best_per_operation_texts(
         doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
-        value = value_text_in_matrix_unit(figure.value, largest)
+        value = metric_value_text(figure.value)
         yield f"{value} ({note})" if note else value
 
 

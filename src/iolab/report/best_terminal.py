@@ -11,7 +11,6 @@ from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
     WorkloadRow,
-    largest_by_unit,
     workload_rows,
 )
 from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text, ratio_text
@@ -97,28 +96,22 @@ def _configuration_columns_table(
 ) -> GroupedTable:
     heads = [Column("workload", can_wrap=True)]
     heads += [Column(literal_text(titles.get(name, name)).plain, is_number=True) for name in owners]
-    largest = largest_by_unit(rows)
     lines: list[Row] = []
     for row in rows:
-        unit = largest.get(row.unit)
-        cells = [_configuration_cell(row, name, unit) for name in owners]
+        cells = [_configuration_cell(row, name) for name in owners]
         lead = ratio_text(row.next_best_ratio) if row.figure_count > 1 else DASH
         lines.append([literal_text(row.title), *cells, "≈" if row.indistinguishable else lead])
     heads.append(Column("lead", is_number=True, is_optional=True))
     return GroupedTable(heads, [(None, lines)], is_summary=True)
 
 
-def _configuration_cell(
-    row: WorkloadRow, configuration: str, largest: float | None
-) -> TerminalCell:
+def _configuration_cell(row: WorkloadRow, configuration: str) -> TerminalCell:
     figure = row.figure_of_configuration(configuration)
     if figure is None or not figure.is_quotable:
         return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
     mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
     is_best = row.has_supported_winner and figure is row.best
-    return literal_text(
-        f"{mark}{metric_value_text(figure.value, largest=largest)}", style="bold" if is_best else ""
-    )
+    return literal_text(f"{mark}{metric_value_text(figure.value)}", style="bold" if is_best else "")
 
 
 def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> GroupedTable:
@@ -133,11 +126,10 @@ def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]
         *(Column(name, is_number=True, is_optional=True) for name in names),
         Column("verdict", is_common=True),
     ]
-    largest = largest_by_unit(workload_rows(figures))
     lines: list[Row] = []
     for figure in figures:
         half, latencies = figure.value.half_width, dict(figure.latencies)
-        value = metric_value_text(figure.value, largest=largest.get(figure.value.unit))
+        value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [
             literal_text(_line_title(figure, titles)),
             literal_text(value, style="bold")

@@ -23,8 +23,6 @@ from iolab.report.matrix import (
     WorkloadRow,
     axis_beside_title,
     best_figures_by_operation,
-    largest_by_unit,
-    value_text_in_matrix_unit,
 )
 from iolab.report.numbers import axis_name_text, metric_value_text, quotient_value_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
@@ -106,24 +104,21 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
         ]
         if ahead:
             largest.append(max(ahead, key=_lead))
-    return (_lead_fact(row, rows, titles) for row in sorted(largest, key=_lead, reverse=True))
+    return (_lead_fact(row, titles) for row in sorted(largest, key=_lead, reverse=True))
 
 
 def _lead(row: WorkloadRow) -> float:
     return row.lead
 
 
-def _lead_fact(
-    row: WorkloadRow, rows: Sequence[WorkloadRow], titles: Mapping[str, str]
-) -> FastFact:
+def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     best = row.best or row.cells[0]
-    largest = largest_by_unit(rows)
     second = best_figure_of_metric(
         [cell for cell in row.cells if cell.is_quotable and cell is not best]
     )
     note = " against ".join(
         f"{titles.get(figure.configuration, figure.configuration)} "
-        f"{value_text_in_matrix_unit(figure.value, largest)}"
+        f"{metric_value_text(figure.value)}"
         for figure in (best, second)
     )
     doubts = dict.fromkeys((best.left_out_repeats_text, second.left_out_repeats_text))
@@ -135,23 +130,20 @@ def _lead_fact(
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The best figure of each unit and operation, then those of the other rows."""
     bests = [row.best for row in rows if row.best is not None]
-    largest = largest_by_unit(rows)
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
-        value = value_text_in_matrix_unit(best.value, largest)
+        value = metric_value_text(best.value)
         others = next(row for row in rows if best in row.cells)
-        yield FastFact(value, best.title, _best_note(best, others, titles, largest))
+        yield FastFact(value, best.title, _best_note(best, others, titles))
 
 
-def _best_note(
-    best: BestFigure, row: WorkloadRow, titles: Mapping[str, str], largest: Mapping[str, float]
-) -> str:
+def _best_note(best: BestFigure, row: WorkloadRow, titles: Mapping[str, str]) -> str:
     """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
     sound = [cell for cell in row.cells if cell.is_quotable and cell is not best]
     if sound:
         second = best_figure_of_metric(sound)
         name = titles.get(second.configuration, second.configuration)
-        who = f"{who} against {name} {value_text_in_matrix_unit(second.value, largest)}"
+        who = f"{who} against {name} {metric_value_text(second.value)}"
     is_tie = bool(row.indistinguishable)
     notes = (
         who,

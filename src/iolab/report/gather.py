@@ -174,7 +174,7 @@ def build_brief(
             continue
         manifests[key], record = read
         if key in best_runs:
-            watched[key] = run_resources(
+            watched[key] = by_key[key].resources or run_resources(
                 view_with_all_resources(record, source.facts, kinds.analyses)
             )
         if len(record.intervals):

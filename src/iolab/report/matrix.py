@@ -44,8 +44,6 @@ CONFIGURATION_COLUMNS_MAX: Final = 4
 NEXT_BEST: Final = "next best"
 """What all ratios of the first page are held against: the figure that comes after the best."""
 
-UNIT_RATIO_MAX: Final = 1000.0
-"""Figures of a block have one unit, unless the largest is so many times the smallest."""
 
 INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure that cannot be told from the best of its row."""
@@ -236,30 +234,6 @@ def _has_ratio(row: WorkloadRow) -> bool:
     return row.figure_count > 1 and not row.indistinguishable
 
 
-def largest_by_unit(rows: Sequence[WorkloadRow]) -> Mapping[str, float]:
-    """The largest figure of each unit, whose prefix all figures of a block have.
-
-    Without the units of which the figures lie further apart than `UNIT_RATIO_MAX`.
-    """
-    values: dict[str, list[float]] = {}
-    for row in rows:
-        own = [cell.value.value for cell in row.cells if cell.is_quotable and cell.value.value]
-        values.setdefault(row.unit, []).extend(own)
-    return {
-        unit: max(own)
-        for unit, own in values.items()
-        if own and unit != "ns" and max(own) < UNIT_RATIO_MAX * min(own)
-    }
-
-
-def value_text_in_matrix_unit(metric: Metric, largest: Mapping[str, float]) -> str:
-    """A figure of the matrix told elsewhere: in the unit that it has there."""
-    text = metric_value_text(metric)
-    shared = metric_value_text(metric, largest=largest.get(metric.unit))
-    is_same_unit = text.partition(" ")[2] == shared.partition(" ")[2]
-    return text if is_same_unit else shared
-
-
 def _row_groups(
     rows: Sequence[WorkloadRow], cost_capacity_rows: Sequence[CostCapacityRow]
 ) -> tuple[tuple[int, str], ...]:
@@ -299,13 +273,12 @@ def _configuration_columns_table(
     """A row for each workload, a column for each configuration."""
     heads = (Column("Workload"), *(Column(title, is_number=True) for title in titles.values()))
     shared = _shared_open_reason(rows)
-    largest = largest_by_unit(rows)
     cells = [
         (
             Cell(row.title, note=_open_reason_note(row, shared, titles)),
             *(
                 _cell_with_bar(
-                    _cell_with_ratio(_figure_cell(row, name, anchors, largest), row, name),
+                    _cell_with_ratio(_figure_cell(row, name, anchors), row, name),
                     row,
                     name,
                     styles,
@@ -394,14 +367,10 @@ def _workload_columns_table(
     """A row for each configuration, a column for each workload, and no more than the figures."""
     names = (*(row.title for row in rows), *(row.title for row in cost_capacity_rows))
     heads = (Column("Configuration"), *(Column(name, is_number=True) for name in names))
-    prefixes = [largest_by_unit([row]) for row in rows]
     cells = tuple(
         (
             Cell(title),
-            *(
-                _cell_with_bar(_figure_only_cell(row, name, anchors, largest), row, name, {})
-                for row, largest in zip(rows, prefixes, strict=True)
-            ),
+            *(_cell_with_bar(_figure_only_cell(row, name, anchors), row, name, {}) for row in rows),
             *(_cost_capacity_cell(row, name, {}) for row in cost_capacity_rows),
         )
         for name, title in titles.items()
@@ -409,12 +378,10 @@ def _workload_columns_table(
     return Table(TITLE, heads, cells, has_bars=True)
 
 
-def _figure_only_cell(
-    row: WorkloadRow, configuration: str, anchors: RunAnchors, largest: Mapping[str, float]
-) -> Cell:
+def _figure_only_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
     figure = row.figure_of_configuration(configuration)
-    cell = _figure_cell(row, configuration, anchors, largest)
+    cell = _figure_cell(row, configuration, anchors)
     if figure is None or not figure.is_quotable:
         return replace(cell, note="")
     doubts = (
@@ -424,9 +391,7 @@ def _figure_only_cell(
     return replace(cell, note=" · ".join(filter(None, doubts)))
 
 
-def _figure_cell(
-    row: WorkloadRow, configuration: str, anchors: RunAnchors, largest: Mapping[str, float]
-) -> Cell:
+def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
     figure = row.figure_of_configuration(configuration)
     if figure is None or figure.level is None:
@@ -447,9 +412,8 @@ def _figure_cell(
         f"limit: {limit}" if (limit := dict(row.limits).get(configuration)) else "",
         _doubt_text(figure),
     ]
-    value = metric_value_text(figure.value, largest=largest.get(row.unit))
     return Cell(
-        f"{mark}{value}",
+        f"{mark}{metric_value_text(figure.value)}",
         anchor=anchor,
         note=" · ".join(map(_with_no_break_spaces, filter(None, under))),
         is_bold=row.has_supported_winner and figure is row.best,
@@ -553,9 +517,8 @@ def _operation_columns_table(
         values = (cell.value.value or 0.0 for cell in row.cells if cell.is_quotable)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
     lines: list[tuple[Cell, ...]] = []
-    largest = largest_by_unit(rows)
     for pair in pairs:
-        cells = [_operation_cell(row, most, anchors, largest) for row in pair.rows]
+        cells = [_operation_cell(row, most, anchors) for row in pair.rows]
         operation = pair.rows[0].cells[0].operation
         if len(cells) < len(names):
             is_mixed = operation not in _OPERATION_WORDS
@@ -575,11 +538,9 @@ def _operation_columns_table(
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 
-def _operation_cell(
-    row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors, largest: Mapping[str, float]
-) -> Cell:
+def _operation_cell(row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors) -> Cell:
     figure = row.cells[0]
-    cell = _figure_cell(row, figure.configuration, anchors, largest)
+    cell = _figure_cell(row, figure.configuration, anchors)
     if not figure.is_quotable or not most.get(row.unit) or figure.better is BetterDirection.LOWER:
         return cell
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most[row.unit], SERIES[0]))

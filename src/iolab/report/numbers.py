@@ -120,19 +120,16 @@ def verdict_mark(level: Level) -> str:
     return _LEVEL_MARKS[level]
 
 
-def metric_value_text(
-    metric: Metric | None, *, bare_rate: bool = False, largest: float | None = None
-) -> str:
+def metric_value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
     """A metric with its unit, "more than" where only that is known.
 
-    `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column; `largest` of a column gives all
-    its numbers one unit.
+    `bare_rate` leaves "IOPS" or "ops/s" to the heading of a column.
     """
     if metric is None or (metric.value is None and metric.low is None):
         return DASH
     if metric.value is None:
         return f"> {value_text(metric.low or 0.0, metric.unit, bare_rate=bare_rate)}"
-    return value_text(metric.value, metric.unit, bare_rate=bare_rate, largest=largest)
+    return value_text(metric.value, metric.unit, bare_rate=bare_rate)
 
 
 def ratio_text(ratio: float) -> str:
@@ -182,17 +179,15 @@ def steadiness_text(result: Result) -> str:
     return f"{steadiness.status.value} ±{percent_text(steadiness.half_width)}"
 
 
-def value_text(
-    value: float, unit: str, *, bare_rate: bool = False, largest: float | None = None
-) -> str:
+def value_text(value: float, unit: str, *, bare_rate: bool = False) -> str:
     """A value in a unit of metrics: 1/s, ops/s, bytes/s, ns, bytes, share, depth or celsius."""
     if unit in _RATE_WORDS:
-        count = format_count(value, largest=largest)
+        count = format_count(value)
         return count if bare_rate else f"{count} {_RATE_WORDS[unit]}"
     if unit == "bytes/s":
-        return format_rate_bytes(value, largest=largest)
+        return format_rate_bytes(value)
     if unit == "ns":
-        return format_ns(value, largest=largest)
+        return format_ns(value)
     if unit == "bytes":
         return format_bytes(value)
     if unit == "share":

@@ -243,16 +243,14 @@ def _rate_per_terabyte_rows(
             for configuration in configurations
             if configuration.capacity.usable_tb and configuration.id in own
         }
-        most = max(shares.values(), default=0.0)
 
         def rate(
             configuration: Configuration,
             shares: Mapping[str, float] = shares,
             unit: str = unit,
-            most: float = most,
         ) -> tuple[str, float] | None:
             share = shares.get(configuration.id)
-            return (value_text(share, unit, largest=most), share) if share else None
+            return (value_text(share, unit), share) if share else None
 
         yield _build_cost_capacity_row(f"{first.title} per usable TB", configurations, rate, None)
 

@@ -65,7 +65,7 @@ def node() -> NodeTimeline:
 def wide_node(disks: int = 24) -> NodeTimeline:
     """More disks than can be told apart by colour; the fifth stands out."""
     traces = tuple(PanelLine(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
-    panel = Panel("IOPS of each disk", "1/s", traces)
+    panel = Panel("I/O of each disk", "1/s", traces)
     out = Outlier("disk", "nvme5n1", "read_iops", 5e4, 5e4)
     return timeline_of((NodePanel(panel, "disk", ("read_iops", "write_iops")),), out)
 

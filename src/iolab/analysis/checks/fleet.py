@@ -22,6 +22,7 @@ from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.samples import Floats
 from iolab.core.shared_storage import shared_pod_storage
 from iolab.text import list_text
+from iolab.units import format_ns
 
 SKEW_GOOD_S: Final = 0.25
 """A quarter of the usual interval: engines that start many jobs need some of it, and the window
@@ -66,7 +67,7 @@ def check_start_skew(view: RunView) -> CheckAnswer:
         "first": first,
         "last": last,
     }
-    text = f"The first I/Os of the hosts came {skew_s * 1e3:.0f} ms apart"
+    text = f"The first I/Os of the hosts came {format_ns(skew_s * 1e9)} apart"
     if skew_s > SKEW_BAD_S:
         return invalid_answer(f"{text}, {last} last: they were not started together.", **evidence)
     verdict = indicative_answer if skew_s > SKEW_GOOD_S else valid_answer
