@@ -87,6 +87,18 @@ def noted(*found: BestFigure) -> str:
     return marks_note(workload_rows(found))
 
 
+def test_latencies_of_another_span_than_the_rate_are_told() -> None:
+    plain = figure("one", 1e3)
+    assert "whole run" not in noted(plain)
+    assert "whole run" in noted(replace(plain, has_whole_run_latency=True))
+
+
+def test_figures_below_a_thousand_keep_their_own_unit() -> None:
+    low, high = figure("one", 901e6, unit="bytes/s"), figure("two", 1.8e9, unit="bytes/s")
+    (row,) = told(low, high)
+    assert [cell.text for cell in row[1:]] == ["901 MB/s", "1.80 GB/s"]
+
+
 def test_one_reason_of_some_rows_stands_in_these_rows() -> None:
     one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
     sure = (figure("one", 1e3, title="writes"), figure("two", 2e3, title="writes"))

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import LoadStep, decide_bottleneck
 from iolab.analysis.findings import BottleneckFinding, best_point_findings
+from iolab.core.host import Role
 from iolab.core.metric import Level
-from iolab.core.resources import IssueRule, RunResources
+from iolab.core.resources import IssueRule, Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix
@@ -18,6 +19,8 @@ from iolab.report.page import build_report_page
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, record, watched
 from tests.facts import tells
 from tests.report import shared
+from tests.report.made import build_brief
+from tests.report.studies import sweep
 from tests.report.synthetic import objecting
 from tests.report.test_limit_words import BENT
 
@@ -138,6 +141,18 @@ def test_without_telemetry_there_is_no_section() -> None:
     brief = replace(whole(), run_resources={})
     assert bottlenecks_section(brief) is None
     assert "resource watched" not in " ".join(one.text for one in build_report_page(brief).findings)
+
+
+def test_the_resources_that_were_stored_with_a_verdict_are_those_of_the_page() -> None:
+    source = sweep(("alpha", "beta"), seconds=6)
+    full = ResourceUse(Resource.PROCESSORS, "client-1", Role.CLIENT, "", 0.98)
+    stored = RunResources(
+        (full,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
+    source.results_given = tuple(replace(run, resources=stored) for run in source.results())
+    found = build_brief(source).run_resources
+    assert found
+    assert set(found.values()) == {stored}
 
 
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:

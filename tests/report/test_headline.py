@@ -241,7 +241,7 @@ def test_other_sentences_are_not_hidden_by_a_range() -> None:
     (check,) = run.verdict.objections
     found = _objection_with_messages(run, check, ("It took 9 ms.", "It took 2 s.", "Busier."))
     assert found.message == "It took 9 ms to 2 s."
-    assert objection_runs_text(found) == "all 3 runs (others differ)"
+    assert objection_runs_text(found) == "all 3 runs (this of 2, others differ)"
 
 
 def _objection_with_messages(run: Result, check: CheckResult, texts: Sequence[str]) -> Objection:

@@ -88,6 +88,7 @@ class BestFigure(Record):
     figures at the same place of the axes against it, as `iolab compare` does, by configuration.
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
+    `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
     """
 
     workload: str
@@ -110,6 +111,7 @@ class BestFigure(Record):
     comparisons: tuple[tuple[str, Comparison], ...] = ()
     is_mostly_read_from_memory: bool = False
     load_text: str = ""
+    has_whole_run_latency: bool = False
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -294,7 +296,13 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         headline.workload.headline_or_rate_metric,
         best.axis,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
+        has_whole_run_latency=bool(latencies) and _has_whole_run_latency(headline.workload.job),
     )
+
+
+def _has_whole_run_latency(job: AnyJob) -> bool:
+    """Whether its latencies are of another span than its rate; what others measured is of one."""
+    return job.is_measured_by_iolab and not job.reports_live_latency
 
 
 def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple[BestFigure, ...]:

@@ -659,7 +659,7 @@ def _limit_of_figure_text(finding: BottleneckFinding, row: WorkloadRow) -> str:
     if figure.value.unit != unit:
         return text
     high = (figure.value.displayable_interval or (0.0, 0.0))[1]
-    beyond = ", which no mean can pass" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
+    beyond = ", beyond which ± cannot reach" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
     return f"{text} of {value_text(allowed, unit)}{beyond}"
 
 

@@ -63,11 +63,13 @@ def fast_facts(
 ) -> tuple[FastFact, ...]:
     """The facts of a brief with these rows of its matrix, at most four.
 
-    What the money buys comes before the second of the leads.
+    What the money buys comes before the second of the leads. Where latency is a workload's own
+    figure, that and rates come before the latency at the least load.
     """
     titles = {name: style.label for name, style in brief.series_styles.items()}
     value = [*_cost_capacity_facts(costs, titles)] or [*_capacity_facts(brief, titles)]
-    last = [*_least_load_latency_facts(brief), *value]
+    has_latency_rows = any(row.unit == "ns" for row in rows)
+    last = [*([] if has_latency_rows else _least_load_latency_facts(brief)), *value]
     leads = islice(_lead_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
@@ -117,8 +119,8 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
         [cell for cell in row.cells if cell.is_quotable and cell is not best]
     )
     note = " against ".join(
-        f"{titles.get(figure.configuration, figure.configuration)} "
-        f"{metric_value_text(figure.value)}"
+        f"{metric_value_text(figure.value)} of "
+        f"{titles.get(figure.configuration, figure.configuration)}"
         for figure in (best, second)
     )
     doubts = dict.fromkeys((best.left_out_repeats_text, second.left_out_repeats_text))
@@ -143,7 +145,7 @@ def _best_note(best: BestFigure, row: WorkloadRow, titles: Mapping[str, str]) ->
     if sound:
         second = best_figure_of_metric(sound)
         name = titles.get(second.configuration, second.configuration)
-        who = f"{who} against {name} {metric_value_text(second.value)}"
+        who = f"{who} against {metric_value_text(second.value)} of {name}"
     is_tie = bool(row.indistinguishable)
     notes = (
         who,
@@ -183,7 +185,7 @@ def _latency_fact(
     best, *others = ranked
     at = axis_values_phrase(best.point.key.axis)
     who = [
-        f"{titles.get(other.point.key.configuration, '')} {metric_value_text(other.metric)}"
+        f"{metric_value_text(other.metric)} of {titles.get(other.point.key.configuration, '')}"
         for other in others[:1]
     ]
     owner = titles.get(best.point.key.configuration, "") if len(titles) > 1 else ""
@@ -214,7 +216,7 @@ def _cost_capacity_facts(
         is_money = row.better is BetterDirection.LOWER
         value = best.text if is_money else ratio_text(ratio)
         name = titles.get(best.configuration, best.configuration)
-        beside = [f"{titles.get(other.configuration, '')} {other.text}" for other in others]
+        beside = [f"{other.text} of {titles.get(other.configuration, '')}" for other in others]
         second = titles.get(others[0].configuration, others[0].configuration)
         note = (
             f"{name}, against {list_text(beside, VALUES_SHOWN)}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 GROUP: Final = "Latency at one load"
 """The title of its rows in the matrix."""
 
-LESS_IS_INVALID: Final = "lower loads are invalid"
+LESS_IS_INVALID: Final = "lower loads are not valid of all"
 """Beside a load that is not the least that was measured."""
 
 ROWS_SHOWN: Final = 2

@@ -54,6 +54,12 @@ ALIKE_NOTE: Final = (
 )
 """What the mark says, and why lines of a chart may seem to say something else."""
 
+WHOLE_RUN_LATENCY_NOTE: Final = (
+    "Latencies are of the whole run, which is all that the engine tells; rates are of the measured "
+    "seconds. So rate × mean latency may be more than the threads."
+)
+"""Of engines without latencies of each second."""
+
 NO_VALUE: Final = "no run has a value"
 
 KEPT_CHARACTERS: Final = 16
@@ -221,6 +227,8 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
     if unknown:
         names = " or ".join(dict.fromkeys(unknown))
         notes.append(f"Figures without {names} had too few I/Os for it.")
+    if any(cell.has_whole_run_latency for row in rows for cell in row.cells):
+        notes.append(WHOLE_RUN_LATENCY_NOTE)
     return " ".join(notes)
 
 

@@ -184,7 +184,7 @@ def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
         ComparisonVerdict.SAME: "the same in {}",
-        ComparisonVerdict.INCONCLUSIVE: "too close to call in {}",
+        ComparisonVerdict.INCONCLUSIVE: "no sure difference in {}",
     }
     parts = [words[verdict].format(number) for verdict, number in finding.verdict_counts if number]
     total = sum(number for _, number in finding.verdict_counts)

@@ -86,8 +86,15 @@ class Objection(Record, dict=True):
 
     @property
     def other_messages_note(self) -> str:
-        """What is added to the runs where the sentence of some is another."""
-        return "" if self._merged_message.covers_all else " (others differ)"
+        """What is added to the runs where the sentence of some is another: of how many it is."""
+        covered = self._merged_message.covered
+        if covered.issuperset(self.messages):
+            return ""
+        own = sum(
+            any(check.code == self.code and check.message in covered for check in checks)
+            for checks in (run.verdict.objections for run in self.runs)
+        )
+        return f" (this of {own}, others differ)"
 
     @property
     def concerns_every_run(self) -> bool:

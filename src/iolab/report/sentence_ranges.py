@@ -46,10 +46,10 @@ _SCALES: Final = {
 
 
 class MergedSentence(Record):
-    """What sentences have in common; `covers_all` is whether each of them says no other thing."""
+    """What sentences have in common, and those of them that say it."""
 
     text: str
-    covers_all: bool
+    covered: frozenset[str]
 
 
 class _Part(Record):
@@ -72,12 +72,14 @@ class _Part(Record):
 
 def merge_sentences(sentences: Iterable[str]) -> MergedSentence:
     """The most frequent form of at least one sentence, with the ranges of its numbers."""
-    every = [_sentence_parts(sentence) for sentence in sentences]
-    forms = Counter(tuple(part.form for part in parts) for parts in every)
-    form, number = forms.most_common(1)[0]
-    alike = [parts for parts in every if tuple(part.form for part in parts) == form]
-    words = (_merged_part_text(parts) for parts in zip(*alike, strict=True))
-    return MergedSentence(" ".join(words), number == len(every))
+    every = [(sentence, _sentence_parts(sentence)) for sentence in sentences]
+    forms = Counter(tuple(part.form for part in parts) for _, parts in every)
+    ((form, _),) = forms.most_common(1)
+    alike = {
+        sentence: parts for sentence, parts in every if tuple(part.form for part in parts) == form
+    }
+    words = (_merged_part_text(parts) for parts in zip(*alike.values(), strict=True))
+    return MergedSentence(" ".join(words), frozenset(alike))
 
 
 def _sentence_parts(sentence: str) -> list[_Part]:

@@ -18,7 +18,6 @@ from iolab.analysis.check import (
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.run import IDLE_BYTES_PER_S, IDLE_IOS_PER_S, HostRun
-from iolab.text import percent_text
 from iolab.units import format_count, format_rate_bytes
 
 DEVICES_NAMED: Final = 4
@@ -82,11 +81,8 @@ def _other_io_answer(
     }
     if share <= OTHERS_SHARE:
         return valid_answer(f"{text}.", **evidence)
-    if share >= TIMES_MAX:
-        beside = f"over {TIMES_MAX:,} times"
-    else:
-        beside = f"{share:.3g} times" if share >= 1 else f"{percent_text(share)} of"
-    return indicative_answer(f"{text}: {beside} the run's own.", **evidence)
+    times = f"over {TIMES_MAX:,}" if share >= TIMES_MAX else f"{share:.3g}"
+    return indicative_answer(f"{text}: {times} times the run's own.", **evidence)
 
 
 def _busiest_device_text(view: RunView, host: HostRun) -> str:
