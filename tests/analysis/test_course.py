@@ -201,7 +201,7 @@ def test_a_slow_stream_does_not_stand_still_by_chance() -> None:
         series = rng.poisson(rate, seconds.seconds).astype(np.float64)
         series[100:110] = 0.0
         seconds.streams = {(0, 0): series}
-        assert seconds.standstill_seconds(slice(0, 90)).sum() == stood
+        assert seconds.stalled_seconds(slice(0, 90)).sum() == stood
 
 
 def test_a_day_of_seconds_takes_as_much_memory_as_its_ios() -> None:

@@ -307,7 +307,9 @@ def test_energy_is_told_where_the_drive_counts_it() -> None:
     assert (energy.value, energy.low, energy.high) == (3, 2, 4)
 
 
-def ladder_of(record: RunRecord, facts: dict[str, HostFacts] | None = None) -> dict[str, Metric]:
+def amplification_metrics_of(
+    record: RunRecord, facts: dict[str, HostFacts] | None = None
+) -> dict[str, Metric]:
     view = view_of(record, facts)
     return write_amplification_metrics(view, drive_wear_of_run(view))
 
@@ -321,7 +323,7 @@ def written_run(*, journal: float = 1.25, amplification: float = 2.5, **changes:
 
 
 def test_each_layer_has_its_amplification_and_all_together_are_their_product() -> None:
-    found = ladder_of(written_run())
+    found = amplification_metrics_of(written_run())
     assert list(found) == [
         "block_write_amplification",
         "host_write_amplification",
@@ -338,27 +340,27 @@ def test_each_layer_has_its_amplification_and_all_together_are_their_product() -
 
 
 def test_a_foreign_writer_shows_in_the_hosts_step_and_the_flashs_is_not_told() -> None:
-    found = ladder_of(written_run(units=900_000))
+    found = amplification_metrics_of(written_run(units=900_000))
     assert (found["host_write_amplification"].low or 0) > 1.02
     assert "media_write_amplification" not in found
     assert "write_amplification" not in found
 
 
 def test_a_drive_that_counted_nothing_has_no_step_of_its_own() -> None:
-    assert list(ladder_of(written_run(units=0))) == ["block_write_amplification"]
+    assert list(amplification_metrics_of(written_run(units=0))) == ["block_write_amplification"]
 
 
-def test_a_drive_that_is_not_read_or_seen_twice_leaves_the_ladder_open() -> None:
+def test_a_drive_that_is_not_read_or_seen_twice_leaves_amplification_open() -> None:
     record = written_run()
     mirrored = facts_of("c1", devices=("nvme0n1", "sda"))
-    assert ladder_of(record, {"c1": mirrored}) == {}
+    assert amplification_metrics_of(record, {"c1": mirrored}) == {}
     # Two clients in one kernel count the same drive.
     twice = replace(record, hosts=(record.hosts[0], replace(record.hosts[0], host="c2")))
     same_kernel = {"c1": facts_of("c1"), "c2": facts_of("c1")}
-    assert ladder_of(twice, same_kernel) == {}
-    assert "write_amplification" in ladder_of(twice)
+    assert amplification_metrics_of(twice, same_kernel) == {}
+    assert "write_amplification" in amplification_metrics_of(twice)
 
 
 def test_a_load_that_writes_nothing_has_no_amplification() -> None:
     delta, readings = written_on(300 * GB)
-    assert ladder_of(healthy(devices=(delta,), drives=(readings,))) == {}
+    assert amplification_metrics_of(healthy(devices=(delta,), drives=(readings,))) == {}

@@ -11,7 +11,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, LineSegments, Markers, Rectangles
 from iolab.report.drives import drives_table
 from iolab.report.power import power_table
-from iolab.report.power_section import ladder_section, power_section
+from iolab.report.power_section import bytes_by_layer_section, power_section
 from tests.report import shared
 from tests.report.made import build_brief
 from tests.report.priced import configuration, session
@@ -113,7 +113,7 @@ def worn_brief(**changes: object) -> Brief:
 
 
 def bar_parts(brief: Brief) -> list[float]:
-    section = ladder_section(brief)
+    section = bytes_by_layer_section(brief)
     assert section is not None
     figure = section.groups[0].figures[0]
     boxes = [
@@ -137,16 +137,16 @@ def test_a_bar_is_what_each_layer_added(changes: dict[str, object], parts: list[
     assert bar_parts(worn_brief(**changes)) == pytest.approx(parts)
 
 
-def test_the_ladder_is_told_in_a_sentence_and_on_the_page() -> None:
+def test_the_bytes_by_layer_are_told_in_a_sentence_and_on_the_page() -> None:
     brief = worn_brief()
-    section = ladder_section(brief)
+    section = bytes_by_layer_section(brief)
     assert section is not None
     assert "419 GiB for 140 GiB, 3.00 times as much" in section.groups[0].figures[0].finding
     page = shared.drawn(brief)
     assert "Bytes down to the flash" in page
     assert ">engine<" not in page
     assert ">engine<" in shared.drawn(worn_brief(engine_bytes=130 * GB))
-    assert ladder_section(worn_brief(write_amplification=None)) is None
+    assert bytes_by_layer_section(worn_brief(write_amplification=None)) is None
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ BLOCKS_MIN: Final = 3
 IOS_MIN: Final = 20
 """A second with fewer I/Os is joined to the next before it has a p99."""
 
-STANDSTILL_SHARE: Final = 0.1
+STALLED_RATE_SHARE: Final = 0.1
 """A second with less of a stream's rate in the baseline counts as one without the storage."""
 
 STREAM_IOPS_MIN: Final = 20.0
@@ -153,13 +153,13 @@ class PerSecondHistograms:
                 first = second + 1
         return values
 
-    def standstill_seconds(self, baseline: slice) -> Floats:
+    def stalled_seconds(self, baseline: slice) -> Floats:
         """1 for each second in which any stream did next to nothing of its rate in the baseline."""
         stood = np.zeros(self.seconds)
         for series in self.streams.values():
             usual = float(np.median(series[baseline])) if series[baseline].size else 0.0
             if usual >= STREAM_IOPS_MIN:
-                stood[series < STANDSTILL_SHARE * usual] = 1.0
+                stood[series < STALLED_RATE_SHARE * usual] = 1.0
         return stood
 
 
@@ -176,9 +176,9 @@ def course_figures(view: RunView) -> CourseFigures | None:
     seconds = PerSecondHistograms(record, course)
     fault, readbacks = first_expected_event(course), course.readbacks
     read = bool(readbacks) and not any(readback.fault for readback in readbacks)
-    read = read and course.damaged_before is None
+    read = read and course.readback_damaged_before_events is None
     is_paced = record.run.point.job.is_paced
-    stood = seconds.standstill_seconds(seconds.phase_seconds_slice(course.phases[0]))
+    stood = seconds.stalled_seconds(seconds.phase_seconds_slice(course.phases[0]))
     changes = _level_changes(seconds, course, is_paced=is_paced)
     return CourseFigures(
         phases=tuple(
@@ -414,7 +414,7 @@ def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None
 def _log_rate_or_p99(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
     """The logarithm of what tells a change: of a fixed rate that is flat, the p99."""
     if not is_paced:
-        floor = max(STANDSTILL_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
+        floor = max(STALLED_RATE_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
         return np.asarray(np.log(np.maximum(seconds.rates, floor)))
     p99s = seconds.p99s_ns
     known = np.flatnonzero(~np.isnan(p99s))

@@ -143,11 +143,11 @@ class RunView(Record, dict=True):
         """What the engine says it moved in the whole run, warm-up included."""
         return int(self.record.intervals.bytes[self.interval_rows(host, direction)].sum())
 
-    def application_bytes(self, host: int) -> int | None:
+    def application_written_bytes(self, host: int) -> int | None:
         """What operations wrote on a host in the whole run; None where nothing tells it."""
         return self.claimed_run_bytes(host, Direction.WRITE)
 
-    def engine_bytes(self, host: int) -> int | None:  # noqa: ARG002 - of engines that store
+    def engine_written_bytes(self, host: int) -> int | None:  # noqa: ARG002 - of engines that store
         """What an engine wrote for that: None of one that writes what operations do."""
         return None
 

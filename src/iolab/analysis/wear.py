@@ -162,8 +162,8 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
         model=model,
         is_emulated=model.startswith(EMULATED_MODELS),
         block_bytes=change.block_bytes,
-        application_bytes=view.application_bytes(index) if is_only_drive else None,
-        engine_bytes=view.engine_bytes(index) if is_only_drive else None,
+        application_bytes=view.application_written_bytes(index) if is_only_drive else None,
+        engine_bytes=view.engine_written_bytes(index) if is_only_drive else None,
         throttled_s=change.throttled_s,
     )
     if change.fault or change.was_reset or change.after is None:
@@ -210,7 +210,8 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     A layer of which a host's or a drive's part is not known has none.
     """
     application, engine = (
-        _sum_or_none(view, bytes_of) for bytes_of in (view.application_bytes, view.engine_bytes)
+        _sum_or_none(view, bytes_of)
+        for bytes_of in (view.application_written_bytes, view.engine_written_bytes)
     )
     found: dict[str, Metric] = {}
     if application and engine:

@@ -309,6 +309,6 @@ class Course(Record):
     first_readbacks: tuple[Readback, ...] = ()
 
     @property
-    def damaged_before(self) -> Readback | None:
+    def readback_damaged_before_events(self) -> Readback | None:
         """A host whose contents were wrong before anything happened: the path damages them."""
         return next((readback for readback in self.first_readbacks if readback.lost_blocks), None)

@@ -1,4 +1,4 @@
-"""Charts of power and wear: rate against watts, and each drive's ladder of bytes as one bar."""
+"""Charts of power and wear: rate against watts, and each drive's bytes by layer as one bar."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _POWER_INTRODUCTION: Final = (
     "Watts are those of all machines that carry the target, at their inputs. Up and to the left is "
     "more for less."
 )
-_LADDER_INTRODUCTION: Final = (
+_BYTES_BY_LAYER_INTRODUCTION: Final = (
     "What the load wrote, what an engine's log and compaction, file system and block layer added, "
     "and what the drive's flash wrote beyond that, by the counters of each layer."
 )
@@ -162,9 +162,9 @@ def _power_points_table(brief: Brief, points: Sequence[PointSummary], rate_key: 
     return Table("Power", text_and_number_columns(texts, numbers), rows)
 
 
-def ladder_section(brief: Brief) -> ReportSection | None:
-    """The ladder of bytes of the drives whose flash's share is known; None without one."""
-    known = list(_known_ladders(brief.results))
+def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
+    """The bytes by layer of the drives whose flash's share is known; None without one."""
+    known = list(_drives_with_known_layers(brief.results))
     if not known:
         return None
     drawn = known[:BARS_MAX]
@@ -179,24 +179,26 @@ def ladder_section(brief: Brief) -> ReportSection | None:
     figure = Figure(
         subject="Writes",
         title="From the application to the flash",
-        finding=f"{capitalised(list_text([_ladder_text(wear) for _, wear in drawn], 4))}.",
+        finding=f"{capitalised(list_text([_bytes_by_layer_text(wear) for _, wear in drawn], 4))}.",
         note=f"{counted_noun(left_out, 'drive')} more in the table." if left_out else "",
-        plots=stacked_bar_plots([_ladder_row(brief, *each) for each in drawn], legend),
+        plots=stacked_bar_plots([_bytes_by_layer_bar(brief, *each) for each in drawn], legend),
         table=table or Table("Drives", (), ()),
         by_configuration=True,
     )
     group = ChartGroup("Bytes by layer", fill_page_width((figure,)))
-    return ReportSection("ladder", "Bytes down to the flash", _LADDER_INTRODUCTION, (group,))
+    return ReportSection(
+        "bytes-by-layer", "Bytes down to the flash", _BYTES_BY_LAYER_INTRODUCTION, (group,)
+    )
 
 
-def _known_ladders(results: Sequence[Result]) -> Iterator[tuple[Result, DriveWear]]:
+def _drives_with_known_layers(results: Sequence[Result]) -> Iterator[tuple[Result, DriveWear]]:
     for result in results:
         for wear in result.drives:
             if wear.write_amplification is not None and wear.media_bytes is not None:
                 yield result, wear
 
 
-def _ladder_row(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
+def _bytes_by_layer_bar(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
     """Each layer's own part; where a lower one wrote less than the one above, none is left."""
     token = brief.series_styles[result.configuration].token
     media = _amount(wear.media_bytes)
@@ -215,7 +217,7 @@ def _ladder_row(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
     return StackedBar(tuple(pieces), escape_invisible(heading), total=format_bytes(media))
 
 
-def _ladder_text(wear: DriveWear) -> str:
+def _bytes_by_layer_text(wear: DriveWear) -> str:
     amplification = wear.write_amplification
     factor = significant_digits_text((amplification and amplification.value) or 0.0)
     above = format_bytes(wear.block_bytes)

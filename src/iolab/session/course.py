@@ -127,7 +127,7 @@ class PhaseRunner:
         for name in {action.host for action in self._plan.actions}:
             offset = await measure_clock_offset(self._host(name), self._session.clock)
             self._offsets_ns[name] = offset.offset_ns
-        asking = [asyncio.create_task(self._poll_witness(w)) for w in self._plan.witnesses]
+        asking = [asyncio.create_task(self._poll_health_witness(w)) for w in self._plan.witnesses]
         try:
             await self._run_phases()
         finally:
@@ -273,7 +273,7 @@ class PhaseRunner:
             self._outcomes[id_] = replace(self._outcomes[id_], undo_error=fault.message)
             self._session.emit(Notice(f"Event '{id_}' was not undone: {fault.message}"))
 
-    async def _poll_witness(self, witness: Witness) -> None:
+    async def _poll_health_witness(self, witness: Witness) -> None:
         host = self._host(witness.host)
         clock = self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:

@@ -113,7 +113,7 @@ def check_event_late(view: RunView) -> CheckAnswer:
 
 
 @check("baseline-unhealthy", "A fault before its time", needs_load=False, needs_phases=True)
-def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
+def check_healthy_before_first_event(view: RunView) -> CheckAnswer:
     """Whether all was well until the first event."""
     course = _require_course(view)
     fault = first_expected_event(course)
@@ -163,10 +163,10 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
             if phase.ended_by is PhaseEnd.WITNESS:
                 text += " There was little to be done in it."
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
-    return worst_answer((*answers, *_silent_hosts(view)))
+    return worst_answer((*answers, *_silent_host_answers(view)))
 
 
-def _silent_hosts(view: RunView) -> Iterator[CheckAnswer]:
+def _silent_host_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Hosts without I/O at the end of the last phase, for storage or engine."""
     phases, table = _require_course(view).phases, view.record.intervals
     for index, host in enumerate(view.hosts if phases else ()):
@@ -191,7 +191,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
         return not_applicable_answer("Nothing was written.")
     if not course.readbacks:
         return unchecked_answer("no block was read back, which takes verify = true")
-    if (damaged := course.damaged_before) is not None:
+    if (damaged := course.readback_damaged_before_events) is not None:
         first = " ".join(damaged.first[:1])
         return invalid_answer(
             f"{damaged.lost_blocks} of {damaged.checked_blocks} blocks of {damaged.host} were "
@@ -356,7 +356,7 @@ def _series_name(figures: CourseFigures) -> str:
 
 COURSE_CHECKS: Final = (
     check_phase_unfinished,
-    check_baseline_unhealthy,
+    check_healthy_before_first_event,
     check_baseline_unsteady,
     check_change_unexplained,
     check_witness_contradicted,

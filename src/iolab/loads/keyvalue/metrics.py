@@ -346,7 +346,7 @@ class KeyValueView(RunView, kw_only=True):
             if (reply := key_value_run_of_host(host)) is not None
         ]
 
-    def application_bytes(self, host: int) -> int | None:
+    def application_written_bytes(self, host: int) -> int | None:
         """Keys and values that RocksDB took; of YCSB the values that it wrote."""
         job, reply = self.key_value_job, key_value_run_of_host(self.hosts[host])
         if not isinstance(job, YcsbJob):
@@ -360,7 +360,7 @@ class KeyValueView(RunView, kw_only=True):
             for count in reply.counts
         )
 
-    def engine_bytes(self, host: int) -> int | None:
+    def engine_written_bytes(self, host: int) -> int | None:
         """What RocksDB wrote on its host: its log, flushes and compaction.
 
         Of a Cassandra node that iolab runs flushes and compaction, on the client where it is: its

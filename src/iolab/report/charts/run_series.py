@@ -267,7 +267,7 @@ def _power_panel_lines(
         for meter in own:
             meters.setdefault(meter.host, {})[meter.name.removeprefix(begin)] = meter
         rows = [
-            average_on_grid(meter, grid, numbers[host], _step_ns(record, meter))
+            average_on_grid(meter, grid, numbers[host], _meter_reading_interval_ns(record, meter))
             for host in [name for name in meters if name in monitored] or list(meters)
             for meter in map(meters[host].__getitem__, counted_meters([*meters[host]]))
         ]
@@ -275,7 +275,7 @@ def _power_panel_lines(
     return _known_panel_lines(*lines)
 
 
-def _step_ns(record: RunRecord, meter: CounterSeries) -> float:
+def _meter_reading_interval_ns(record: RunRecord, meter: CounterSeries) -> float:
     """Between two readings: meters beside a host have a pace of their own."""
     usual_ns = float(np.median(np.diff(meter.real_ns))) if meter.real_ns.size > 1 else 0.0
     return max(usual_ns, record.telemetry_interval_ms * 1e6)
