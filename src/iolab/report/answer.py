@@ -163,7 +163,7 @@ def build_answer(
             filter(
                 None,
                 (
-                    _interval_widths_text(figures).strip(),
+                    confidence_line(figures) if figures else "",
                     _supported_leads_sentence(rows),
                     repeats_sentence(verdict_counts, brief),
                 ),

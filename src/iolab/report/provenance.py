@@ -211,7 +211,10 @@ def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
     has_sound = 0 < verdict_counts.invalid < verdict_counts.runs
     if has_sound:
         own = "its" if number == "its" else f"its {number}"
-        return f"Each figure: geometric mean of those of {own} repeats that are not invalid."
+        return (
+            f"Each figure: those of {own} repeats that are not invalid, of several their geometric "
+            "mean."
+        )
     return f"Each figure: geometric mean of {number} repeats."
 
 
