@@ -75,7 +75,7 @@ def read_regular_file(path: Path, max_bytes: int = BYTES_MAX) -> bytes:
         size = os.fstat(descriptor).st_size
         # Most files are small: one byte more than it has tells that there are no others.
         content = bytearray(os.read(descriptor, min(size, max_bytes, _PIECE_BYTES) + 1))
-        if len(content) == size:
+        if len(content) == size <= max_bytes:
             return bytes(content)
         # In pieces, since a reader sets aside all that it is asked for.
         while len(content) <= max_bytes and (
