@@ -1,9 +1,10 @@
-//! A bound of memory for a run: a control group that its first process joins before the program
-//! begins, and that is removed when the last process is gone.
+//! Bounds of a run, of memory or of its I/O: a control group that its first process joins before the
+//! program begins, and that is removed when the last process is gone.
 //!
-//! Page cache of what the processes read and write counts. Which version of the memory controller
+//! Page cache of what the processes read and write counts as memory. Which version of a controller
 //! this host has, and where a group of it may be made, is looked for each time.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,7 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, Result};
 use crate::facts::disks::visible_mounts;
@@ -26,8 +27,17 @@ use crate::sys::process::{Pid, effective_uid, own_pid};
 use crate::sys::thread::lock;
 use crate::tree::{is_agent_alive, kill_if_same, process_info};
 
-/// What version 1 calls the controller.
-const CONTROLLER: &str = "memory";
+/// A controller, as each version of control groups calls it.
+#[derive(Debug, PartialEq, Eq)]
+struct Controller {
+    v1: &'static str,
+    v2: &'static str,
+    /// The options of the mount of version 1.
+    mount_options: &'static CStr,
+}
+
+const MEMORY: Controller = Controller { v1: "memory", v2: "memory", mount_options: c"memory" };
+const IO: Controller = Controller { v1: "blkio", v2: "io", mount_options: c"blkio" };
 /// No program starts in less.
 const MIN_BYTES: u64 = 1 << 20;
 /// The limit of a group that is only tried.
@@ -51,18 +61,86 @@ pub struct MemoryUse {
     pub oom_kills: Option<u64>,
 }
 
-/// A group with a limit. Dropped, it is removed with all that is still in it.
-pub struct MemoryLimit {
+/// A control group of a run. Dropped, it is removed with all that is still in it.
+struct RunGroup {
     folder: PathBuf,
     version: CgroupVersion,
     join_file: File,
 }
 
-/// The two interfaces of the memory controller.
+/// A group with a limit of memory.
+pub struct MemoryLimit(RunGroup);
+
+/// A group whose I/O can be limited while its run goes on.
+pub struct IoGroup(RunGroup);
+
+/// What a group may do on each of some block devices; null for as much as it can.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IoLimit {
+    /// Their names, as `sda`.
+    pub devices: Vec<String>,
+    /// Reads a second.
+    #[serde(default)]
+    pub read_iops: Option<u64>,
+    /// Writes a second.
+    #[serde(default)]
+    pub write_iops: Option<u64>,
+    /// Bytes read a second.
+    #[serde(default)]
+    pub read_bytes_per_s: Option<u64>,
+    /// Bytes written a second.
+    #[serde(default)]
+    pub write_bytes_per_s: Option<u64>,
+}
+
+/// The two interfaces of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CgroupVersion {
     V1,
     V2,
+}
+
+impl RunGroup {
+    /// Make the group `name` with a controller; an error where this host or user cannot.
+    fn make(
+        roots: &Roots,
+        controller: &Controller,
+        name: &str,
+        doing: &str,
+        furnish: impl Fn(&Path, CgroupVersion) -> io::Result<()>,
+    ) -> Result<Self> {
+        mount_hidden_hierarchy(roots, controller);
+        let (version, parent) = parent_for_groups(roots, controller).ok_or_else(|| {
+            let message = format!(
+                "cannot {doing}: no control group above the agent hands the {} controller on",
+                controller.v2
+            );
+            Error::errno(libc::ENOTSUP, message)
+        })?;
+        let folder = parent.join(name);
+        let doing = format!("{doing} by the control group {}", folder.display());
+        {
+            let mut held = created_groups();
+            let Some(made) = held.as_mut() else {
+                return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
+            };
+            fs::create_dir(&folder).context(&doing)?;
+            made.push(folder.clone());
+        }
+        let furnished = furnish(&folder, version)
+            .and_then(|()| OpenOptions::new().write(true).open(folder.join("cgroup.procs")));
+        if furnished.is_err() {
+            forget_group(&folder);
+        }
+        Ok(Self { join_file: furnished.context(&doing)?, folder, version })
+    }
+}
+
+impl Drop for RunGroup {
+    fn drop(&mut self) {
+        forget_group(&self.folder);
+    }
 }
 
 impl MemoryLimit {
@@ -72,46 +150,101 @@ impl MemoryLimit {
             let message = format!("memory_limit_bytes {bytes} is less than {MIN_BYTES}");
             return Err(Error::bad_request(message));
         }
-        mount_hidden_hierarchy(roots);
-        let (version, parent) = parent_for_memory_groups(roots).ok_or_else(|| {
-            let message = "cannot bound memory: no control group above the agent hands the memory \
-                        controller on";
-            Error::errno(libc::ENOTSUP, message)
-        })?;
-        let folder = parent.join(name);
-        let doing = format!("bound memory by the control group {}", folder.display());
-        {
-            let mut held = created_groups();
-            let Some(made) = held.as_mut() else {
-                return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
-            };
-            fs::create_dir(&folder).context(&doing)?;
-            made.push(folder.clone());
-        }
-        let furnished = set_limits(&folder, version, bytes);
-        if furnished.is_err() {
-            forget_group(&folder);
-        }
-        Ok(Self { join_file: furnished.context(&doing)?, folder, version })
+        let furnish = |folder: &Path, version| set_limits(folder, version, bytes);
+        RunGroup::make(roots, &MEMORY, name, "bound memory", furnish).map(Self)
     }
 
     /// A process that writes `0` here joins the group.
     #[must_use]
     pub fn door(&self) -> BorrowedFd<'_> {
-        self.join_file.as_fd()
+        self.0.join_file.as_fd()
     }
 
     /// What its processes used so far.
     #[must_use]
     pub fn read_memory_use(&self) -> MemoryUse {
-        used(&self.folder, self.version)
+        used(&self.0.folder, self.0.version)
     }
 }
 
-impl Drop for MemoryLimit {
-    fn drop(&mut self) {
-        forget_group(&self.folder);
+impl IoGroup {
+    /// Make the group `name` with a limit; an error where this host or user cannot.
+    pub fn make(roots: &Roots, name: &str, limit: &IoLimit) -> Result<Self> {
+        let group = RunGroup::make(roots, &IO, name, "limit I/O", |_, _| Ok(())).map(Self)?;
+        limit_group(roots, &group.0.folder, limit)?;
+        Ok(group)
     }
+
+    /// A process that writes `0` here joins the group.
+    #[must_use]
+    pub fn door(&self) -> BorrowedFd<'_> {
+        self.0.join_file.as_fd()
+    }
+}
+
+/// Set another limit for the run of this agent that is in the group `name`.
+pub fn limit_io(roots: &Roots, name: &str, limit: &IoLimit) -> Result<()> {
+    let folder = created_groups().as_ref().and_then(|made| {
+        made.iter().find(|folder| folder.file_name().is_some_and(|file| file == name)).cloned()
+    });
+    let Some(folder) = folder else {
+        return Err(Error::errno(libc::ESRCH, "the run has no control group for its I/O"));
+    };
+    limit_group(roots, &folder, limit)
+}
+
+fn limit_group(roots: &Roots, folder: &Path, limit: &IoLimit) -> Result<()> {
+    for device in &limit.devices {
+        let number = disk_number(roots, device)?;
+        let doing = format!("limit I/O to {device} in the control group {}", folder.display());
+        write_io_limit(folder, &number, limit).context(doing)?;
+    }
+    Ok(())
+}
+
+/// The number of a disk, `MAJOR:MINOR`, or of the disk that a partition is of: only disks are limited.
+fn disk_number(roots: &Roots, device: &str) -> Result<String> {
+    let unknown = || Error::errno(libc::ENODEV, format!("there is no block device {device}"));
+    if device.is_empty() || device.contains('/') || device.starts_with('.') {
+        return Err(unknown());
+    }
+    let folder = roots.sys.join("class/block").join(device);
+    let place = fs::canonicalize(&folder).map_err(|_| unknown())?;
+    let is_partition = place.join("partition").exists();
+    let disk = if is_partition { place.parent().unwrap_or(&place) } else { &place };
+    let text = read_text(&disk.join("dev")).ok_or_else(unknown)?;
+    Ok(text.trim().to_owned())
+}
+
+/// Tell the kernel a limit for one device, in the interface that the group has.
+fn write_io_limit(folder: &Path, number: &str, limit: &IoLimit) -> io::Result<()> {
+    let directions = [
+        ("riops", "read_iops", limit.read_iops),
+        ("wiops", "write_iops", limit.write_iops),
+        ("rbps", "read_bps", limit.read_bytes_per_s),
+        ("wbps", "write_bps", limit.write_bytes_per_s),
+    ];
+    let set = |name: &str, value: &str| {
+        OpenOptions::new()
+            .write(true)
+            .open(folder.join(name))
+            .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
+    };
+    if folder.join("io.max").exists() {
+        let settings = directions.map(|(key, _, count)| match count {
+            Some(count) => format!(" {key}={count}"),
+            None => format!(" {key}=max"),
+        });
+        return set("io.max", &format!("{number}{}", settings.concat()));
+    }
+    for (_, file, count) in directions {
+        // Zero is no limit.
+        set(
+            &format!("blkio.throttle.{file}_device"),
+            &format!("{number} {}", count.unwrap_or_default()),
+        )?;
+    }
+    Ok(())
 }
 
 /// Why memory cannot be bounded here, None when it can: tried with an empty group of that name.
@@ -159,9 +292,12 @@ pub fn groups_of_dead_agents(roots: &Roots) -> Vec<PathBuf> {
 
 /// Those that this user made: another may name a group as he likes, and have his own processes in it.
 fn groups_where(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    mount_hidden_hierarchy(roots);
-    let tops = hierarchies(roots).into_iter().map(|hierarchy| hierarchy.root);
-    let all = tops.flat_map(|top| folders_below(&top, MAX_GROUPS));
+    let mut tops = BTreeSet::new();
+    for controller in [&MEMORY, &IO] {
+        mount_hidden_hierarchy(roots, controller);
+        tops.extend(hierarchies(roots, controller).into_iter().map(|hierarchy| hierarchy.root));
+    }
+    let all = tops.into_iter().flat_map(|top| folders_below(&top, MAX_GROUPS));
     all.filter(|folder| {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let sign = name.as_deref().and_then(|name| agent_id_of_mark(name.strip_prefix("iolab-")?));
@@ -186,7 +322,7 @@ fn forget_group(folder: &Path) {
     }
 }
 
-/// One tree of control groups that has the memory controller, or may have it.
+/// One tree of control groups that has a controller, or may have it.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: CgroupVersion,
@@ -196,36 +332,39 @@ struct Hierarchy {
     own_group: PathBuf,
 }
 
-/// Mount a tree of groups for this agent alone where none with the memory controller is to be seen,
-/// though the kernel has one: `ip netns exec` hides all of them, as do some containers.
-fn mount_hidden_hierarchy(roots: &Roots) {
+/// Mount a tree of groups for this agent alone where none with the controller is to be seen, though
+/// the kernel has one: `ip netns exec` hides all of them, as do some containers.
+fn mount_hidden_hierarchy(roots: &Roots, controller: &Controller) {
     static MOUNT_LOCK: Mutex<()> = Mutex::new(());
     let _turn = lock(&MOUNT_LOCK);
-    let Some((kind, options)) = missing_hierarchy(roots) else { return };
+    let Some((kind, options)) = missing_hierarchy(roots, controller) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
-    if enter_or_create_namespace().is_ok() && missing_hierarchy(roots).is_some() {
+    if enter_or_create_namespace().is_ok() && missing_hierarchy(roots, controller).is_some() {
         let at = roots.sys.join("fs/cgroup");
         let _ = mount_device(Path::new("cgroup"), &at, kind, options);
     }
 }
 
-/// The kind and options of the mount that would show the memory controller; None where it is shown,
-/// or where the kernel has none.
-fn missing_hierarchy(roots: &Roots) -> Option<(&'static CStr, &'static CStr)> {
+/// The kind and options of the mount that would show the controller; None where it is shown, or
+/// where the kernel has none.
+fn missing_hierarchy(
+    roots: &Roots,
+    controller: &Controller,
+) -> Option<(&'static CStr, &'static CStr)> {
     let groups = read_text(&roots.proc.join("self/cgroup")).unwrap_or_default();
-    let is_of_one = process::cgroup_path(&groups, CONTROLLER).is_some();
+    let is_of_one = process::cgroup_path(&groups, controller.v1).is_some();
     let is_there = !groups.is_empty();
-    let shown = hierarchies(roots);
+    let shown = hierarchies(roots, controller);
     let is_shown = |version| shown.iter().any(|hierarchy| hierarchy.version == version);
     if is_of_one {
-        return (!is_shown(CgroupVersion::V1)).then_some((c"cgroup", c"memory"));
+        return (!is_shown(CgroupVersion::V1)).then_some((c"cgroup", controller.mount_options));
     }
     (is_there && !is_shown(CgroupVersion::V2)).then_some((c"cgroup2", c""))
 }
 
-/// Where a group with a limit of memory may be made.
-fn parent_for_memory_groups(roots: &Roots) -> Option<(CgroupVersion, PathBuf)> {
-    hierarchies(roots).into_iter().find_map(|hierarchy| match hierarchy.version {
+/// Where a group with a controller may be made.
+fn parent_for_groups(roots: &Roots, controller: &Controller) -> Option<(CgroupVersion, PathBuf)> {
+    hierarchies(roots, controller).into_iter().find_map(|hierarchy| match hierarchy.version {
         CgroupVersion::V1 => Some((CgroupVersion::V1, hierarchy.own_group)),
         // A group with processes hands no controller on, but for the root; so groups are made
         // beside the agent's own, or higher up.
@@ -233,13 +372,13 @@ fn parent_for_memory_groups(roots: &Roots) -> Option<(CgroupVersion, PathBuf)> {
             .own_group
             .ancestors()
             .take_while(|group| group.starts_with(&hierarchy.root))
-            .find(|group| has_word(&group.join("cgroup.subtree_control"), "memory"))
+            .find(|group| has_word(&group.join("cgroup.subtree_control"), controller.v2))
             .map(|group| (CgroupVersion::V2, group.to_owned())),
     })
 }
 
-/// The tree of version 1 first: where there is one with memory, version 2 does not have it.
-fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
+/// The tree of version 1 first: where there is one with it, version 2 does not have it.
+fn hierarchies(roots: &Roots, controller: &Controller) -> Vec<Hierarchy> {
     let mounts = visible_mounts(roots);
     let groups = read_text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let hierarchy = |(version, controller)| {
@@ -250,7 +389,7 @@ fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
         let own = below.map_or_else(|| top.clone(), |below| top.join(below));
         Some(Hierarchy { version, root: top, own_group: own })
     };
-    [(CgroupVersion::V1, CONTROLLER), (CgroupVersion::V2, "")]
+    [(CgroupVersion::V1, controller.v1), (CgroupVersion::V2, "")]
         .into_iter()
         .filter_map(hierarchy)
         .collect()
@@ -260,8 +399,8 @@ fn has_word(file: &Path, word: &str) -> bool {
     read_text(file).is_some_and(|text| text.split_whitespace().any(|one| one == word))
 }
 
-/// Set the limits of a new group, and open the file by which it is joined.
-fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<File> {
+/// Set the limits of memory of a new group.
+fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<()> {
     let set = |name: &str, value: &str| {
         OpenOptions::new()
             .write(true)
@@ -284,7 +423,7 @@ fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<F
             set_if_there("memory.swap.max", "0")?;
         }
     }
-    OpenOptions::new().write(true).open(folder.join("cgroup.procs"))
+    Ok(())
 }
 
 fn used(folder: &Path, version: CgroupVersion) -> MemoryUse {
@@ -376,7 +515,7 @@ mod tests {
     fn of_version_one_a_group_is_made_in_the_own() {
         let (tree, roots) = machine(ONE, "4:memory:/app/7\n1:cpu:/\n0::/\n");
         let own = tree.path().join("cg/memory/app/7");
-        assert_eq!(parent_for_memory_groups(&roots), Some((CgroupVersion::V1, own)));
+        assert_eq!(parent_for_groups(&roots, &MEMORY), Some((CgroupVersion::V1, own)));
     }
 
     #[test]
@@ -384,12 +523,12 @@ mod tests {
         let mounts = "35 31 0:32 /docker/7 {}/cg/memory rw - cgroup cgroup rw,memory\n";
         let (tree, roots) = machine(mounts, "4:memory:/docker/7\n");
         assert_eq!(
-            parent_for_memory_groups(&roots),
+            parent_for_groups(&roots, &MEMORY),
             Some((CgroupVersion::V1, tree.path().join("cg/memory/")))
         );
         let (tree, roots) = machine(mounts, "4:memory:/elsewhere\n");
         assert_eq!(
-            parent_for_memory_groups(&roots),
+            parent_for_groups(&roots, &MEMORY),
             Some((CgroupVersion::V1, tree.path().join("cg/memory")))
         );
     }
@@ -402,7 +541,7 @@ mod tests {
         tree.put("cg/user.slice/user-0.slice/cgroup.subtree_control", "pids\n");
         tree.put("cg/user.slice/user-0.slice/session-5.scope/cgroup.subtree_control", "\n");
         let slice = tree.path().join("cg/user.slice");
-        assert_eq!(parent_for_memory_groups(&roots), Some((CgroupVersion::V2, slice)));
+        assert_eq!(parent_for_groups(&roots, &MEMORY), Some((CgroupVersion::V2, slice)));
     }
 
     #[test]
@@ -440,7 +579,7 @@ mod tests {
     fn the_limits_of_each_version_are_set_and_what_is_not_there_is_not() {
         let tree = TestFolder::new();
         let files = ["memory.limit_in_bytes", "memory.swappiness", "memory.max", "memory.swap.max"];
-        for file in files.into_iter().chain(["cgroup.procs"]) {
+        for file in files {
             tree.put(file, "");
         }
         set_limits(tree.path(), CgroupVersion::V1, 1 << 26).unwrap();
@@ -488,14 +627,87 @@ mod tests {
     fn a_controller_that_is_hidden_is_known_by_the_own_group() {
         let of_one = "4:memory:/app\n0::/\n";
         let (_tree, roots) = machine("", of_one);
-        assert_eq!(missing_hierarchy(&roots), Some((c"cgroup", c"memory")));
+        assert_eq!(missing_hierarchy(&roots, &MEMORY), Some((c"cgroup", c"memory")));
         let (_tree, roots) = machine(ONE, of_one);
-        assert_eq!(missing_hierarchy(&roots), None);
+        assert_eq!(missing_hierarchy(&roots, &MEMORY), None);
         let (_tree, roots) = machine("", "0::/app\n");
-        assert_eq!(missing_hierarchy(&roots), Some((c"cgroup2", c"")));
+        assert_eq!(missing_hierarchy(&roots, &MEMORY), Some((c"cgroup2", c"")));
         let (_tree, roots) = machine(TWO, "0::/app\n");
-        assert_eq!(missing_hierarchy(&roots), None);
+        assert_eq!(missing_hierarchy(&roots, &MEMORY), None);
         let (_tree, roots) = machine("", "");
-        assert_eq!(missing_hierarchy(&roots), None);
+        assert_eq!(missing_hierarchy(&roots, &MEMORY), None);
+    }
+
+    #[test]
+    fn groups_for_io_have_their_own_tree_in_version_one() {
+        let blkio = "36 31 0:33 / {}/cg/blkio rw - cgroup cgroup rw,blkio\n";
+        let mounts = format!("{ONE}{blkio}");
+        let (tree, roots) = machine(&mounts, "7:blkio:/app\n4:memory:/\n0::/\n");
+        let own = tree.path().join("cg/blkio/app");
+        assert_eq!(parent_for_groups(&roots, &IO), Some((CgroupVersion::V1, own)));
+        fs::create_dir_all(tree.path().join("cg/blkio/app/iolab-1-00000000deadbeef.3")).unwrap();
+        remove_groups_of_agent(&roots, "1-00000000deadbeef");
+        assert!(list_names(&tree.path().join("cg/blkio/app")).is_empty());
+    }
+
+    #[test]
+    fn of_version_two_the_group_must_hand_the_io_controller_on() {
+        let (tree, roots) = machine(TWO, "0::/a/b\n");
+        tree.put("cg/cgroup.subtree_control", "io memory\n");
+        tree.put("cg/a/cgroup.subtree_control", "memory\n");
+        let top = tree.path().join("cg/");
+        assert_eq!(parent_for_groups(&roots, &IO), Some((CgroupVersion::V2, top)));
+        let (tree, roots) = machine(TWO, "0::/\n");
+        tree.put("cg/cgroup.subtree_control", "memory\n");
+        let error =
+            IoGroup::make(&roots, "iolab-x.1", &IoLimit::default()).map(|_| ()).unwrap_err();
+        assert_eq!(error.code, "ENOTSUP");
+        assert!(error.message.starts_with("cannot limit I/O"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_limit_of_io_is_told_as_each_version_takes_it() {
+        let tree = TestFolder::new();
+        let limit =
+            IoLimit { read_iops: Some(200), write_bytes_per_s: Some(7), ..IoLimit::default() };
+        let files = ["read_iops", "write_iops", "read_bps", "write_bps"];
+        for file in files {
+            tree.put(&format!("blkio.throttle.{file}_device"), "");
+        }
+        write_io_limit(tree.path(), "7:3", &limit).unwrap();
+        let told = files.map(|file| {
+            read_text(&tree.path().join(format!("blkio.throttle.{file}_device"))).unwrap()
+        });
+        assert_eq!(told, ["7:3 200", "7:3 0", "7:3 0", "7:3 7"]);
+        tree.put("io.max", "");
+        write_io_limit(tree.path(), "7:3", &limit).unwrap();
+        let told = read_text(&tree.path().join("io.max")).unwrap();
+        assert_eq!(told, "7:3 riops=200 wiops=max rbps=max wbps=7");
+    }
+
+    #[test]
+    fn a_partition_is_limited_on_its_disk_and_no_path_is_a_device() {
+        let tree = TestFolder::new();
+        tree.put("sys/devices/sda/dev", "8:0\n");
+        tree.put("sys/devices/sda/sda1/dev", "8:1\n");
+        tree.put("sys/devices/sda/sda1/partition", "1\n");
+        let class = tree.path().join("sys/class/block");
+        fs::create_dir_all(&class).unwrap();
+        for (name, place) in [("sda", "sda"), ("sda1", "sda/sda1")] {
+            std::os::unix::fs::symlink(format!("../../devices/{place}"), class.join(name)).unwrap();
+        }
+        let roots = Roots { proc: "/nowhere".into(), sys: tree.path().join("sys") };
+        assert_eq!(disk_number(&roots, "sda").unwrap(), "8:0");
+        assert_eq!(disk_number(&roots, "sda1").unwrap(), "8:0");
+        for wrong in ["sdb", "", "..", "../block/sda"] {
+            assert_eq!(disk_number(&roots, wrong).unwrap_err().code, "ENODEV", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_group_is_not_limited() {
+        let roots = Roots { proc: "/nowhere".into(), sys: "/nowhere".into() };
+        let error = limit_io(&roots, "iolab-x.9", &IoLimit::default()).unwrap_err();
+        assert_eq!(error.code, "ESRCH");
     }
 }

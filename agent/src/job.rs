@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bound::{MemoryLimit, MemoryUse, group_name};
+use crate::bound::{IoGroup, IoLimit, MemoryLimit, MemoryUse, group_name};
 use crate::error::{Context, Error, Result};
 use crate::libraries::LibraryUse;
 use crate::processor::{ProcessorUse, ProcessorWatcher};
@@ -72,6 +72,9 @@ pub struct Job {
     /// What its whole tree may have of memory, page cache too; no bound when null.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
+    /// The limit of the I/O of its whole tree, which is in a control group of its own; none when null.
+    #[serde(default)]
+    pub io_limit: Option<IoLimit>,
     /// Whether to tell what its threads got of the processors, and which libraries it has.
     #[serde(default)]
     pub watch_processor: bool,
@@ -146,7 +149,9 @@ pub fn run(
     let wall_limit = check_limits(job)?;
     let mark = run_mark(id);
     let bound = memory_limit_of(job, id)?;
-    let mut command = build_command(job, folder, &mark, input, bound.as_ref())?;
+    let io_group = io_group_of(job, id)?;
+    let door = bound.as_ref().map(MemoryLimit::door).or(io_group.as_ref().map(IoGroup::door));
+    let mut command = build_command(job, folder, &mark, input, door)?;
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.waits_for_start) {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
             return Ok(cancelled_before_start(signal));
@@ -166,13 +171,23 @@ pub fn run(
     let memory = bound.as_ref().map(MemoryLimit::read_memory_use);
     let processor = watcher.as_ref().and_then(ProcessorWatcher::result);
     let libraries = watcher.as_ref().and_then(ProcessorWatcher::libraries);
-    drop(bound); // Nothing of it is left when the end is told.
+    drop((bound, io_group)); // Nothing of them is left when the end is told.
     Ok(Exited { processor, libraries, ..exited_message(&exit, pump.truncated, memory) })
 }
 
 fn memory_limit_of(job: &Job, id: u64) -> Result<Option<MemoryLimit>> {
     let make = |bytes| MemoryLimit::make(&Roots::default(), &group_name(own_agent_id(), id), bytes);
     job.memory_limit_bytes.map(make).transpose()
+}
+
+fn io_group_of(job: &Job, id: u64) -> Result<Option<IoGroup>> {
+    if job.io_limit.is_some() && job.memory_limit_bytes.is_some() {
+        // In version 2 both would be the same group.
+        return Err(Error::bad_request("io_limit beside memory_limit_bytes"));
+    }
+    let name = group_name(own_agent_id(), id);
+    let make = |limit| IoGroup::make(&Roots::default(), &name, limit);
+    job.io_limit.as_ref().map(make).transpose()
 }
 
 fn check_limits(job: &Job) -> Result<Option<Duration>> {
@@ -197,7 +212,7 @@ fn build_command(
     folder: File,
     mark: &str,
     input: &[u8],
-    bound: Option<&MemoryLimit>,
+    door: Option<BorrowedFd<'_>>,
 ) -> Result<Command> {
     let name = job.argv.first().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
@@ -210,8 +225,8 @@ fn build_command(
     let argv = job.argv.iter().map(String::as_str);
     let program = Program::new(&program, argv, build_environment(job, path, mark))
         .map_err(|_| Error::bad_request("argv or env has a zero byte in it"))?;
-    let door: Option<OwnedFd> = bound
-        .map(|bound| bound.door().try_clone_to_owned())
+    let door: Option<OwnedFd> = door
+        .map(|door| door.try_clone_to_owned())
         .transpose()
         .context("keep the door of a control group open")?;
     start_isolated(

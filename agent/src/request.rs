@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::action::Action;
+use crate::bound::IoLimit;
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::job::Job;
@@ -159,6 +160,10 @@ pub enum Request {
     Undo {
         name: String,
     },
+    IoLimit {
+        run: u64,
+        limit: IoLimit,
+    },
     Lease {
         seconds: u64,
     },
@@ -166,7 +171,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-const VERBS: [&str; 38] = [
+const VERBS: [&str; 39] = [
     "clock",
     "facts",
     "snapshot",
@@ -203,6 +208,7 @@ const VERBS: [&str; 38] = [
     "step",
     "undo_add",
     "undo",
+    "io_limit",
     "lease",
     "bye",
 ];

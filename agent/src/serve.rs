@@ -461,6 +461,9 @@ impl Service {
                 Ok(())
             }
             Request::UndoAdd { name, what } => undo::add(name, what),
+            Request::IoLimit { run, limit } => {
+                bound::limit_io(&Roots::default(), &group_name(run), &limit)
+            }
             Request::Lease { seconds } => self.lease.set_term(seconds),
             _ => Err(Error::bug("a request that was not made known")),
         }
@@ -475,10 +478,7 @@ impl Service {
         let aside = self.lease.temporary_file(transfer::temporary_name(&path.join("probe"), id)?);
         let mut probed = pages::probe_target(path, aside)?;
         if rights {
-            probed.memory_error = bound::unsupported_reason(
-                &Roots::default(),
-                &bound::group_name(own_agent_id(), id),
-            );
+            probed.memory_error = bound::unsupported_reason(&Roots::default(), &group_name(id));
             probed.mount_error = mount::unsupported_reason();
         }
         self.outbox.send_message(id, "probed", &probed);
@@ -501,4 +501,9 @@ impl Service {
         self.outbox.send_message(id, "scratch", &Opened { dir, left_over_bytes });
         Ok(())
     }
+}
+
+/// How the control group of a run of this agent is named.
+fn group_name(run: u64) -> String {
+    bound::group_name(own_agent_id(), run)
 }

@@ -16,6 +16,7 @@ from iolab.core.course import (
     Course,
     EventOutcome,
     Expectation,
+    IoLimit,
     PhaseEnd,
     PhaseSpan,
     Readback,
@@ -33,6 +34,7 @@ from iolab.core.run import (
     ExtentProof,
     MeterFault,
     MonitoredHost,
+    NeighbourRun,
     PreRunActivity,
     RunRecord,
     RunStatus,
@@ -299,6 +301,43 @@ def blind(counts: Sequence[int] = ()) -> Session:
         for at, answer in enumerate(seen.record.course.answers)
     )
     return seen.but(replace(seen.record, course=replace(seen.record.course, answers=answers)))
+
+
+def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Session:
+    """A neighbour that reads from 90 s to 130 s, from 110 s on limited to 200 reads a second.
+
+    It did so many before and `after` that, and `changes` are of its host.
+    """
+    lost = PHASED.record.course
+    assert lost is not None
+    start, limited, end = (GO_NS + at * SECOND for at in (90, 110, 130))
+    began = EventOutcome(
+        "noise", "c1", "load 'noise'", "degraded", start, start, start, is_undone=True,
+        undone_real_ns=end, title="A noisy neighbour",
+    )  # fmt: skip
+    limit = EventOutcome(
+        "limit", "c1", "limit of 'noise'", "rebuild", limited, limited, limited, is_undone=True,
+        undone_real_ns=end, title="Limiting it to 200 IOPS", limits="noise",
+        io_limit=IoLimit(read_iops=200),
+    )  # fmt: skip
+    events = (*lost.events, began, limit)
+    counts = [*[read_iops] * 20, *[after] * 20]
+    bursts = [
+        Burst(start_s=90.0 + at, spans=1, ios=ios, lat_ns=16 * SECOND // ios, first_seq=at)
+        for at, ios in enumerate(counts)
+        if ios
+    ]
+    own = files(bursts)
+    host = replace(own.hosts[0], **changes)
+    point = replace(own.run.point, workload="noise")
+    record = replace(
+        PHASED.record,
+        course=replace(lost, events=events),
+        neighbours=(NeighbourRun("noise", point, host),),
+        neighbour_intervals=own.intervals,
+        neighbour_bins=own.bins,
+    )
+    return PHASED.but(record)
 
 
 def spanned(s: Session, **changes: Any) -> Session:
@@ -1400,6 +1439,20 @@ PLANTED: Final = (
         "Forty blocks were copied of a target of some TB on two devices.",
         ON_TWO_DEVICES,
         lambda s: said(s, rebuilt_bytes=4096),
+    ),
+    Planted(
+        "neighbour-absent",
+        INVALID,
+        "The neighbour's engine did no I/O at all.",
+        neighboured(500),
+        lambda _: neighboured(0, 0),
+    ),
+    Planted(
+        "neighbour-unlimited",
+        INVALID,
+        "The limit of 200 reads a second was written and did nothing.",
+        neighboured(500),
+        lambda _: neighboured(500, 500),
     ),
     Planted(
         "event-failed",

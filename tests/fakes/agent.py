@@ -326,6 +326,11 @@ class FakeAgent:
         undo = [{**signal, "signal": "CONT"}] if name == "STOP" else []
         return {"is": "resolved", "steps": [{**signal, "signal": name}], "undo": undo}
 
+    async def _io_limit(self, request: FakeRequest) -> dict[str, Any]:
+        if request.arguments["run"] not in self.processes:
+            raise FakeRefusal("ESRCH", "the run has no control group for its I/O")
+        return {"is": "done"}
+
     async def _step(self, request: FakeRequest) -> dict[str, Any]:
         return self._perform(request.arguments["what"])
 
@@ -449,6 +454,7 @@ class FakeAgent:
         "step": _step,
         "undo_add": _undo_add,
         "undo": _undo,
+        "io_limit": _io_limit,
         "sync": _done,
         "bye": _bye,
     }

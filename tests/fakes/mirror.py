@@ -50,6 +50,21 @@ class Mirror:
 
     def up(self, iops: int = IOPS) -> str:
         """Make it; the id of its first process."""
+        holder = self._start_holder(iops)
+        devices = [self._attach(self._start_disk()) for _ in range(2)]
+        try:
+            options = ("-q", "-f", "-K", "-d", "raid1", "-m", "raid1")
+            self._inside("mkfs.btrfs", *options, *devices)
+            self._put("uuid", self._inside("blkid", "-o", "value", "-s", "UUID", devices[0]))
+            self._inside("mount", "-o", "noatime,nodiscard", devices[0], self.mount)
+        finally:
+            for device in devices:
+                self._inside("losetup", "--detach", device)  # when its last user is gone
+        self._put("second", "2")
+        return holder
+
+    def _start_holder(self, iops: int) -> str:
+        """The first process of the name spaces, in which disks are made of that speed."""
         self.mount.mkdir(parents=True)
         argv = ["unshare", "-mp", "--fork", "--kill-child", "bash", "-c", _INIT]
         with subprocess.Popen(
@@ -61,16 +76,6 @@ class Mirror:
             self._put("holder", holder)
             self._put("iops", str(iops))
             outer.returncode = 0  # it lives on, and nobody waits for it here
-        devices = [self._attach(self._start_disk()) for _ in range(2)]
-        try:
-            options = ("-q", "-f", "-K", "-d", "raid1", "-m", "raid1")
-            self._inside("mkfs.btrfs", *options, *devices)
-            self._put("uuid", self._inside("blkid", "-o", "value", "-s", "UUID", devices[0]))
-            self._inside("mount", "-o", "noatime,nodiscard", devices[0], self.mount)
-        finally:
-            for device in devices:
-                self._inside("losetup", "--detach", device)  # when its last user is gone
-        self._put("second", "2")
         return holder
 
     def lose(self) -> None:
@@ -220,6 +225,22 @@ class Mirror:
 
     def _put(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)
+
+
+class SingleDisk(Mirror):
+    """One such disk with an ext4, to be shared with a neighbour; `slow` and `down` act on it."""
+
+    def up(self, iops: int = IOPS) -> str:
+        """Make it; the id of its first process."""
+        holder = self._start_holder(iops)
+        device = self._attach(self._start_disk())
+        try:
+            self._inside("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0", device)
+            self._inside("mount", "-o", "noatime", device, self.mount)
+        finally:
+            self._inside("losetup", "--detach", device)  # when its last user is gone
+        self._put("second", "1")
+        return holder
 
 
 def main(folder: str, verb: str, *numbers: str) -> None:

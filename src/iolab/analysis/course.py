@@ -8,7 +8,7 @@ stall is seen where it began. Seconds of all hosts are added up by the controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -21,14 +21,25 @@ from iolab.analysis.window import EDGE_SLACK_NS, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.course import Course, EventOutcome, PhaseSpan
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS
-from iolab.core.metric import CourseFigures, EventFigures, Metric, PhaseFigures, SeriesChange
+from iolab.core.metric import (
+    CourseFigures,
+    EventFigures,
+    Metric,
+    NeighbourFigures,
+    NeighbourLimitFigures,
+    NeighbourPhaseFigures,
+    PhaseFigures,
+    SeriesChange,
+)
 from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.core.run import RunRecord
-from iolab.core.samples import Floats, IntervalTable, Ints, unique_io_mask
+from iolab.core.samples import BinTable, Floats, IntervalTable, Ints, unique_io_mask
+from iolab.core.workload import Direction
 from iolab.record import field_names
 from iolab.stats.change_points import ChangePoint, find_change_points, level_noise
 from iolab.stats.special import student_quantile
 from iolab.stats.steady_state import MAD_TO_SD
+from iolab.text import percent_text
 from iolab.units import NS_PER_S
 
 BLOCK_S: Final = 3
@@ -60,6 +71,12 @@ NOISE_MIN: Final = 0.01
 
 EVENT_DISTANCE_MAX_S: Final = 3.0
 """A change so near to an event, or to what a witness saw, is its effect."""
+
+EQUAL_LOAD: Final = 0.05
+"""Rates of two phases further apart are not the same offered load."""
+
+BIN_WIDTH: Final = 0.02
+"""Latencies are known to a bin of at most 1 % each."""
 
 _CONFIDENCE: Final = 0.975
 
@@ -128,10 +145,14 @@ class PerSecondHistograms:
     @cached_property
     def p99s_ns(self) -> Floats:
         """The p99 of each second, not a number where it has too few I/Os."""
-        p99s = np.full(self.seconds, math.nan)
+        return self.percentiles_ns(0.99)
+
+    def percentiles_ns(self, share: float) -> Floats:
+        """A percentile of each second, not a number where it has too few I/Os."""
+        values = np.full(self.seconds, math.nan)
         for second in np.flatnonzero(self.rates >= IOS_MIN).tolist():
-            p99s[second] = _percentile_ns(self.bin_counts(slice(second, second + 1)), 0.99)
-        return p99s
+            values[second] = _percentile_ns(self.bin_counts(slice(second, second + 1)), share)
+        return values
 
     def second_of(self, real_ns: int) -> float:
         """Seconds since the first phase began."""
@@ -200,14 +221,20 @@ def course_figures(view: RunView) -> CourseFigures | None:
         ),
         checked_blocks=sum(r.checked_blocks for r in readbacks) if read else None,
         lost_blocks=sum(r.lost_blocks for r in readbacks) if read else None,
-        p99s_ns=tuple(None if math.isnan(p99) else p99 for p99 in seconds.p99s_ns.tolist()),
+        p99s_ns=_known_values(seconds.p99s_ns),
+        p50s_ns=_known_values(seconds.percentiles_ns(0.5)),
         events=tuple(_event_figures(seconds, event) for event in course.events),
         unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, course, fault)) if fault else (),
         changed_metric="lat_ns_p99" if is_paced else "iops",
         changes=tuple(_series_change(seconds, course, change) for change in changes),
         rebuild_bytes_per_s=_rebuild_rate_metric(view, course, fault) if fault else None,
         standstill_s=tuple(np.flatnonzero(stood).tolist()),
+        neighbours=neighbour_figures(view, course),
     )
+
+
+def _known_values(series: Floats) -> tuple[float | None, ...]:
+    return tuple(None if math.isnan(value) else value for value in series.tolist())
 
 
 def course_metrics(figures: CourseFigures | None) -> dict[str, Metric]:
@@ -259,6 +286,7 @@ def _phase_figures(
     own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(course.phases[0])
     rates, counts = seconds.rates[own], seconds.bin_counts(own)
     p99s = seconds.joined_p99s_ns(span)
+    ratios, unequal = _latency_ratios(seconds, own, first, is_paced=record.run.point.job.is_paced)
     used = np.flatnonzero(counts >= 0.5)
     used_so_far = np.flatnonzero(seconds.bin_counts(slice(0, own.stop)) >= 0.5)
     return PhaseFigures(
@@ -274,7 +302,198 @@ def _phase_figures(
         longest_io_ns=Metric(float(MIDDLE_NS[int(used[-1])]) if used.size else None, "ns"),
         unavailable_s=int(stood[own].sum()),
         longest_stall_s=_longest_stall(record, span, course, used, used_so_far),
+        lat_ns_mean=Metric(_mean_ns(counts) if used.size else None, "ns"),
+        p50_ratio=ratios[0],
+        p99_ratio=ratios[1],
+        mean_ratio=ratios[2],
+        unequal_load=unequal,
     )
+
+
+def _latency_ratios(
+    seconds: PerSecondHistograms, own: slice, first: slice, *, is_paced: bool
+) -> tuple[tuple[Metric, Metric, Metric], str]:
+    """p50, p99 and mean of a phase over those of the first, or why they are not to be compared.
+
+    A load that waits for its own I/Os offers less where these take longer, and one that falls
+    behind its rate was not served as much: then latencies are those of different loads.
+    """
+    none = (Metric(None, "x"),) * 3
+    if own == first:
+        return none, ""
+    if not is_paced:
+        return none, "the load has no fixed rate: it offers less where its I/Os take longer"
+    rates = [seconds.rates[part] for part in (own, first)]
+    if not all(rate.size for rate in rates) or not rates[1].mean():
+        return none, "nothing was measured"
+    share = float(rates[0].mean() / rates[1].mean())
+    if abs(share - 1) > EQUAL_LOAD:
+        return none, f"the load came to {percent_text(share)} of the first phase's"
+    statistics = (
+        lambda counts: _percentile_ns(counts, 0.5),
+        lambda counts: _percentile_ns(counts, 0.99),
+        _mean_ns,
+    )
+    p50, p99, mean = (_latency_ratio(seconds, own, first, value) for value in statistics)
+    return (p50, p99, mean), ""
+
+
+def _latency_ratio(
+    seconds: PerSecondHistograms, own: slice, first: slice, statistic: Callable[[Floats], float]
+) -> Metric:
+    """A latency of a phase over that of the first, with the interval of the values of blocks.
+
+    It is no narrower than the bins of the two latencies.
+    """
+    value = statistic(seconds.bin_counts(own)) / statistic(seconds.bin_counts(first))
+    blocks = [
+        np.array(
+            [
+                statistic(counts)
+                for start in range(part.start, part.stop - BLOCK_S + 1, BLOCK_S)
+                if (counts := seconds.bin_counts(slice(start, start + BLOCK_S))).sum() >= 1
+            ]
+        )
+        for part in (own, first)
+    ]
+    half = _log_ratio_half_width(*blocks)
+    if half is None:
+        return Metric(value, "x")
+    half = max(half, BIN_WIDTH)
+    low, high = value * math.exp(-half), value * math.exp(half)
+    return Metric(value, "x", low, high, int(blocks[0].size))
+
+
+def _log_ratio_half_width(values: Floats, baseline: Floats) -> float | None:
+    """Half of the 95 % interval of the logarithm of a ratio of means, Welch's; None of too few."""
+    blocks = (values, baseline)
+    if min(block.size for block in blocks) < BLOCKS_MIN or min(b.min() for b in blocks) <= 0:
+        return None
+    variances = [float(np.log(block).var(ddof=1)) / block.size for block in blocks]
+    spread = sum(variances)
+    if not spread:
+        return 0.0
+    df = spread**2 / sum(v**2 / (b.size - 1) for v, b in zip(variances, blocks, strict=True))
+    return student_quantile(_CONFIDENCE, df) * math.sqrt(spread)
+
+
+def _mean_ns(counts: Floats) -> float:
+    return float((counts * MIDDLE_NS).sum() / counts.sum())
+
+
+def neighbour_figures(view: RunView, course: Course) -> tuple[NeighbourFigures, ...]:
+    """What each load that an event began was like."""
+    events = {event.id: event for event in course.events}
+    names = dict.fromkeys(neighbour.event for neighbour in view.record.neighbours)
+    return tuple(_neighbour_figures(view, course, events[name]) for name in names if name in events)
+
+
+def _neighbour_figures(view: RunView, course: Course, event: EventOutcome) -> NeighbourFigures:
+    record = _record_of_neighbour(view.record, event.id)
+    seconds = PerSecondHistograms(record, course)
+    active = _whole_seconds(seconds, event.start_real_ns, event.undone_real_ns)
+    phases = []
+    for span in course.phases:
+        phase = seconds.phase_seconds_slice(span)
+        part = slice(max(phase.start, active.start), min(phase.stop, active.stop))
+        if part.stop > part.start:
+            phases.append(_neighbour_phase_figures(seconds, record, span.id, part))
+    hosts = [host.totals for host in record.hosts]
+    return NeighbourFigures(
+        event=event.id,
+        workload=record.run.point.workload,
+        hosts=tuple(host.host for host in record.hosts),
+        phases=tuple(phases),
+        rates=tuple(round(float(rate), 2) for rate in seconds.rates),
+        silent_s=int((seconds.rates[active] <= 0).sum()),
+        failed_ios=sum(t.generator.failed_ios for t in hosts if t and t.generator),
+        limits=tuple(_limit_figures(view, course, record, event.id)),
+    )
+
+
+def _record_of_neighbour(record: RunRecord, event: str) -> RunRecord:
+    """What one neighbour did, as the record of a run of its own."""
+    places = [place for place, item in enumerate(record.neighbours) if item.event == event]
+    runs = [record.neighbours[place] for place in places]
+    intervals, bins = record.neighbour_intervals, record.neighbour_bins
+    if intervals is None or bins is None:
+        raise ValueError("a record with neighbours has their tables")
+    rows, bin_rows = np.isin(intervals.host, places), np.isin(bins.host, places)
+    cut_intervals = {name: getattr(intervals, name)[rows] for name in field_names(IntervalTable)}
+    cut_bins = {name: getattr(bins, name)[bin_rows] for name in field_names(BinTable)}
+    for columns in (cut_intervals, cut_bins):
+        columns["host"] = np.searchsorted(places, columns["host"])
+    return replace(
+        record,
+        run=replace(record.run, point=runs[0].point),
+        hosts=tuple(run.host for run in runs),
+        intervals=IntervalTable(**cut_intervals),
+        bins=BinTable(**cut_bins),
+    )
+
+
+def _whole_seconds(seconds: PerSecondHistograms, start_ns: int | None, end_ns: int | None) -> slice:
+    """The whole seconds between two moments, of which None is never and the end of the phases."""
+    if start_ns is None:
+        return slice(0, 0)
+    first = max(math.ceil(seconds.second_of(start_ns) - 0.05), 0)
+    last = seconds.seconds if end_ns is None else math.floor(seconds.second_of(end_ns) + 0.05)
+    return slice(first, max(min(last, seconds.seconds), first))
+
+
+def _neighbour_phase_figures(
+    seconds: PerSecondHistograms, record: RunRecord, phase: str, part: slice
+) -> NeighbourPhaseFigures:
+    rates, counts = seconds.rates[part], seconds.bin_counts(part)
+    has_any = bool(counts.sum() >= 1)
+    iops = float(rates.mean())
+    return NeighbourPhaseFigures(
+        id=phase,
+        seconds=float(part.stop - part.start),
+        iops=Metric(iops, "1/s"),
+        bw_bytes_per_s=Metric(iops * _mean_io_bytes(record), "bytes/s"),
+        lat_ns_p50=Metric(_percentile_ns(counts, 0.5) if has_any else None, "ns"),
+        lat_ns_p99=Metric(_percentile_ns(counts, 0.99) if has_any else None, "ns"),
+    )
+
+
+def _mean_io_bytes(record: RunRecord) -> float:
+    table = record.intervals
+    once = unique_io_mask(table.direction)
+    ios = float(table.ios[once].sum())
+    return float(table.bytes[once].sum()) / ios if ios else 0.0
+
+
+def _limit_figures(
+    view: RunView, course: Course, record: RunRecord, neighbour: str
+) -> Iterator[NeighbourLimitFigures]:
+    """What a neighbour did while events limited it, as it was counted when it was completed."""
+    ended_ns = next(event.undone_real_ns for event in course.events if event.id == neighbour)
+    targets = [view.target_of_host(host) for host in record.hosts]
+    devices = sum(len(target.devices) for target in targets if target)
+    table = record.intervals
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
+    for event in course.events:
+        limit, start_ns = event.io_limit, event.start_real_ns
+        if event.limits != neighbour or limit is None or start_ns is None:
+            continue
+        known = [ns for ns in (event.undone_real_ns, ended_ns) if ns is not None]
+        # What was in flight when it was limited ends in the second after that.
+        first_ns, last_ns = start_ns + NS_PER_S, min(known, default=course.phases[-1].end_real_ns)
+        seconds = (last_ns - first_ns) / NS_PER_S
+        if seconds < 1:
+            continue
+        inside = (ends > first_ns) & (ends <= last_ns)
+        for direction, what, count, most in (
+            (Direction.READ, "read IOPS", table.ios, limit.read_iops),
+            (Direction.WRITE, "write IOPS", table.ios, limit.write_iops),
+            (Direction.READ, "bytes read a second", table.bytes, limit.read_bytes_per_s),
+            (Direction.WRITE, "bytes written a second", table.bytes, limit.write_bytes_per_s),
+        ):
+            if most is not None:
+                rate = float(count[inside & (table.direction == direction)].sum()) / seconds
+                yield NeighbourLimitFigures(event.id, what, rate, float(most * devices))
 
 
 def _longest_stall(
@@ -362,14 +581,9 @@ def _baseline_rate_share(rates: Floats, baseline: Floats) -> Metric:
         return Metric(None, "share")
     value = float(np.median(rates) / np.median(baseline))
     blocks = [_block_means(series) for series in (rates, baseline)]
-    if min(block.size for block in blocks) < BLOCKS_MIN or min(b.min() for b in blocks) <= 0:
+    half = _log_ratio_half_width(*blocks)
+    if half is None:
         return Metric(value, "share")
-    variances = [float(np.log(block).var(ddof=1)) / block.size for block in blocks]
-    spread = sum(variances)
-    if not spread:
-        return Metric(value, "share", value, value, int(blocks[0].size))
-    df = spread**2 / sum(v**2 / (b.size - 1) for v, b in zip(variances, blocks, strict=True))
-    half = student_quantile(_CONFIDENCE, df) * math.sqrt(spread)
     low, high = value * math.exp(-half), value * math.exp(half)
     return Metric(value, "share", low, high, int(blocks[0].size))
 

@@ -75,8 +75,9 @@ def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
 
 
 def _claimed_bytes(record: RunRecord, direction: Direction) -> int:
-    table = record.intervals
-    return int(table.bytes[table.direction == direction].sum())
+    """What the engines moved, those of neighbours as well."""
+    tables = [t for t in (record.intervals, record.neighbour_intervals) if t is not None]
+    return sum(int(table.bytes[table.direction == direction].sum()) for table in tables)
 
 
 def _bytes_of_storage_node(record: RunRecord, index: int, node: MonitoredHost) -> StorageNodeBytes:

@@ -145,11 +145,25 @@ class RunView(Record, dict=True):
 
     def application_written_bytes(self, host: int) -> int | None:
         """What operations wrote on a host in the whole run; None where nothing tells it."""
-        return self.claimed_run_bytes(host, Direction.WRITE)
+        return self.all_claimed_run_bytes(host, Direction.WRITE)
 
     def engine_written_bytes(self, host: int) -> int | None:  # noqa: ARG002 - of engines that store
         """What an engine wrote for that: None of one that writes what operations do."""
         return None
+
+    def all_claimed_run_bytes(self, host: int, direction: Direction) -> int:
+        """The same of all loads on that host: a neighbour's as well."""
+        own = self.claimed_run_bytes(host, direction)
+        name, table = self.hosts[host].host, self.record.neighbour_intervals
+        if table is None:
+            return own
+        places = [
+            place
+            for place, neighbour in enumerate(self.record.neighbours)
+            if neighbour.host.host == name
+        ]
+        rows = np.isin(table.host, places) & (table.direction == direction)
+        return own + int(table.bytes[rows].sum())
 
     def claimed_bytes_per_s(self, host: int) -> dict[Direction, float]:
         """The rate of each direction in the window, as the engine says; empty without a window."""

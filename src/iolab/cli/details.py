@@ -17,7 +17,12 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.registry import report_kinds
-from iolab.report.course import phases_table, run_fault_impact_sentence
+from iolab.report.course import (
+    neighbours_note,
+    neighbours_table,
+    phases_table,
+    run_fault_impact_sentence,
+)
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
@@ -141,6 +146,9 @@ def _run_lines(
     if result.course is not None:
         yield literal_text(run_fault_impact_sentence(result))
         yield report_table_for_terminal(phases_table([result.course], result.metrics))
+        if (neighbours := neighbours_table([result.course], result.metrics)) is not None:
+            yield report_table_for_terminal(neighbours)
+            yield literal_text(neighbours_note([result.course]), QUIET_STYLE)
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.run_terminal_screen(result)

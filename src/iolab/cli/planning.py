@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from iolab.core.configuration import Objective
+from iolab.core.course import CoursePlan, EventPlan
 from iolab.core.run import Plan, PlanDemand, PlannedRun
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
@@ -305,6 +306,9 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
         end = length if phase.until is None else f"until {phase.until}, {length} at most"
         yield "phase", one_line(f"{phase.id}: {end}")
     for event in course.events:
+        if not event.action:
+            yield "event", one_line(_neighbour_event_text(course, event))
+            continue
         action = course.action(event.action)
         what = f"{event.id}@{action.host}, {event.after_s:g} s into {event.phase}: "
         undo = action.undo_text_for_people
@@ -312,6 +316,18 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
         undone = f"; undone by: {undo}" if undo else lost
         expected = f"; must show: {event.expected}" if event.expected else ""
         yield "event", Text(one_line(f"{what}{action.summary_text}{undone}{expected}"), "bold red")
+
+
+def _neighbour_event_text(course: CoursePlan, event: EventPlan) -> str:
+    """A load that begins, or is limited: nothing is done to a host but that."""
+    end = f"until {event.undo_phase} begins" if event.undo_phase else "until the end"
+    where = f"{event.id}, {event.after_s:g} s into {event.phase}, {end}: "
+    limit = f"{event.io_limit.text} on each device" if event.io_limit else ""
+    if event.limits:
+        return f"{where}event {event.limits} is limited to {limit}"
+    hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
+    load = f"{where}the load {course.neighbour(event.neighbour).title} begins{hosts}"
+    return f"{load}, limited to {limit}" if limit else load
 
 
 def plan_note_texts(

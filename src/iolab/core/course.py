@@ -12,7 +12,10 @@ from typing import Annotated, Final
 from msgspec import Meta, field
 
 from iolab.core.host_name import HostName
+from iolab.core.workload import Workload
 from iolab.record import Record
+from iolab.text import list_text
+from iolab.units import format_bytes
 
 NEGATION: Final = "not "
 """Before the name of a witness: the state in which it says no."""
@@ -169,12 +172,36 @@ class PhasePlan(Record):
         return self.longest_s if self.seconds is None else self.seconds
 
 
-class EventPlan(Record):
-    """An event that a study wants: an action, so many seconds after the beginning of a phase.
+class IoLimit(Record):
+    """What a control group may do on each device of its target; None for as much as it can."""
 
-    It must make a witness say what is `expected` within `within_s`; None where no witness can see
-    what it does. It is undone when the phase `undo_phase` begins, "" for the end of the run.
-    `title` is what sentences call it: `Losing one of two disks`.
+    read_iops: int | None = None
+    write_iops: int | None = None
+    read_bytes_per_s: int | None = None
+    write_bytes_per_s: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The limit for people: `200 read IOPS`."""
+        counts = [(self.read_iops, "read IOPS"), (self.write_iops, "write IOPS")]
+        sizes = [(self.read_bytes_per_s, "read"), (self.write_bytes_per_s, "written")]
+        return list_text(
+            [f"{count} {what}" for count, what in counts if count is not None]
+            + [f"{format_bytes(size)}/s {what}" for size, what in sizes if size is not None]
+        )
+
+
+class EventPlan(Record):
+    """An event that a study wants, so many seconds after the beginning of a phase.
+
+    It is an `action` of the inventory, a load that begins (`neighbour`, the id of one of the plan's
+    neighbours, on `hosts` alone where it names some), or an `io_limit` of the load that the event
+    `limits` began.
+
+    An action must make a witness say what is `expected` within `within_s`; None where no witness
+    can see what it does. The event is undone (a load ended, a limit lifted) when the phase
+    `undo_phase` begins, "" for the end of the run. `title` is what sentences call it: `Losing one
+    of two disks`.
     """
 
     id: str
@@ -185,15 +212,20 @@ class EventPlan(Record):
     within_s: float = 60.0
     undo_phase: str = ""
     title: str = ""
+    neighbour: str = ""
+    hosts: tuple[str, ...] = ()
+    limits: str = ""
+    io_limit: IoLimit | None = None
 
 
 class CoursePlan(Record):
-    """All of these, with the actions and witnesses that they need."""
+    """All of these, with the actions, witnesses and neighbours' loads that they need."""
 
     phases: tuple[PhasePlan, ...]
     events: tuple[EventPlan, ...]
     actions: tuple[Action, ...] = ()
     witnesses: tuple[Witness, ...] = ()
+    neighbours: tuple[Workload, ...] = ()
 
     @property
     def most_s(self) -> float:
@@ -208,9 +240,21 @@ class CoursePlan(Record):
         """Those that begin with it or in it."""
         return tuple(event for event in self.events if event.phase == phase)
 
+    def neighbour(self, name: str) -> Workload:
+        """The neighbour's load of that id; KeyError when there is none."""
+        return {workload.id: workload for workload in self.neighbours}[name]
+
+    @property
+    def neighbour_only_hosts(self) -> frozenset[str]:
+        """The clients that make a neighbour's load and not the measured one."""
+        return frozenset(name for event in self.events for name in event.hosts)
+
     def event_consent_names(self, *, destructive: bool) -> tuple[str, ...]:
-        """How each event of either kind is named on the command line: `lose@node-2`."""
-        actions = [(event, self.action(event.action)) for event in self.events]
+        """How each event of either kind is named on the command line: `lose@node-2`.
+
+        A load that begins, or is limited, needs no consent.
+        """
+        actions = [(event, self.action(event.action)) for event in self.events if event.action]
         return tuple(
             f"{event.id}@{action.host}"
             for event, action in actions
@@ -246,9 +290,10 @@ class PhaseSpan(Record):
 class EventOutcome(Record):
     """What came of an event; moments are of the controller's clock, `due` the one that was meant.
 
-    `title` is what the study calls it. `error` says why it could not be done. `unseen_real_ns` is
-    the last answer of its witness that did not show it, `seen_real_ns` the first that did; None
-    where there was none. `is_undone` is None where nothing is to be undone.
+    With an `io_limit` the load that the event `limits` began was limited. `title` is what the study
+    calls it. `error` says why it could not be done. `unseen_real_ns` is the last answer of its
+    witness that did not show it, `seen_real_ns` the first that did; None where there was none.
+    `is_undone` is None where nothing is to be undone.
     """
 
     id: str
@@ -267,6 +312,8 @@ class EventOutcome(Record):
     undone_real_ns: int | None = None
     undo_error: Reason = ""
     title: str = ""
+    limits: str = ""
+    io_limit: IoLimit | None = None
 
 
 class WitnessAnswer(Record):

@@ -343,7 +343,8 @@ class PhaseFigures(Record):
     `worst_second_ns_p99` is the largest p99 of any second, `longest_stall_s` the longest time in
     which a stream, a direction of a host, had I/Os waiting and none returned: it lies between what
     intervals without any show and the longest I/O. In `unavailable_s` seconds a stream did less
-    than a tenth of its rate in the first phase.
+    than a tenth of its rate in the first phase. The ratios are of the latencies to those of the
+    first phase, at the same offered load: without one `unequal_load` says why there are none.
     """
 
     id: str
@@ -358,6 +359,49 @@ class PhaseFigures(Record):
     longest_io_ns: Metric
     unavailable_s: int
     longest_stall_s: Metric = Metric(None, "s")
+    lat_ns_mean: Metric = Metric(None, "ns")
+    p50_ratio: Metric = Metric(None, "x")
+    p99_ratio: Metric = Metric(None, "x")
+    mean_ratio: Metric = Metric(None, "x")
+    unequal_load: str = ""
+
+
+class NeighbourPhaseFigures(Record):
+    """What a neighbour's load was like in the part of a phase in which it went on."""
+
+    id: str
+    seconds: float
+    iops: Metric
+    bw_bytes_per_s: Metric
+    lat_ns_p50: Metric
+    lat_ns_p99: Metric
+
+
+class NeighbourFigures(Record):
+    """The load that an event began, on all of its hosts; `workload` is its id.
+
+    `rates` are its I/Os in each second since the first phase began. `silent_s` are the seconds in
+    which it was to go on and did no I/O. `limits` are the events that limited it, each with what it
+    did a second meanwhile, and what all its devices together might.
+    """
+
+    event: str
+    workload: str
+    hosts: tuple[str, ...]
+    phases: tuple[NeighbourPhaseFigures, ...]
+    rates: tuple[float, ...]
+    silent_s: int
+    failed_ios: int
+    limits: tuple[NeighbourLimitFigures, ...] = ()
+
+
+class NeighbourLimitFigures(Record):
+    """What a limited neighbour did a second of one thing, and what it might: `read IOPS`."""
+
+    event: str
+    what: str
+    rate: float
+    limit: float
 
 
 class EventFigures(Record):
@@ -389,19 +433,19 @@ class SeriesChange(Record):
 
 
 class CourseFigures(Record):
-    """What a run with phases was like, with the rate and p99 of each second since the first began.
+    """What a run with phases was like, with rate, p99 and p50 of each second since the first began.
 
-    A second with too few I/Os has no p99 (None). `unhealthy_spans_s` are the times in which the
-    witness of the first fault did not say that all is well, from one answer to another. `changes`
-    are what the series `changed_metric`, the rate, or the p99 of a load with a fixed rate, shows by
-    itself. Seconds to detection, redundancy and the baseline are counted from the first event that
-    a witness sees: until it did, until it said twice that all is well, until the series was back in
-    the band of the first phase; with `low` alone for longer than the run, None where it is not
-    known. `rebuild_bytes_per_s` is what was copied from the last event to redundancy.
-    `standstill_s` are the seconds, from 0, in which a stream did less than a tenth of its rate in
-    the first phase.
-    `failed_ios` are errors that clients saw. Blocks are those that were read after the last phase,
-    None where none could be.
+    A second with too few I/Os has no percentile (None). `unhealthy_spans_s` are the times in which
+    the witness of the first fault did not say that all is well, from one answer to another.
+    `changes` are what the series `changed_metric`, the rate, or the p99 of a load with a fixed
+    rate, shows by itself. Seconds to detection, redundancy and the baseline are counted from the
+    first event that a witness sees: until it did, until it said twice that all is well, until the
+    series was back in the band of the first phase; with `low` alone for longer than the run, None
+    where it is not known. `rebuild_bytes_per_s` is what was copied from the last event to
+    redundancy. `standstill_s` are the seconds, from 0, in which a stream did less than a tenth of
+    its rate in the first phase. `neighbours` are the loads that events began. `failed_ios` are
+    errors that clients saw. Blocks are those that were read after the last phase, None where none
+    could be.
     """
 
     phases: tuple[PhaseFigures, ...]
@@ -414,12 +458,20 @@ class CourseFigures(Record):
     checked_blocks: int | None
     lost_blocks: int | None
     p99s_ns: tuple[float | None, ...] = ()
+    p50s_ns: tuple[float | None, ...] = ()
     events: tuple[EventFigures, ...] = ()
     unhealthy_spans_s: tuple[tuple[float, float], ...] = ()
     changed_metric: str = "iops"
     changes: tuple[SeriesChange, ...] = ()
     rebuild_bytes_per_s: Metric | None = None
     standstill_s: tuple[int, ...] = ()
+    neighbours: tuple[NeighbourFigures, ...] = ()
+
+    @property
+    def neighbour_events(self) -> frozenset[str]:
+        """The events that begin or limit a neighbour's load."""
+        limits = (limit.event for neighbour in self.neighbours for limit in neighbour.limits)
+        return frozenset((*(neighbour.event for neighbour in self.neighbours), *limits))
 
 
 class Result(Record):

@@ -107,6 +107,10 @@ _PHASE_FIGURES: Final = {
     ),
     "longest_io_ns": ("longest I/O", "ns", BetterDirection.LOWER, CombineRule.EXTREME),
     "longest_stall_s": ("longest stall", "s", BetterDirection.LOWER, CombineRule.EXTREME),
+    "lat_ns_mean": ("mean latency", "ns", BetterDirection.LOWER, CombineRule.MEAN),
+    "p50_ratio": ("p50 over the baseline's", "x", BetterDirection.LOWER, CombineRule.MEAN),
+    "p99_ratio": ("p99 over the baseline's", "x", BetterDirection.LOWER, CombineRule.MEAN),
+    "mean_ratio": ("mean over the baseline's", "x", BetterDirection.LOWER, CombineRule.MEAN),
 }
 """Of one phase: label, unit, which way is better, and how several make one."""
 
@@ -141,7 +145,7 @@ def compared_phase_keys(keys: Iterable[str]) -> list[str]:
         if PHASE_SEPARATOR in key and (match := _PHASE_KEY.fullmatch(key)) is not None
     ]
     first = next((match["phase"] for _, match in matches if match["phase"]), "")
-    compared = ("iops", "lat_ns_p99")
+    compared = ("iops", "lat_ns_p99", "p50_ratio")
     return [
         key
         for key, match in matches

@@ -100,6 +100,14 @@ class PlannedRun(Record):
         return self.point.digest, self.repeat
 
 
+class NeighbourPlan(Record):
+    """The load that an event begins on some hosts, as a point that is never measured alone."""
+
+    event: str
+    point: Point
+    hosts: tuple[str, ...]
+
+
 class PlanDemand(Record):
     """What a plan will cost at most: `time_items` say where the seconds go, each (what, seconds).
 
@@ -124,7 +132,7 @@ class Plan(Record):
 
     `runs` are those that are made in any case. Results may ask for up to `extra_run_count` beyond
     them, repeats of their points or runs of `candidate_points`, which are the other points of the
-    study.
+    study. `neighbours` are the loads that events begin beside each run.
     """
 
     study: str
@@ -135,6 +143,7 @@ class Plan(Record):
     destroyed_device_texts: tuple[str, ...]
     candidate_points: tuple[Point, ...] = ()
     extra_run_count: int = 0
+    neighbours: tuple[NeighbourPlan, ...] = ()
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -145,6 +154,16 @@ class Plan(Record):
         for point in self.candidate_points:
             by_digest.setdefault(point.digest, point)
         return tuple(by_digest.values())
+
+    @property
+    def points_with_neighbours(self) -> tuple[Point, ...]:
+        """These, and the loads that events begin beside them."""
+        return (*self.points, *(neighbour.point for neighbour in self.neighbours))
+
+    def neighbours_of_run(self, run: PlannedRun) -> tuple[NeighbourPlan, ...]:
+        """The loads that events begin beside a run."""
+        here = run.point.configuration
+        return tuple(item for item in self.neighbours if item.point.configuration == here)
 
     def missing_run_count(self, done: Iterable[RunKey]) -> int:
         """How many of the certain runs, by (digest, repeat), are not among those made."""
@@ -462,6 +481,14 @@ class HostRun(Record):
         return self.target_key or self.host
 
 
+class NeighbourRun(Record):
+    """What the load that an event began did on one host."""
+
+    event: str
+    point: Point
+    host: HostRun
+
+
 class MonitoredHost(Record):
     """A host that made no load in a run and was watched during it: a storage node, a hypervisor.
 
@@ -517,7 +544,8 @@ class RunManifest(Record, kw_only=True):
     load, None where hosts are none. With a `rule` it ended the run, or was the limit that the
     run reached; nothing was warmed up then and `runtime_s` is the longest that it could be.
     `course` are the phases and events of a run that has some; `runtime_s` is then the length of
-    the first, by which it is judged.
+    the first, by which it is judged. `neighbours` are the loads that events began, each on each of
+    its hosts.
     """
 
     run: PlannedRun
@@ -541,6 +569,7 @@ class RunManifest(Record, kw_only=True):
     fleet: Fleet | None = None
     course: Course | None = None
     failure_hint: str | None = None
+    neighbours: tuple[NeighbourRun, ...] = ()
 
     def manifest_fields(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""
@@ -554,9 +583,14 @@ class RunManifest(Record, kw_only=True):
 
 
 class RunRecord(RunManifest, kw_only=True):
-    """All evidence of one run, before any judgement."""
+    """All evidence of one run, before any judgement.
+
+    In the tables of neighbours, None without any, a host is one of `neighbours`.
+    """
 
     intervals: IntervalTable
     bins: BinTable
     counters: CounterTable
     outputs: tuple[EngineOutput, ...]
+    neighbour_intervals: IntervalTable | None = None
+    neighbour_bins: BinTable | None = None

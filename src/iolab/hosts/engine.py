@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
+from msgspec.structs import asdict
+
+from iolab.core.course import IoLimit
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals, HostDetails
@@ -21,12 +24,26 @@ FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""
 
 
+class RunIoLimit(Record):
+    """What a process and all that it starts may do on each of some block devices."""
+
+    devices: tuple[str, ...]
+    limit: IoLimit
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The same for an agent."""
+        wanted = {name: value for name, value in asdict(self.limit).items() if value is not None}
+        return {"devices": list(self.devices), **wanted}
+
+
 class Command(Record):
     """One process to run on a host: an argument list, never a shell line.
 
     It must be started in the folder `cwd`, so that no path ever needs quoting inside a job file.
     `stdin` is all it reads from its standard input, `env` is added to its environment. With
-    `memory_limit_bytes` it and all that it starts have no more memory, page cache included.
+    `memory_limit_bytes` it and all that it starts have no more memory, page cache included. With an
+    `io_limit` they are in a control group of their own, whose I/O can be limited anew on the way.
     `job_file` is what the engine was told, as text for the record (it is part of `stdin` or of
     `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
     `output_limit_bytes` bounds what it may print. One that
@@ -44,6 +61,7 @@ class Command(Record):
     memory_limit_bytes: int | None = None
     waits_for_start: bool = False
     of_host: bool = False
+    io_limit: RunIoLimit | None = None
 
 
 class BlockLedger(Record):

@@ -70,16 +70,19 @@ async def run_process(
     start_at_real_ns: int | None = None,
     lead_s: float = 0.0,
     on_stderr: Callable[[bytes], object] | None = None,
+    on_request: Callable[[int], object] | None = None,
     watch_processor: bool = False,
 ) -> ProcessEnding:
     """Run a command to its end. Raises HostError; leaves no process whatever happens.
 
     `halt` sends SIGINT and later SIGKILL. `start_at_real_ns` is the host's own clock, about
     `lead_s` from now. Standard output goes to `on_output` as it comes, standard error, whose end is
-    kept in any case, to `on_stderr`. With `watch_processor` the end tells what its threads got of
-    the processors.
+    kept in any case, to `on_stderr`; `on_request` gets the id by which the agent knows the run.
+    With `watch_processor` the end tells what its threads got of the processors.
     """
     stream = start_remote_process(host, command, start_at_real_ns, watch_processor=watch_processor)
+    if on_request is not None:
+        on_request(stream.id)
     late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
     async with stop_process_on_event(
         host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late
@@ -106,7 +109,7 @@ def start_remote_process(
         start_at_real_ns=start_at_real_ns,
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
-        **_memory_limit_arguments(command),
+        **_limit_arguments(command),
         **_start_arguments(command),
         **({"watch_processor": True} if watch_processor else {}),
     )
@@ -138,10 +141,13 @@ async def stop_process_on_event(
             await _try_signal_run(host, stream.id, "KILL")
 
 
-def _memory_limit_arguments(command: Command) -> dict[str, int]:
-    """The bound of memory where there is one: an agent need not know of what is not asked."""
-    limit = command.memory_limit_bytes
-    return {} if limit is None else {"memory_limit_bytes": limit}
+def _limit_arguments(command: Command) -> dict[str, object]:
+    """The bounds that there are: an agent need not know of what is not asked."""
+    memory, io = command.memory_limit_bytes, command.io_limit
+    return {
+        **({} if memory is None else {"memory_limit_bytes": memory}),
+        **({} if io is None else {"io_limit": io.arguments}),
+    }
 
 
 def _start_arguments(command: Command) -> dict[str, bool]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
 from iolab.core.metric_spec import course_metric_key, phase_metric_key
-from iolab.report.numbers import DASH, metric_value_text
+from iolab.report.numbers import DASH, metric_value_text, ratio_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
-from iolab.text import capitalised, counted_noun, list_text, percent_text
+from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
 from iolab.units import format_duration_s, format_ns, significant_digits_text
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from iolab.report.charts.chart import ChartGroup, ReportSection
 
 PHASES_TITLE: Final = "Phases"
+NEIGHBOURS_TITLE: Final = "Neighbours and what they cost"
 CHANGES_TITLE: Final = "Changes that the seconds show"
 SECTION_TITLE: Final = "Before, during and after"
 ANCHOR: Final = "course"
@@ -26,6 +27,13 @@ ANCHOR: Final = "course"
 COST_MIN: Final = 0.05
 """A smaller loss of the rate, or rise of the p99, is none that a sentence tells."""
 
+UNDONE_SHARE: Final = 0.2
+"""What a limit leaves of a neighbour's cost where a sentence says that it undoes that."""
+
+NEAR_S: Final = 1.5
+"""An event begins, and is undone, so near to the phase that it is of."""
+
+_RATIOS: Final = ("p50", "p99")
 _TEXTS: Final = ("Phase", "Ended by")
 _NUMBERS: Final = (
     *("Seconds", "IOPS", "Of the baseline", "p50", "p99", "Worst second's p99", "Longest I/O"),
@@ -67,6 +75,62 @@ def phases_table(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]
     return Table(PHASES_TITLE, text_and_number_columns(_TEXTS, _NUMBERS), tuple(rows))
 
 
+def neighbours_table(
+    courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]
+) -> Table | None:
+    """What neighbours did in each phase, and how the measured load fared; None without any."""
+    first = courses[0]
+    if not first.neighbours:
+        return None
+    rows = []
+    for phase in first.phases[1:]:
+        own = [
+            (neighbour, figures)
+            for neighbour in first.neighbours
+            for figures in neighbour.phases
+            if figures.id == phase.id
+        ]
+        names = [neighbour.workload for neighbour, _ in own]
+        texts = [metric_value_text(figures.iops, bare_rate=True) for _, figures in own]
+        p99s = [metric_value_text(figures.lat_ns_p99) for _, figures in own]
+        ratios = (
+            metrics.get(phase_metric_key(phase.id, f"{name}_ratio"), Metric(None, "x"))
+            for name in ("p50", "p99", "mean")
+        )
+        rows.append(
+            row_of_cells(
+                phase.id,
+                list_text(names) or DASH,
+                list_text(texts) or DASH,
+                list_text(p99s) or DASH,
+                _baseline_share_text(metrics.get(phase_metric_key(phase.id, "baseline_share"))),
+                *(_ratio_with_interval_text(ratio) for ratio in ratios),
+            )
+        )
+    heads = text_and_number_columns(
+        ("Phase", "Neighbour"), ("Its IOPS", "Its p99", "Rate kept", "p50", "p99", "Mean")
+    )
+    return Table(NEIGHBOURS_TITLE, heads, tuple(rows))
+
+
+def _ratio_with_interval_text(ratio: Metric) -> str:
+    if ratio.value is None:
+        return DASH
+    text = ratio_text(ratio.value)
+    if ratio.low is None or ratio.high is None:
+        return text
+    ends = (significant_digits_text(end) for end in (ratio.low, ratio.high))
+    return f"{text} ({' to '.join(ends)})"
+
+
+def neighbours_note(courses: Sequence[CourseFigures]) -> str:
+    """What its ratios are of, and why some are missing."""
+    note = "Rate and latencies of the measured load are multiples of those of its first phase."
+    reasons = {phase.unequal_load: phase.id for phase in courses[0].phases if phase.unequal_load}
+    missing = (f"none in phase '{phase}', where {reason}" for reason, phase in reasons.items())
+    return " ".join([note, *(f"{capitalised(text)}." for text in missing)])
+
+
 def _range_text(values: Sequence[float]) -> str:
     low, high = (f"{end:.1f}" for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
@@ -82,8 +146,8 @@ def _seconds_text(seconds: float) -> str:
     return format_ns(seconds * 1e9) if seconds < 1 else format_duration_s(seconds)
 
 
-def _baseline_share_text(share: Metric) -> str:
-    if share.value is None:
+def _baseline_share_text(share: Metric | None) -> str:
+    if share is None or share.value is None:
         return DASH
     text = percent_text(share.value)
     if share.low is None or share.high is None:
@@ -98,9 +162,16 @@ def run_fault_impact_sentence(result: Result) -> str:
 
 
 def fault_impact_sentence(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> str:
-    """What the fault cost, for how long, and whether anything acknowledged is lost."""
+    """What fault and neighbours cost, for how long, and whether anything acknowledged is lost."""
+    neighbours = _neighbour_texts(courses[0], metrics)
+    if neighbours and not _fault_title(courses[0]):
+        if failed := sum(course.failed_ios for course in courses):
+            neighbours.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
+        if any(course.lost_blocks is not None for course in courses):
+            neighbours.append(_lost_writes_text(courses))
+        return f"{'; '.join(neighbours)}."
     lost = _lost_writes_text(courses)
-    parts = [_cost_text(courses, metrics), *_dates_texts(courses, metrics)]
+    parts = [*neighbours, _cost_text(courses, metrics), *_dates_texts(courses, metrics)]
     stall = max((_stall_s(course) for course in courses), default=0.0)
     if stall:
         parts.append(f"the longest stall was {_seconds_text(stall)}")
@@ -113,8 +184,91 @@ def fault_impact_sentence(courses: Sequence[CourseFigures], metrics: Mapping[str
 
 
 def _fault_title(course: CourseFigures) -> str:
-    begun = [event for event in course.events if event.start_s is not None]
+    begun = [
+        event
+        for event in course.events
+        if event.start_s is not None and event.id not in course.neighbour_events
+    ]
     return min(begun, key=lambda event: event.start_s or 0.0).title if begun else ""
+
+
+def _neighbour_texts(course: CourseFigures, metrics: Mapping[str, Metric]) -> list[str]:
+    """`A neighbour of 16 readers makes the p50 7.8 times as long ...`, and what limits undo."""
+    titles = {event.id: event.title for event in course.events}
+    texts = []
+    for neighbour in course.neighbours:
+        limited = {
+            limit.event: _phases_within_event(course, limit.event) for limit in neighbour.limits
+        }
+        all_limited = {phase for phases in limited.values() for phase in phases}
+        active = [phase.id for phase in neighbour.phases]
+        free = [
+            phase for phase in course.phases if phase.id in active and phase.id not in all_limited
+        ]
+        worst = None
+        for phase in free[:1]:
+            worst = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
+            texts.append(f"{titles[neighbour.event]} {_neighbour_cost_text(phase, metrics)}")
+        for event, phases in limited.items():
+            for name in phases[:1]:
+                ratio = metrics.get(phase_metric_key(name, "p50_ratio"))
+                title = uncapitalised(titles[event])
+                texts.append(f"{title} {_limit_effect_text(name, ratio, worst)}")
+    return texts
+
+
+def _phases_within_event(course: CourseFigures, event_id: str) -> list[str]:
+    """The phases that lie in the time between an event and its undo, to a second."""
+    event = next(event for event in course.events if event.id == event_id)
+    end = course.phases[-1].start_s + course.phases[-1].seconds
+    first, last = event.start_s, event.undone_s if event.undone_s is not None else end
+    return [
+        phase.id
+        for phase in course.phases
+        if first is not None
+        and first - NEAR_S <= phase.start_s
+        and phase.start_s + phase.seconds <= last + NEAR_S
+    ]
+
+
+def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> str:
+    """`makes the p50 7.8 times (7.2 to 8.4) as long in phase 'noise' (10 s), at the same rate`."""
+    where = f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
+    ratios = {name: metrics.get(phase_metric_key(phase.id, f"{name}_ratio")) for name in _RATIOS}
+    known = [
+        f"the {name} {significant_digits_text(ratio.value)} times{_ratio_range_text(ratio)}"
+        for name, ratio in ratios.items()
+        if ratio is not None and ratio.value is not None
+    ]
+    if known:
+        rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
+        return f"makes {list_text(known)} as long {where}, at the same {rate}"
+    share = metrics.get(phase_metric_key(phase.id, "baseline_share"))
+    if share is None or share.value is None:
+        return f"has no effect that could be measured {where}"
+    effect = f"leaves {percent_text(share.value)} of the IOPS {where}"
+    return f"{effect}; latencies have no ratio, since {phase.unequal_load}"
+
+
+def _ratio_range_text(ratio: Metric) -> str:
+    if ratio.low is None or ratio.high is None:
+        return ""
+    return f" ({' to '.join(map(significant_digits_text, (ratio.low, ratio.high)))})"
+
+
+def _limit_effect_text(phase: str, ratio: Metric | None, unlimited: Metric | None) -> str:
+    """`undoes that: the p50 is 1.1 times the first phase's in phase 'limited'`."""
+    if ratio is None or ratio.value is None:
+        return f"has no ratio of latencies to tell by in phase '{phase}'"
+    text = f"the p50 is {significant_digits_text(ratio.value)} times the first phase's"
+    text += f"{_ratio_range_text(ratio)} in phase '{phase}'"
+    if unlimited is None or unlimited.value is None or unlimited.value <= 1 + COST_MIN:
+        return f"changes little: {text}"
+    left = (ratio.value - 1) / (unlimited.value - 1)
+    word = (
+        "undoes" if left < UNDONE_SHARE else "does not undo" if left > 1 - UNDONE_SHARE else "eases"
+    )
+    return f"{word} that: {text}"
 
 
 def _stall_s(course: CourseFigures) -> float:
@@ -268,10 +422,14 @@ def _point_group(brief: Brief, point: PointSummary) -> ChartGroup:
     style = brief.series_styles[point.key.configuration]
     if len(brief.study.configurations) > 1:
         title = f"{title}, {style.title}"
+    neighbours = neighbours_table(courses, metrics)
     chart = course_chart(title, courses, style.token, fault_impact_sentence(courses, metrics))
     return ChartGroup(
         title,
         (chart,),
         phases_table(courses, metrics),
-        detail_tables=((changes_table(courses), _CHANGES_NOTE),),
+        detail_tables=(
+            *(((neighbours, neighbours_note(courses)),) if neighbours else ()),
+            (changes_table(courses), _CHANGES_NOTE),
+        ),
     )

@@ -13,6 +13,7 @@ from iolab.hosts.host import Host
 from iolab.session.discovery import DiscoveryQueries
 from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import TargetContext
+from iolab.targets.work_directory import WorkDirectory
 
 WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
 """Phases before a run that leave a target with work to do, as a load does."""
@@ -59,6 +60,7 @@ class SessionContext(TargetContext):
     `discovery_queries` are what hosts are asked. `stopping_rule_for` gives the rules that end runs
     early. `reconnected_hosts` are the hosts that were lost and reached again: an agent that is lost
     may leave its folder. `settle_timer` is that of the targets between two runs.
+    `neighbour_workdirs` are the directories of each event that begins a load in the present run.
     """
 
     monitored_hosts: dict[str, Host] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class SessionContext(TargetContext):
     stopping_rule_for: StoppingRuleFactory | None = None
     reconnected_hosts: set[str] = field(default_factory=set)
     settle_timer: TargetSettleTimer = field(default_factory=TargetSettleTimer)
+    neighbour_workdirs: dict[str, tuple[WorkDirectory, ...]] = field(default_factory=dict)
 
     def begin_phase(
         self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None

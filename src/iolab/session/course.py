@@ -38,7 +38,8 @@ from iolab.record import Record
 from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
-from iolab.text import excerpt
+from iolab.session.neighbour import LEAD_S, NeighbourLoads
+from iolab.text import excerpt, list_text
 from iolab.units import NS_PER_S
 
 STEP_GRACE_S: Final = 15.0
@@ -59,6 +60,9 @@ YES, NO = 0, 1
 CONFIRMATIONS: Final = 2
 """Answers in a row that end a phase: one may be of a moment between two states."""
 
+MARGIN_S: Final = 0.3
+"""Before the end of the first phase: what is told then takes a round trip to be heard."""
+
 POLL_S: Final = 0.1
 """Between two looks at what witnesses said."""
 
@@ -73,8 +77,17 @@ class _PendingUndo(Struct):
     name: str
 
 
+class _PendingNeighbourUndo(Struct):
+    """A load that is yet to be ended, or a limit to be lifted."""
+
+    event: EventPlan
+
+
 class PhaseRunner:
-    """The phases of one run. `run_with_load` once; `course` is what came of it."""
+    """The phases of one run. `run_with_load` once; `course` is what came of it.
+
+    `baseline_over` is set just before the first phase ends.
+    """
 
     def __init__(
         self,
@@ -82,9 +95,12 @@ class PhaseRunner:
         plan: CoursePlan,
         states: Sequence[HostRunState],
         halt: asyncio.Event,
+        neighbours: NeighbourLoads,
     ) -> None:
         self._session = session
         self._plan = plan
+        self.neighbours = neighbours
+        self.baseline_over = asyncio.Event()
         self._states = states
         self._halt = halt
         self._start_ns: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -92,7 +108,7 @@ class PhaseRunner:
         self._spans: list[PhaseSpan] = []
         self._open: tuple[PhasePlan, int] | None = None
         self._outcomes: dict[str, EventOutcome] = {}
-        self._undos: list[_PendingUndo] = []
+        self._undos: list[_PendingUndo | _PendingNeighbourUndo] = []
         self._answers: list[WitnessAnswer] = []
         self.readbacks: tuple[Readback, ...] = ()
         self.first_readbacks: tuple[Readback, ...] = ()
@@ -122,6 +138,7 @@ class PhaseRunner:
                 self._close_phase(PhaseEnd.LOAD)
             for undo in reversed(self._undos[:]):
                 await self._undo(undo)
+            await self.neighbours.stop_all()
 
     async def _run_phases_with_witnesses(self) -> None:
         for name in {action.host for action in self._plan.actions}:
@@ -138,9 +155,10 @@ class PhaseRunner:
     async def _run_phases(self) -> None:
         start_ns = await self._start_ns
         next_ns = start_ns + round(self._session.study.method.warmup_s * NS_PER_S)
-        events: list[asyncio.Task[None]] = []
+        baseline_end_ns = next_ns + round((self._plan.phases[0].most_s - MARGIN_S) * NS_PER_S)
+        events = [asyncio.create_task(self._end_baseline(baseline_end_ns))]
         try:
-            for phase in self._plan.phases:
+            for place, phase in enumerate(self._plan.phases):
                 await self._sleep_until(next_ns)
                 self._open = (phase, next_ns)
                 self._session.emit(Notice(f"Phase '{phase.id}' begins."))
@@ -149,8 +167,10 @@ class PhaseRunner:
                 new = [
                     asyncio.create_task(self._do_event(event, next_ns))
                     for event in self._plan.events_of_phase(phase.id)
+                    if event.id not in self._outcomes
                 ]
                 events += new
+                events += self._begin_loads_of_next_phase(place, next_ns)
                 ended_by = await self._wait_for_phase_end(phase, next_ns, new)
                 next_ns = self._close_phase(ended_by)
             await asyncio.gather(*events)
@@ -161,6 +181,22 @@ class PhaseRunner:
         for state in self._states:
             state.has_enough = True
         self._halt.set()
+
+    async def _end_baseline(self, real_ns: int) -> None:
+        await self._sleep_until(real_ns)
+        self.baseline_over.set()
+
+    def _begin_loads_of_next_phase(self, place: int, start_ns: int) -> list[asyncio.Task[None]]:
+        """Loads of the phase after the one that begins at `start_ns`.
+
+        Where it is known when that will end their processes are set up by then.
+        """
+        phase, later = self._plan.phases[place], self._plan.phases[place + 1 :]
+        if phase.until is not None or not later:
+            return []
+        end_ns = start_ns + round(phase.most_s * NS_PER_S)
+        loads = [event for event in self._plan.events_of_phase(later[0].id) if event.neighbour]
+        return [asyncio.create_task(self._do_event(event, end_ns)) for event in loads]
 
     async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
@@ -202,8 +238,53 @@ class PhaseRunner:
         return end_ns
 
     async def _do_event(self, event: EventPlan, phase_start_ns: int) -> None:
-        action = self._plan.action(event.action)
         due_ns = phase_start_ns + round(event.after_s * NS_PER_S)
+        if event.action:
+            await self._do_action(event, due_ns)
+        else:
+            await self._do_neighbour_event(event, due_ns)
+
+    async def _do_neighbour_event(self, event: EventPlan, due_ns: int) -> None:
+        """Begin a neighbour's load, or limit it."""
+        owner = event.limits or event.id
+        hosts = self.neighbours.host_names(owner)
+        limit = event.io_limit
+        what = f"load '{event.neighbour}'" if event.neighbour else f"limit of '{owner}'"
+        if limit is not None:
+            what += f": {limit.text} on each device"
+        outcome = EventOutcome(
+            event.id,
+            list_text(hosts),
+            what,
+            event.phase,
+            due_ns,
+            is_undone=False,
+            title=event.title,
+            limits=owner if limit is not None else "",
+            io_limit=limit,
+        )
+        self._outcomes[event.id] = outcome
+        try:
+            if event.neighbour:
+                await self._sleep_until(due_ns - round(LEAD_S * NS_PER_S))
+                self._undos.append(_PendingNeighbourUndo(event))
+                await self.neighbours.start(event.id, due_ns, limit)
+                start_ns = self._session.clock.real_ns()
+            else:
+                await self._sleep_until(due_ns)
+                start_ns = self._session.clock.real_ns()
+                self._undos.append(_PendingNeighbourUndo(event))
+                await self.neighbours.set_limit(owner, limit)
+            end_ns = self._session.clock.real_ns()
+            self._session.emit(Notice(f"Event '{event.id}' begins."))
+            self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
+        except HostError as fault:
+            reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
+            self._outcomes[event.id] = replace(outcome, error=reason)
+            self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
+
+    async def _do_action(self, event: EventPlan, due_ns: int) -> None:
+        action = self._plan.action(event.action)
         outcome = EventOutcome(
             event.id,
             action.host,
@@ -253,8 +334,32 @@ class PhaseRunner:
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
 
-    async def _undo(self, undo: _PendingUndo) -> None:
+    async def _undo(self, undo: _PendingUndo | _PendingNeighbourUndo) -> None:
         self._undos.remove(undo)
+        if isinstance(undo, _PendingNeighbourUndo):
+            await self._undo_neighbour_event(undo.event)
+        else:
+            await self._undo_action(undo)
+
+    async def _undo_neighbour_event(self, event: EventPlan) -> None:
+        """End a load, or lift its limit."""
+        fault = ""
+        try:
+            if event.neighbour:
+                fault = await self.neighbours.stop(event.id)
+            elif self.neighbours.is_running(event.limits):
+                await self.neighbours.set_limit(event.limits, None)
+        except HostError as raised:
+            fault = raised.message
+        outcome = self._outcomes[event.id]
+        self._outcomes[event.id] = replace(
+            outcome,
+            is_undone=True,
+            undone_real_ns=self._session.clock.real_ns(),
+            error=outcome.error or fault,
+        )
+
+    async def _undo_action(self, undo: _PendingUndo) -> None:
         id_, action = undo.event.id, self._plan.action(undo.event.action)
         if undo.host.lost_reason:
             self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_LEFT)

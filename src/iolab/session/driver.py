@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
 from iolab.core.course import Readback
@@ -31,7 +32,7 @@ from iolab.core.run import (
     ProcessUse,
     RunRecord,
 )
-from iolab.errors import EngineError
+from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.device_counters import DeviceSnapshot, device_deltas
@@ -224,6 +225,30 @@ async def run_on_each_host(
             state.error = fault.message
     if outcomes.errors:
         raise combined_error(outcomes.errors)
+
+
+def impossible_counters_error(states: Sequence[HostRunState], elapsed_s: float) -> HostError | None:
+    """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
+    refused = []
+    for state in states:
+        heads = state.intervals.head_rows
+        reading = state.reading
+        moments = (
+            [at_ns for at_ns in state.load_begin_and_end_ns if at_ns is not None] if reading else []
+        )
+        message = limits.interval_series_fault(
+            heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S
+        )
+        message = message or next(filter(None, map(limits.timestamp_fault, moments)), "")
+        if message:
+            state.error = f"Host '{state.name}' reported {message}."
+            state.intervals, state.reading, state.span = IntervalLog(), None, None
+            refused.append(state)
+    if not refused:
+        return None
+    error = HostError(" ".join(state.error or "" for state in refused), limits.REFUSED_HINT)
+    error.hosts = tuple(state.name for state in refused)
+    return error
 
 
 class LoadDriver(ABC):

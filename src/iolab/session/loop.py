@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from iolab.core import limits
 from iolab.core.configuration import Redundancy
 from iolab.core.events import Notice, RunFinished, RunPreparing, SessionStatus
 from iolab.core.host import HostFacts
@@ -21,11 +20,11 @@ from iolab.core.target_state import EMPTY_LEDGER, Ledger
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_clock_offset
-from iolab.hosts.intervals import IntervalCollector, IntervalLog, trim_malloc_heap
+from iolab.hosts.intervals import IntervalCollector, trim_malloc_heap
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, LoadDriver
+from iolab.session.driver import HostRunState, LoadDriver, impossible_counters_error
 from iolab.session.kinds import SessionResources
 from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
@@ -117,6 +116,7 @@ async def execute_run(
         await wait_for_settling(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None
+        _set_neighbour_workdirs(session, run, resources)
         async with (
             observers.watch_all(),
             watching,
@@ -128,7 +128,7 @@ async def execute_run(
         fault = raised
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
-    fault = _impossible_counters_error(states, elapsed_s) or fault
+    fault = impossible_counters_error(states, elapsed_s) or fault
     await measure_clocks_after_run(session, states)
     if driver is not None:
         await driver.after_measure(session, run, states)
@@ -160,6 +160,17 @@ async def execute_run(
         rule=rule,
     )
     return resources.booted_hosts.with_details(driver.with_details(record) if driver else record)
+
+
+def _set_neighbour_workdirs(
+    session: SessionContext, run: PlannedRun, resources: SessionResources
+) -> None:
+    """Where the loads work that events of the run begin."""
+    session.neighbour_workdirs.clear()
+    for neighbour in session.plan.neighbours_of_run(run):
+        session.neighbour_workdirs[neighbour.event] = resources.workdirs.workdirs_of_hosts(
+            run.point.configuration, neighbour.hosts
+        )
 
 
 def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> StoppingRuleSettings | None:
@@ -214,32 +225,6 @@ def _run_status(states: Sequence[HostRunState], fault: IolabError | None) -> Run
     if any(state.was_stopped_early and not state.has_enough for state in states):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
-
-
-def _impossible_counters_error(
-    states: Sequence[HostRunState], elapsed_s: float
-) -> HostError | None:
-    """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
-    refused = []
-    for state in states:
-        heads = state.intervals.head_rows
-        reading = state.reading
-        moments = (
-            [at_ns for at_ns in state.load_begin_and_end_ns if at_ns is not None] if reading else []
-        )
-        message = limits.interval_series_fault(
-            heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S
-        )
-        message = message or next(filter(None, map(limits.timestamp_fault, moments)), "")
-        if message:
-            state.error = f"Host '{state.name}' reported {message}."
-            state.intervals, state.reading, state.span = IntervalLog(), None, None
-            refused.append(state)
-    if not refused:
-        return None
-    error = HostError(" ".join(state.error or "" for state in refused), limits.REFUSED_HINT)
-    error.hosts = tuple(state.name for state in refused)
-    return error
 
 
 def _interval_collector(states: Sequence[HostRunState]) -> IntervalCollector:

@@ -15,7 +15,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, OutputCompressor
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase, StoppingRuleStatus
-from iolab.core.run import PlannedRun, RunRecord
+from iolab.core.run import NeighbourPlan, PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
@@ -26,6 +26,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
 from iolab.session.course import PhaseRunner
 from iolab.session.driver import HostRunState, LoadDriver
+from iolab.session.neighbour import NeighbourLoads
 from iolab.session.start import (
     SET_UP_S,
     HostStartTime,
@@ -60,10 +61,13 @@ packed at the same moments too."""
 
 
 @asynccontextmanager
-async def trace_device(state: HostRunState, limit_s: float) -> AsyncIterator[None]:
+async def trace_device(
+    state: HostRunState, limit_s: float, enough: asyncio.Event
+) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
-    The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.
+    It ends with `enough`, if that is set before. The agent ends it by itself when the engine, which
+    has `limit_s` from its start, is long gone.
     It never fails a run: the checks that need it say why they could not look.
     """
     if not state.workdir.devices:
@@ -79,19 +83,27 @@ async def trace_device(state: HostRunState, limit_s: float) -> AsyncIterator[Non
     listening = asyncio.create_task(_final_trace(state.name, device, stream))
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
+
+    async def call_off(event: asyncio.Event | None = None) -> None:
+        if event is not None:
+            await event.wait()
+        with suppress(HostError):
+            await host.request("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
+
+    early = asyncio.create_task(call_off(enough))
     try:
         yield
     finally:
+        early.cancel()
         try:
-            with suppress(HostError):
-                await host.request("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
+            await call_off()
             async with asyncio.timeout(LAST_WORD_LIMIT_S):
                 state.trace = await listening
         except TimeoutError:
             state.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
         finally:
             listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            await asyncio.gather(listening, early, return_exceptions=True)
             await stream.aclose()
 
 
@@ -239,7 +251,13 @@ class ProcessDriver(LoadDriver):
         looking = StoppingRuleWatch(session, run, states, halt)
         runner = self.course_runner = None
         if session.study.course is not None:
-            runner = PhaseRunner(session, session.study.course, states, halt)
+            neighbours = NeighbourLoads(
+                session,
+                session.plan.neighbours_of_run(run),
+                partial(self.neighbour_command, session),
+                self.neighbour_reader,
+            )
+            runner = PhaseRunner(session, session.study.course, states, halt, neighbours)
             self.course_runner = runner
         commands = {state.name: self.command(session, run, state) for state in states}
         listeners = {}
@@ -256,7 +274,9 @@ class ProcessDriver(LoadDriver):
                 runner.set_load_start(go.real_ns - require_clock_offset(state).offset_ns)
             listener = listeners[state.name](self.reader(run, state))
             try:
-                async with trace_device(state, command.wall_limit_s):
+                # What is done to the device after the first phase is not of the load alone.
+                enough = runner.baseline_over if runner is not None else asyncio.Event()
+                async with trace_device(state, command.wall_limit_s, enough):
                     await run_process_then_snapshot(state, command, go, halt, listener.feed)
             finally:
                 listener.finish()
@@ -275,6 +295,8 @@ class ProcessDriver(LoadDriver):
             return record
         course = self.course_runner.course
         baseline_s = course.phases[0].seconds if course.phases else record.runtime_s
+        elapsed_s = (record.ended_real_ns - record.started_real_ns) / NS_PER_S
+        record = self.course_runner.neighbours.with_neighbours(record, elapsed_s)
         return replace(record, course=course, runtime_s=baseline_s)
 
     def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
@@ -291,6 +313,22 @@ class ProcessDriver(LoadDriver):
             seconds=longest_s,
             seed=run_seed(session.study, run.point, state.name, run.repeat),
         )
+
+    def neighbour_command(
+        self,
+        session: SessionContext,
+        neighbour: NeighbourPlan,
+        state: HostRunState,
+    ) -> Command:
+        """The process of a load that an event begins. EngineError where this kind has none."""
+        del session, state
+        engine = neighbour.point.job.engine
+        raise EngineError(f"{engine} cannot be begun by an event.", "Use the native engine.")
+
+    def neighbour_reader(self, neighbour: NeighbourPlan, state: HostRunState) -> OutputReader:
+        """What reads the output of that process."""
+        del state
+        return self.engine.output_reader(neighbour.point.job)
 
     def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""

@@ -35,6 +35,8 @@ MANIFEST_SUM: Final = "manifest.sha256"
 INTERVALS: Final = "intervals.parquet"
 BINS: Final = "bins.parquet"
 COUNTERS: Final = "counters.parquet"
+NEIGHBOUR_INTERVALS: Final = "neighbour-intervals.parquet"
+NEIGHBOUR_BINS: Final = "neighbour-bins.parquet"
 ENGINE: Final = "engine"
 
 _OWN_FILES: Final = tuple((name,) for name in (SESSION, STUDY, PLAN, HOSTS, LEDGER, LOCK, INDEX))
@@ -42,7 +44,10 @@ _DIGEST: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _RUN: Final = re.compile(r"run-([1-9][0-9]{0,8})")
 _ATTEMPT: Final = re.compile(r"run-[1-9][0-9]{0,8}\.attempt-[1-9][0-9]{0,8}")
 _UNFINISHED: Final = re.compile(r"\..+\.tmp-[0-9]+")
-_RUN_FILES: Final = frozenset((MANIFEST, MANIFEST_SUM, INTERVALS, BINS, COUNTERS))
+_NEIGHBOUR_FILES: Final = frozenset((NEIGHBOUR_INTERVALS, NEIGHBOUR_BINS))
+_RUN_FILES: Final = (
+    frozenset((MANIFEST, MANIFEST_SUM, INTERVALS, BINS, COUNTERS)) | _NEIGHBOUR_FILES
+)
 _OUTPUT_FILE: Final = re.compile(r"[0-9]{1,9}\.zst")
 
 

@@ -42,11 +42,14 @@ def write_run(
     from concurrent.futures import ThreadPoolExecutor  # readers, which are many, need none
 
     (directory / layout.ENGINE).mkdir(parents=True)
-    tables = (
+    tables: list[tuple[str, Table]] = [
         (layout.INTERVALS, record.intervals),
         (layout.BINS, record.bins),
         (layout.COUNTERS, record.counters),
-    )
+    ]
+    if record.neighbour_intervals is not None and record.neighbour_bins is not None:
+        tables.append((layout.NEIGHBOUR_INTERVALS, record.neighbour_intervals))
+        tables.append((layout.NEIGHBOUR_BINS, record.neighbour_bins))
     with ThreadPoolExecutor(WRITTEN_AT_ONCE) as pool:
         written = [pool.submit(_write_table, directory, *table) for table in tables]
         written += [
@@ -88,6 +91,12 @@ def read_run(directory: Path) -> RunRecord:
         bins=read_table(directory / layout.BINS, BinTable),
         counters=read_table(directory / layout.COUNTERS, CounterTable),
         outputs=_read_outputs(directory, manifest),
+        neighbour_intervals=read_table(directory / layout.NEIGHBOUR_INTERVALS, IntervalTable)
+        if manifest.neighbours
+        else None,
+        neighbour_bins=read_table(directory / layout.NEIGHBOUR_BINS, BinTable)
+        if manifest.neighbours
+        else None,
     )
 
 

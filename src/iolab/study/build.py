@@ -29,7 +29,7 @@ from iolab.core.study import (
 )
 from iolab.core.target_state import Precondition
 from iolab.core.workload import VMS_PER_NODE_AXIS, Workload
-from iolab.study.course import build_course_plan
+from iolab.study.course import build_course_plan, neighbour_ids
 from iolab.study.file import (
     XFS,
     ConfigurationTable,
@@ -77,6 +77,19 @@ def build_study(
     hosts += kinds.hosts.hosts(tables, hosts)
     clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
+    workloads = tuple(
+        _with_knee_candidates(
+            _with_separate_targets_if_in_pods(
+                kinds.kind_for_table(type(table)).build_workload(item, table, tables), kubernetes
+            ),
+            *(tables, kinds),
+        )
+        for item, table in tables.items_of_table("workload", LoadTable)
+    )
+    begun_by_events = neighbour_ids(tables)
+    course = build_course_plan(
+        tables, tuple(workload for workload in workloads if workload.id in begun_by_events)
+    )
     return Study(
         id=heading.id,
         title=heading.title or heading.id,
@@ -88,17 +101,8 @@ def build_study(
             for _, table in tables.items_of_table("configuration", ConfigurationTable)
         ),
         hosts=hosts,
-        workloads=tuple(
-            _with_knee_candidates(
-                _with_separate_targets_if_in_pods(
-                    kinds.kind_for_table(type(table)).build_workload(item, table, tables),
-                    kubernetes,
-                ),
-                *(tables, kinds),
-            )
-            for item, table in tables.items_of_table("workload", LoadTable)
-        ),
-        method=_method_with_phases(_method_settings(method), build_course_plan(tables)),
+        workloads=tuple(item for item in workloads if item.id not in begun_by_events),
+        method=_method_with_phases(_method_settings(method), course),
         telemetry=TelemetrySettings(
             round(tables.telemetry.interval * 1000),
             slow_ios=tables.telemetry.slow_ios,
@@ -112,7 +116,7 @@ def build_study(
         inventory=inventory,
         precondition=_precondition_settings(tables.precondition),
         kubernetes=kubernetes,
-        course=build_course_plan(tables),
+        course=course,
         **settings,
     )
 

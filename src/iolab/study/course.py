@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from iolab.core.course import (
@@ -11,15 +11,19 @@ from iolab.core.course import (
     CoursePlan,
     EventPlan,
     Expectation,
+    IoLimit,
     PhasePlan,
     Witness,
 )
 from iolab.core.engine import EngineName
+from iolab.core.host import Role
 from iolab.core.study import MethodKind, OnFailure
+from iolab.core.workload import Workload
 from iolab.study.course_tables import (
     INVENTORY_ONLY,
     ActionTable,
     EventTable,
+    IoLimitTable,
     PhaseTable,
     WitnessTable,
 )
@@ -75,8 +79,11 @@ def add_phase_and_event_faults(
     lengths = {table.id: table.seconds or table.longest or 0.0 for _, table in phases}
     for item, phase in phases:
         add_problems(document, item, _phase_problems(phase))
+    loads = {event.id for _, event in events if event.workload is not None}
     for item, event in events:
         add_problems(document, item, _event_problems(event, lengths))
+        add_problems(document, item, _event_kind_problems(event, loads))
+    _add_neighbour_faults(document, tables)
     if required:
         _add_inventory_faults(document, tables)
     if phases:
@@ -98,15 +105,64 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
     for item, phase in tables.items_of_table("phase", PhaseTable):
         if phase.until is not None:
             add_problems(document, item, _state_problems("until", phase.until, witnesses))
+    hosts = [table.name for _, table in tables.items_of_table("host", HostTable)]
     for item, event in tables.items_of_table("event", EventTable):
+        for name in event.hosts or ():
+            if name not in hosts:
+                has = f"hosts = {quote_value(name)}, which is no host of the study"
+                hint = suggestion(name, hosts, "hosts")
+                add_problems(document, item, [Problem(("hosts",), has, hint)])
         if event.expect is not None:
             add_problems(document, item, _state_problems("expect", event.expect, witnesses))
-        if event.action not in actions:
+        if event.action is not None and event.action not in actions:
             has = f"action = {quote_value(event.action)}, which no inventory describes"
             hint = suggestion(event.action, actions, "actions")
             if not actions:
                 hint = f"Write [[action]] with id = '{event.action}' into the inventory of --hosts."
             add_problems(document, item, [Problem(("action",), has, hint)])
+
+
+def neighbour_ids(tables: StudyTables) -> frozenset[str]:
+    """The workloads that events begin, which are no points of their own."""
+    events = tables.items_of_table("event", EventTable)
+    return frozenset(event.workload for _, event in events if event.workload is not None)
+
+
+def _add_neighbour_faults(document: StudyDocument, tables: StudyTables) -> None:
+    """Add a fault for each workload of an event that cannot be a neighbour's, or is not there."""
+    loads = {load.id: (item, load) for item, load in tables.items_of_table("workload", LoadTable)}
+    names = neighbour_ids(tables)
+    for item, event in tables.items_of_table("event", EventTable):
+        if event.workload is not None and event.workload not in loads:
+            has = f"workload = {quote_value(event.workload)}, which is none"
+            hint = suggestion(event.workload, loads, "workloads")
+            add_problems(document, item, [Problem(("workload",), has, hint)])
+    for name in sorted(names & loads.keys()):
+        item, load = loads[name]
+        for axis in load.sweep_axes(item.user_values):
+            values = quote_value(list(axis.values))
+            has = f"{axis.name} = {values}, and an event begins this load"
+            add_problems(document, item, [Problem((axis.name,), has, "Give one value, no list.")])
+    if loads and names >= loads.keys():
+        hint = "Write a further [[workload]], which no event names: it is the one that is measured."
+        document.add_fault((), "Every workload is a neighbour's, begun by an event.", hint)
+    _add_neighbour_host_faults(document, tables)
+
+
+def _add_neighbour_host_faults(document: StudyDocument, tables: StudyTables) -> None:
+    """Add a fault where neighbours leave no client for the measured load."""
+    events = tables.items_of_table("event", EventTable)
+    alone = {name for _, event in events for name in event.hosts or ()}
+    clients = {
+        host.name
+        for _, host in tables.items_of_table("host", HostTable)
+        if host.role is Role.CLIENT
+    }
+    if alone and alone >= clients:
+        item = next(item for item, event in events if event.hosts)
+        has = f"hosts = {quote_value(sorted(alone))}, which leaves no client for the measured load"
+        hint = "Name fewer; without hosts every client makes both loads."
+        add_problems(document, item, [Problem(("hosts",), has, hint)])
 
 
 def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -152,6 +208,30 @@ def _event_problems(event: EventTable, lengths: Mapping[str, float]) -> Iterator
         if event.undo_phase not in later:
             has = f"undo_phase = {quote_value(event.undo_phase)}, which is no later phase"
             yield Problem(("undo_phase",), has, suggestion(event.undo_phase, later, "later phases"))
+
+
+def _event_kind_problems(event: EventTable, loads: Collection[str]) -> Iterator[Problem]:
+    """Problems of what an event is: an action, a load, or the limit of a load."""
+    kinds = [key for key in ("action", "workload", "limits") if getattr(event, key) is not None]
+    if len(kinds) != 1:
+        has = "none of action, workload and limits" if not kinds else " and ".join(kinds)
+        yield Problem((), has, "Give it one of action, workload and limits.")
+    if event.limits is not None and event.limits not in loads:
+        has = f"limits = {quote_value(event.limits)}, which is no event with a workload"
+        yield Problem(("limits",), has, suggestion(event.limits, loads, "such events"))
+    limit = event.io_limit
+    if "limits" in kinds and limit is None:
+        yield Problem(("io_limit",), "limits without io_limit", "Give io_limit, too.")
+    if limit is not None and "action" in kinds:
+        yield Problem(("io_limit",), "io_limit beside action", "Leave io_limit out.")
+    if limit is not None and not any(True for _ in limit.non_empty_entries()):
+        hint = "Give it read_iops, write_iops, read_bw or write_bw."
+        yield Problem(("io_limit",), "an empty io_limit", hint)
+    if event.hosts is not None and event.workload is None:
+        yield Problem(("hosts",), "hosts without workload", "Leave hosts out.")
+    if event.expect is not None and event.action is None:
+        hint = "Leave expect out: the load tells itself whether it ran."
+        yield Problem(("expect",), "expect without action", hint)
 
 
 def _state_problems(
@@ -226,8 +306,13 @@ def _host_problems(host: str, hosts: Iterable[str]) -> Iterator[Problem]:
         yield Problem(("host",), has, suggestion(host, tuple(hosts), "hosts"))
 
 
-def build_course_plan(tables: StudyTables) -> CoursePlan | None:
-    """The course of tables without faults; None where the study has no phases."""
+def build_course_plan(
+    tables: StudyTables, neighbours: tuple[Workload, ...] = ()
+) -> CoursePlan | None:
+    """The course of tables without faults; None where the study has no phases.
+
+    `neighbours` are the workloads of `neighbour_ids`.
+    """
     phases = tuple(
         _build_phase_plan(table) for _, table in tables.items_of_table("phase", PhaseTable)
     )
@@ -238,6 +323,7 @@ def build_course_plan(tables: StudyTables) -> CoursePlan | None:
         tuple(_build_event_plan(table) for _, table in tables.items_of_table("event", EventTable)),
         tuple(_build_action(table) for _, table in tables.items_of_table("action", ActionTable)),
         tuple(_build_witness(table) for _, table in tables.items_of_table("witness", WitnessTable)),
+        neighbours,
     )
 
 
@@ -250,13 +336,26 @@ def _build_event_plan(table: EventTable) -> EventPlan:
     expected = None if table.expect is None else Expectation.parse(table.expect)
     return EventPlan(
         table.id,
-        table.action,
+        table.action or "",
         table.phase,
         table.after,
         expected,
         table.within,
         table.undo_phase or "",
         table.title or "",
+        neighbour=table.workload or "",
+        hosts=tuple(table.hosts or ()),
+        limits=table.limits or "",
+        io_limit=None if table.io_limit is None else _build_io_limit(table.io_limit),
+    )
+
+
+def _build_io_limit(table: IoLimitTable) -> IoLimit:
+    return IoLimit(
+        table.read_iops,
+        table.write_iops,
+        None if table.read_bw is None else parse_size(table.read_bw),
+        None if table.write_bw is None else parse_size(table.write_bw),
     )
 
 

@@ -15,6 +15,8 @@ INTERVAL_S_MIN: Final = 0.2
 INTERVAL_S_MAX: Final = 3600.0
 ARGUMENT_CHARACTERS: Final = 4096
 EXPECTATION_CHARACTERS: Final = 80
+LIMIT_MAX: Final = 1 << 40
+"""I/Os or bytes a second: beyond any device."""
 
 RATE_MAX: Final = 1 << 50
 LINK_PATTERN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}")
@@ -53,6 +55,10 @@ BytesLimit = Annotated[int | str, values.size_value(1, RATE_MAX, multiple=1)]
 SettingText = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
 
 
+LimitIops = Annotated[int, values.integer_value(1, LIMIT_MAX)]
+LimitBandwidth = Annotated[int | str, values.size_value(1, LIMIT_MAX, multiple=1)]
+
+
 class PhaseTable(StudyTable):
     """`[[phase]]`: a part of a run, while its load goes on."""
 
@@ -62,12 +68,25 @@ class PhaseTable(StudyTable):
     longest: Seconds | None = None
 
 
+class IoLimitTable(StudyTable):
+    """`io_limit` of an event: what a neighbour may do on each device of its target."""
+
+    read_iops: LimitIops | None = None
+    write_iops: LimitIops | None = None
+    read_bw: LimitBandwidth | None = None
+    write_bw: LimitBandwidth | None = None
+
+
 class EventTable(StudyTable):
-    """`[[event]]`: an action of the inventory at a moment of the run."""
+    """`[[event]]`: an action of the inventory, or a neighbour's load, at a moment of the run."""
 
     id: Id
     title: Title | None = None
-    action: Id
+    action: Id | None = None
+    workload: Id | None = None
+    hosts: list[HostName] | None = None
+    limits: Id | None = None
+    io_limit: IoLimitTable | None = None
     phase: Id
     after: Annotated[float, values.seconds_value(0, PHASE_S_MAX)] = 0.0
     expect: State | None = None

@@ -124,7 +124,7 @@ def _purge_faults(
 
 
 def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
-    jobs = (p.job for p in plan.points if p.configuration in target.configurations)
+    jobs = (p.job for p in plan.points_with_neighbours if p.configuration in target.configurations)
     if device.discards or not any(Direction.TRIM in job.data_directions for job in jobs):
         return []
     message = f"{where} takes no discards, which workloads that trim are made of."
@@ -134,7 +134,7 @@ def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) ->
 def _block_alignment_faults(
     plan: Plan, target: Target, where: str, device: DeviceFacts
 ) -> list[Fault]:
-    jobs = (p.job for p in plan.points if p.configuration in target.configurations)
+    jobs = (p.job for p in plan.points_with_neighbours if p.configuration in target.configurations)
     align = device.logical_block_bytes
     odd = sorted({job.io_alignment_bytes for job in jobs if job.io_alignment_bytes % align})
     if not odd:
@@ -342,7 +342,7 @@ def _io_buffer_memory_faults(
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
         point.job_on(target.host).iodepth_per_client * point.job.io_alignment_bytes: point
-        for point in plan.points
+        for point in plan.points_with_neighbours
         if point.configuration in here
     }
     most = max(sizes, default=0)
@@ -429,7 +429,11 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     if probe.held_by is not None and not target.work_only:
         message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
-    here = [point for point in plan.points if point.configuration in target.configurations]
+    here = [
+        point
+        for point in plan.points_with_neighbours
+        if point.configuration in target.configurations
+    ]
     direct = [point.job for point in here if point.job.direct]
     if probe.direct_error is not None and direct:
         message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."

@@ -14,7 +14,8 @@ from msgspec import NODEFAULT, to_builtins
 from msgspec.structs import asdict, replace
 
 from iolab.core.configuration import Configuration, Objective
-from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.course import EventPlan
+from iolab.core.run import NeighbourPlan, Plan, PlannedRun, Point
 from iolab.core.study import IDLE_WATCH_S, RunOrder, Study
 from iolab.core.target_state import NO_PRECONDITION
 from iolab.core.workload import (
@@ -34,7 +35,7 @@ from iolab.stats.seeds import (
     initial_peak_points,
 )
 from iolab.study.cost import destroyed_device_texts, plan_demand
-from iolab.study.targets import load_host_names, targets_of_study
+from iolab.study.targets import load_host_names, neighbour_host_names, targets_of_study
 
 if TYPE_CHECKING:
     from iolab.study.kinds import StudyKinds
@@ -87,6 +88,45 @@ def build_point_at(
     return _build_point(study, owner, behaviour, axis)
 
 
+def neighbour_plans(study: Study) -> tuple[NeighbourPlan, ...]:
+    """The loads that events begin, in each configuration, on files of their own."""
+    course = study.course
+    if course is None:
+        return ()
+    return tuple(
+        _build_neighbour_plan(study, configuration, event, course.neighbour(event.neighbour))
+        for configuration in study.configurations
+        for event in course.events
+        if event.neighbour
+    )
+
+
+def _build_neighbour_plan(
+    study: Study, configuration: Configuration, event: EventPlan, workload: Workload
+) -> NeighbourPlan:
+    hosts = neighbour_host_names(study, configuration.id, event)
+    point = _build_point(study, configuration, workload, ())
+    own = _host_numjobs(study, hosts)
+    jobs_of = dict(own)
+    total = sum(jobs_of.get(name, workload.job.jobs_per_client) for name in hosts)
+    job = workload.job.with_share_of_fleet_rate(total)
+    data_set = f"{point.data_set}-{event.id}"
+    return NeighbourPlan(
+        event.id, replace(point, job=job, host_numjobs=own, data_set=data_set), hosts
+    )
+
+
+def _neighbour_data_set(study: Study, plan: NeighbourPlan) -> DataSet:
+    """The files of a neighbour: none on the hosts that make the measured load alone."""
+    point = plan.point
+    files = point.job.data_set(point.configuration)
+    if files is None:
+        raise ValueError("a neighbour works on files that are laid out")
+    hosts = study.configuration(point.configuration).hosts
+    none = tuple((name, 0) for name in hosts if name not in plan.hosts)
+    return replace(files, id=point.data_set, host_numjobs=(*point.host_numjobs, *none))
+
+
 def shared_data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     """The files that the points share: one set for each size, as many jobs as the widest point.
 
@@ -106,10 +146,15 @@ def shared_data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, 
         if study.target.rotate:
             numjobs = max(numjobs, *(count for _, count in own), 0)
             own = ()
+        if study.course is not None:
+            # The files are not of those that make a neighbour's load alone.
+            alone = study.course.neighbour_only_hosts
+            own = tuple({**dict(own), **dict.fromkeys(sorted(alone), 0)}.items())
         by_id[point.data_set] = replace(
             wanted, id=point.data_set, numjobs=numjobs, host_numjobs=own
         )
-    return tuple(by_id.values())
+    neighbours = (_neighbour_data_set(study, plan) for plan in neighbour_plans(study))
+    return (*by_id.values(), *neighbours)
 
 
 def content_digest(content: object) -> str:
@@ -330,6 +375,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
         destroyed_device_texts=destroyed_device_texts(study),
         candidate_points=tuple(point for point in points if point.digest not in chosen),
         extra_run_count=more,
+        neighbours=neighbour_plans(study),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
+from iolab.core.course import EventPlan
 from iolab.core.host import HostFacts, HostSpec, Role
 from iolab.core.object_store import WORK_PATH
 from iolab.core.run import Plan, Point
@@ -97,11 +98,9 @@ def study_without_hosts(study: Study, names: Collection[str]) -> Study:
 
 def data_sets_at_target(plan: Plan, target: Target) -> tuple[DataSet, ...]:
     """The data sets that will lie there, all at once at the worst, as the host has them."""
-    return tuple(
-        item.with_jobs_of_host(target.host)
-        for item in plan.data_sets
-        if item.configuration in target.configurations
-    )
+    here = (item for item in plan.data_sets if item.configuration in target.configurations)
+    on_host = (item.with_jobs_of_host(target.host) for item in here)
+    return tuple(item for item in on_host if item.numjobs)
 
 
 def used_region_bytes(plan: Plan, target: Target) -> int:
@@ -134,14 +133,27 @@ def load_host_names_of_point(study: Study, point: Point) -> tuple[str, ...]:
     return load_host_names(study, point.configuration, point.per_node, point.host_count)
 
 
+def neighbour_host_names(study: Study, configuration: str, event: EventPlan) -> tuple[str, ...]:
+    """The hosts of a configuration on which an event begins its load.
+
+    There it is beside the measured one, or alone where the event names hosts.
+    """
+    if not event.hosts:
+        return load_host_names(study, configuration, 0)
+    return tuple(n for n in study.configuration(configuration).hosts if n in event.hosts)
+
+
 def load_host_names(
     study: Study, configuration: str, per_node: int, host_count: int = 0
 ) -> tuple[str, ...]:
     """The configuration's hosts that make load where so many do; 0 for all of them.
 
     They are the first in the configuration's order; of guests, `per_node` the first of each node.
+    Those that make a neighbour's load are none of them.
     """
+    others = study.course.neighbour_only_hosts if study.course else frozenset[str]()
     names = study.configuration(configuration).hosts
+    names = tuple(name for name in names if name not in others)
     if host_count:
         return names[:host_count]
     if not per_node:

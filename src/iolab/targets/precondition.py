@@ -456,7 +456,9 @@ class Preconditioner:
         here = run.point.configuration
         sets = [item for item in self._context.plan.data_sets if item.configuration == here]
         if not workdirs[0].device:
-            return tuple(sets)
+            # A neighbour on hosts of its own has no files here.
+            used = (any(s.with_jobs_of_host(w.name).numjobs for w in workdirs) for s in sets)
+            return tuple(item for item, is_used in zip(sets, used, strict=True) if is_used)
         every = [
             item
             for item in self._context.plan.data_sets
@@ -470,7 +472,8 @@ class Preconditioner:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
         if workdirs[0].device:
             return run.point.job
-        return next(p.job for p in self._context.plan.points if p.data_set == data_set.id)
+        points = self._context.plan.points_with_neighbours
+        return next(point.job for point in points if point.data_set == data_set.id)
 
     async def _run_rounds_until_steady(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]

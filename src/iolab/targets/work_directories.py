@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -111,7 +111,9 @@ class WorkDirectories:
     def __init__(self, context: TargetContext, pending: Iterable[PlannedRun]) -> None:
         self._context = context
         self._targets = targets_of_study(context.study)
-        self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
+        self._needed = {run.point.data_set: run.point for run in reversed(tuple(pending))}
+        # What is begun beside each run has files of its own.
+        self._needed |= {item.point.data_set: item.point for item in context.plan.neighbours}
         self._open: dict[str, WorkDirectory] = {}
         self._created_file_systems: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
@@ -140,6 +142,13 @@ class WorkDirectories:
             message = f"Every host that makes the load of {run.point.title_text} has failed."
             raise HostError(message, "See why, and resume the session.")
         return await self._rotated_workdirs(workdirs) if self._rotates_files(run) else workdirs
+
+    def workdirs_of_hosts(
+        self, configuration: str, hosts: Collection[str]
+    ) -> tuple[WorkDirectory, ...]:
+        """The directories of those hosts, which `prepare` has opened for a run there."""
+        targets = [t for t in self._targets_in_use() if configuration in t.configurations]
+        return tuple(self._open[target.key] for target in targets if target.host in hosts)
 
     def facts_of_workdir(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
         """What is known of a directory's host: `facts`, unless the session made its file system."""
@@ -323,12 +332,14 @@ class WorkDirectories:
     async def _lay_out_missing(self, data_set: DataSet, targets: list[Target]) -> None:
         # A device is written over as a whole, when the state for its runs is made.
         all_workdirs = (self._open[target.key] for target in targets)
-        workdirs = [workdir for workdir in all_workdirs if not workdir.device]
+        workdirs = [
+            workdir
+            for workdir in all_workdirs
+            if not workdir.device and data_set.with_jobs_of_host(workdir.name).numjobs
+        ]
         if not workdirs:
             return
-        await lay_out_data_set(
-            self._context, workdirs, data_set, self._needed[data_set.id].point.job
-        )
+        await lay_out_data_set(self._context, workdirs, data_set, self._needed[data_set.id].job)
 
 
 def _batches_with_distinct_hosts(members: Iterable[Member]) -> list[list[Member]]:

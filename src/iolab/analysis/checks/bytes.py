@@ -137,8 +137,8 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
     return DeviceByteCounts(
         device=device,
         hosts=tuple(view.hosts[index].host for index in members),
-        claimed_read=sum(view.claimed_run_bytes(index, Direction.READ) for index in members),
-        claimed_write=sum(view.claimed_run_bytes(index, Direction.WRITE) for index in members),
+        claimed_read=sum(view.all_claimed_run_bytes(index, Direction.READ) for index in members),
+        claimed_write=sum(view.all_claimed_run_bytes(index, Direction.WRITE) for index in members),
         probe_read_bytes=sum(_probe_read_bytes(view.hosts[index]) for index in members),
         read_bytes=widest(parts, Direction.READ),
         write_bytes=widest(parts, Direction.WRITE),
@@ -146,7 +146,7 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
         write_bytes_below=widest(lower, Direction.WRITE) if lower else None,
         is_layer_below_unknown=not lower and _has_unknown_layer_below(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
-        claimed_trim=sum(view.claimed_run_bytes(index, Direction.TRIM) for index in members),
+        claimed_trim=sum(view.all_claimed_run_bytes(index, Direction.TRIM) for index in members),
         discard_bytes=max(
             (
                 discarded

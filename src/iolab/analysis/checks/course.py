@@ -16,6 +16,7 @@ from iolab.analysis.check import (
     valid_answer,
     worst_answer,
 )
+from iolab.analysis.checks.neighbour import NEIGHBOUR_CHECKS
 from iolab.analysis.course import (
     EVENT_DISTANCE_MAX_S,
     SILENT_S,
@@ -366,5 +367,6 @@ COURSE_CHECKS: Final = (
     check_event_unwitnessed,
     check_event_late,
     check_writes_lost,
+    *NEIGHBOUR_CHECKS,
 )
 """In the order shown."""

@@ -12,7 +12,7 @@ from iolab.core.course import Readback
 from iolab.core.events import Phase
 from iolab.core.generator import RECORDED_FILE
 from iolab.core.limits import FILE_BYTES_MAX
-from iolab.core.run import EngineTotals, FileIdentityCheck, PlannedRun
+from iolab.core.run import EngineTotals, FileIdentityCheck, NeighbourPlan, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, verified_against_ledger
@@ -31,7 +31,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
-from iolab.targets.context import poisson_arrival_offset, run_seed
+from iolab.targets.context import HOSTS_APART, poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
     check_file_identities,
     evict_page_cache,
@@ -139,9 +139,38 @@ class IoDriver(ProcessDriver):
                 command = self._files.with_recording(command, telemetry.recorded_ios)
         return command
 
+    def neighbour_command(
+        self, session: SessionContext, neighbour: NeighbourPlan, state: HostRunState
+    ) -> Command:
+        """See `ProcessDriver`: on files of its own, by the engine that its workload names."""
+        _, longest_s = session.study.method.load_seconds_range
+        engine, point = _neighbour_engine(neighbour), neighbour.point
+        data_set = session.plan.data_set(point.data_set)
+        place = neighbour.hosts.index(state.name)
+        command = engine.measure_command(
+            Job.require_type(point.job_on(state.name)),
+            state.workdir.data_set_on_host(data_set),
+            state.workdir.dir,
+            seconds=longest_s,
+            # No host of the measured load draws the same.
+            seed=session.study.method.seed + HOSTS_APART * (len(session.study.hosts) + place),
+            later=place / len(neighbour.hosts),
+        )
+        ledger = session.ledgers.ledger_for(state.workdir, data_set) if point.job.verify else None
+        return verified_against_ledger(engine, command, ledger)
+
+    def neighbour_reader(self, neighbour: NeighbourPlan, state: HostRunState) -> OutputReader:
+        """See `ProcessDriver`."""
+        job = Job.require_type(neighbour.point.job_on(state.name))
+        return _neighbour_engine(neighbour).measure_reader(job)
+
     def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on(state.name)))
+
+
+def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:
+    return next(engine for engine in ENGINES if engine.name == neighbour.point.job.engine)
 
 
 async def read_back(

@@ -102,7 +102,8 @@ class FileIoStudyKind(LoadStudyKind):
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
         """Those of programs that jobs of the host need."""
-        engines = (p.job.engine for p in plan.points if p.configuration in target.configurations)
+        points = plan.points_with_neighbours
+        engines = (p.job.engine for p in points if p.configuration in target.configurations)
         needed = (
             FILE_ENGINES[name].program for name in dict.fromkeys(engines) if name in FILE_ENGINES
         )

@@ -80,7 +80,17 @@ def course_chart(
             *_event_uprights(first),
             *_lines(courses, lambda course: course.p99s_ns, scale, token),
         ]
-        plots.append(Plot(P99_HEIGHT, marks, titled, scale, title="p99", top=TOP + HEIGHT + GAP))
+        title = "p99"
+        if first.neighbours:
+            scale = log_scale("ns", [*p99s, *(p for p in first.p50s_ns if p)], max_ticks=4)
+            marks = [
+                *bands,
+                *_event_uprights(first),
+                *_lines(courses, lambda course: course.p99s_ns, scale, token),
+                *_lines(courses[:1], lambda course: course.p50s_ns, scale, MUTED),
+            ]
+            title = "p99, and p50 (grey)"
+        plots.append(Plot(P99_HEIGHT, marks, titled, scale, title=title, top=TOP + HEIGHT + GAP))
     return Figure(
         subject=subject,
         title=COURSE_TITLE,

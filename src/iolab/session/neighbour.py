@@ -1,0 +1,209 @@
+"""Loads that events begin beside the measured one: started, limited, ended, and kept as evidence.
+
+The engine of a neighbour is one more run of a host's agent, in a control group of its own: it ends
+with its agent, however that ends, and its I/O can be limited on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from iolab.core.compressed import OutputCompressor
+from iolab.core.course import IoLimit
+from iolab.core.run import EngineOutput, NeighbourPlan, NeighbourRun, RunRecord
+from iolab.errors import HostError, IolabError
+from iolab.hosts.clock import measure_clock_offset
+from iolab.hosts.engine import Command, OutputReader, RunIoLimit
+from iolab.hosts.intervals import IntervalCollector, IntervalLog
+from iolab.hosts.remote_process import exit_fault, run_process
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostRunState, impossible_counters_error
+from iolab.session.start import SET_UP_S
+from iolab.units import NS_PER_S
+
+LEAD_S: Final = 2.0
+"""From the preparation of a neighbour to its first I/O: clocks are read, and its process set up."""
+
+OUTPUT_KEPT_BYTES: Final = 64 << 20
+"""Packed output of one neighbour's engine: half an hour of some hosts."""
+
+LIMIT_REQUEST_S: Final = 20.0
+"""For the agent of a host under load to set a limit."""
+
+NO_LIMIT: Final = IoLimit()
+
+
+class _NeighbourLoad(Struct):
+    """The load of one event, on all of its hosts."""
+
+    plan: NeighbourPlan
+    states: list[HostRunState]
+    halt: asyncio.Event
+    limit: IoLimit
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    run_ids: dict[str, int] = field(default_factory=dict)
+
+
+class NeighbourLoads:
+    """The neighbours of one run.
+
+    `command_for` is the process of a host, `reader_for` what reads its output.
+    """
+
+    def __init__(
+        self,
+        session: SessionContext,
+        plans: Iterable[NeighbourPlan],
+        command_for: Callable[[NeighbourPlan, HostRunState], Command],
+        reader_for: Callable[[NeighbourPlan, HostRunState], OutputReader],
+    ) -> None:
+        self._session = session
+        self._command_for = command_for
+        self._reader_for = reader_for
+        self._plans = {plan.event: plan for plan in plans}
+        self._loads: dict[str, _NeighbourLoad] = {}
+
+    def host_names(self, event: str) -> tuple[str, ...]:
+        """The hosts on which that event begins its load."""
+        return self._plans[event].hosts
+
+    async def start(self, event: str, due_real_ns: int, limit: IoLimit | None) -> None:
+        """Begin a load at a moment of the controller's clock, by which its process is set up.
+
+        Returns at that moment; HostError where a host cannot.
+        """
+        plan, clock = self._plans[event], self._session.clock
+        workdirs = self._session.neighbour_workdirs[event]
+        states = [HostRunState(workdir) for workdir in workdirs]
+        load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limit or NO_LIMIT)
+        for state in states:
+            state.offset = await measure_clock_offset(state.workdir.host, clock)
+        start_ns = max(due_real_ns, clock.real_ns() + round(SET_UP_S * NS_PER_S))
+        load.tasks = [
+            asyncio.create_task(self._run_on_host(load, state, start_ns)) for state in states
+        ]
+        waiting = asyncio.create_task(asyncio.sleep((start_ns - clock.real_ns()) / NS_PER_S))
+        ended, _ = await asyncio.wait([waiting, *load.tasks], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        faults = [state.error for state in states if state.error]
+        if ended - {waiting} and faults:
+            raise HostError(faults[0], "See that host.")
+
+    async def set_limit(self, event: str, limit: IoLimit | None) -> None:
+        """Limit the load of an event from now on, as its event itself said for None.
+
+        HostError where it does not run, or its host cannot limit it.
+        """
+        load = self._loads.get(event)
+        if load is None or not load.run_ids:
+            raise HostError(f"There is no load of event '{event}' to be limited.", "See its phase.")
+        for state in load.states:
+            wanted = _run_io_limit(state, load.limit if limit is None else limit)
+            if state.name not in load.run_ids:
+                continue
+            await state.workdir.host.request(
+                "io_limit",
+                deadline_s=LIMIT_REQUEST_S,
+                run=load.run_ids[state.name],
+                limit=wanted.arguments,
+            )
+
+    def is_running(self, event: str) -> bool:
+        """Whether the load of an event goes on somewhere."""
+        return event in self._loads and bool(self._loads[event].run_ids)
+
+    async def stop(self, event: str) -> str:
+        """End the load of an event, if it began; why it had not gone on until now, "" if it had."""
+        load = self._loads.get(event)
+        if load is None:
+            return ""
+        gone = [
+            state.name for state, task in zip(load.states, load.tasks, strict=False) if task.done()
+        ]
+        load.halt.set()
+        await asyncio.gather(*load.tasks)
+        faults = [state.error for state in load.states if state.error]
+        if faults:
+            return faults[0]
+        return f"The load on host '{gone[0]}' ended by itself." if gone else ""
+
+    async def stop_all(self) -> None:
+        """Nothing goes on after this."""
+        for event in self._loads:
+            await self.stop(event)
+
+    def with_neighbours(self, record: RunRecord, elapsed_s: float) -> RunRecord:
+        """The record with what the neighbours did."""
+        pairs = [(load.plan, state) for load in self._loads.values() for state in load.states]
+        if not pairs:
+            return record
+        collector = IntervalCollector()
+        impossible_counters_error([state for _, state in pairs], elapsed_s)
+        for index, (_, state) in enumerate(pairs):
+            collector.add(index, state.intervals)
+        runs = [NeighbourRun(plan.event, plan.point, state.to_host_run()) for plan, state in pairs]
+        outputs = [
+            EngineOutput(state.name, f"{plan.event}.{plan.point.job.engine}.stdout", state.output)
+            for plan, state in pairs
+            if state.output is not None and state.output.size_bytes
+        ]
+        return replace(
+            record,
+            neighbours=tuple(runs),
+            neighbour_intervals=collector.intervals(),
+            neighbour_bins=collector.bins(),
+            outputs=(*record.outputs, *outputs),
+        )
+
+    async def _run_on_host(self, load: _NeighbourLoad, state: HostRunState, start_ns: int) -> None:
+        """One host's engine to its end; a fault stands in its state."""
+        host = state.workdir.host
+        if state.offset is None:
+            raise ValueError("the clock is read before the start")
+        packer = OutputCompressor(OUTPUT_KEPT_BYTES)
+        try:
+            reader = self._reader_for(load.plan, state)
+            command = self._command_for(load.plan, state)
+            command = replace(command, io_limit=_run_io_limit(state, load.limit))
+            state.command = command
+
+            def take(piece: bytes) -> None:
+                packer.add(piece)
+                reader.feed(piece)
+
+            def note_run(run_id: int) -> None:
+                load.run_ids[state.name] = run_id
+
+            try:
+                state.ending = await run_process(
+                    host,
+                    command,
+                    load.halt,
+                    take,
+                    start_at_real_ns=start_ns + state.offset.offset_ns,
+                    lead_s=LEAD_S,
+                    on_request=note_run,
+                )
+            finally:
+                load.run_ids.pop(state.name, None)
+                state.output = packer.finish()
+                state.reading = reader.finish()
+                state.intervals = IntervalLog.from_intervals(state.reading.intervals)
+            if not state.ending.halted and (how := exit_fault(state.ending, command)):
+                state.error = f"The neighbour's engine on host '{state.name}' {how}."
+        except IolabError as fault:
+            state.error = fault.message
+
+
+def _run_io_limit(state: HostRunState, limit: IoLimit) -> RunIoLimit:
+    """The limit for the devices of a host's target. HostError where it has none."""
+    devices = state.workdir.devices
+    if limit != NO_LIMIT and not devices:
+        message = f"The target on host '{state.name}' has no block device that could be limited."
+        raise HostError(message, "Leave io_limit out, or give the neighbour a rate.")
+    return RunIoLimit(devices, limit)

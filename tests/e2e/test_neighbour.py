@@ -1,0 +1,172 @@
+"""A neighbour on one disk of a known speed: its cost, what a limit undoes, and what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.agent.speaker import children_of, until
+from tests.e2e.left import ours_on
+from tests.e2e.sessions import IOLAB, iolab, shown, write_study
+from tests.facts import tells
+from tests.fakes import mirror
+from tests.fakes.mirror import SingleDisk
+from tests.needs import require
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
+
+IOPS = 150
+"""So slow that one turn of the disk, 6.7 ms, is longer than what a busy machine adds to an I/O."""
+
+STUDY = """
+format = 1
+id = "noise"
+
+[[workload]]
+id = "victim"
+engine = "native"
+rw = "randread"
+bs = "4k"
+iodepth = 16
+rate_iops = 30
+filesize = "16m"
+
+[[workload]]
+id = "noise"
+engine = "native"
+rw = "randread"
+bs = "4k"
+iodepth = 1
+numjobs = 16
+filesize = "1m"
+
+[[phase]]
+id = "alone"
+seconds = "9s"
+[[phase]]
+id = "neighbour"
+seconds = "9s"
+[[phase]]
+id = "limited"
+seconds = "9s"
+
+[[event]]
+id = "neighbour"
+title = "A neighbour of 16 readers"
+workload = "noise"
+phase = "neighbour"
+
+[[event]]
+id = "limit"
+title = "Limiting it to 20 IOPS"
+limits = "neighbour"
+io_limit = { read_iops = 20 }
+phase = "limited"
+
+[method]
+warmup = "1s"
+settle = "0s"
+idle_watch = 0
+generator_limit = false
+"""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SingleDisk]:
+    require(*mirror.PROGRAMS, "mkfs.ext4", "root")
+    made = SingleDisk(tmp_path / "disk")
+    made.up(IOPS)
+    yield made
+    made.down()
+
+
+def inventory(made: SingleDisk, folder: Path) -> Path:
+    """The disk as a host in its own name space."""
+    holder = (made.folder / "holder").read_text()
+    hosts = folder / "hosts.toml"
+    command = f'["nsenter", "-t", "{holder}", "-m", "--"]'
+    hosts.write_text(
+        f'format = 1\n[[host]]\nname = "a"\nkind = "command"\ncommand = {command}\n'
+        f'path = "{made.mount}"\n'
+    )
+    return hosts
+
+
+def levels_of(result: dict[str, Any]) -> dict[str, str]:
+    return {check["code"]: check["level"] for check in result["verdict"]["checks"]}
+
+
+def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
+    disk: SingleDisk, tmp_path: Path
+) -> None:
+    """All of the disk's I/Os are 150 a second: what the victim leaves is the neighbour's."""
+    out = tmp_path / "session"
+    iolab("run", write_study(tmp_path, STUDY), "--hosts", inventory(disk, tmp_path), "--out", out)
+    document = shown(out)
+    schema = json.loads((ROOT / "schema" / "show.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(document)
+    (result,) = document["results"]
+    course = result["course"]
+    alone, noisy, limited = course["phases"]
+    assert [phase["baseline_share"]["value"] for phase in course["phases"]] == pytest.approx(
+        [1, 1, 1], abs=0.05
+    )
+    # One I/O waits for the turns of those before it, alone for none: a third of a turn and several.
+    assert noisy["lat_ns_p50"]["value"] > 1e9 / IOPS / 2
+    assert noisy["p50_ratio"]["value"] > 2
+    assert limited["p50_ratio"]["value"] < noisy["p50_ratio"]["value"] / 2
+    assert alone["p50_ratio"]["value"] is None
+    (neighbour,) = course["neighbours"]
+    free, held = neighbour["phases"]
+    assert free["iops"]["value"] == pytest.approx(IOPS - 30, rel=0.2)
+    assert held["iops"]["value"] < 30
+    (limit,) = neighbour["limits"]
+    assert limit["limit"] == 20
+    levels = levels_of(result)
+    assert {levels[code] for code in ("neighbour-absent", "neighbour-unlimited")} == {"valid"}
+    assert levels["bytes-moved"] != "invalid"
+    answer = " ".join(iolab("show", out).stdout.split())
+    assert tells(answer, "A neighbour of 16 readers makes the p50", "same 30", "undoes that")
+    page = tmp_path / "report.html"
+    iolab("report", out, "--html", page)
+    assert "Neighbours and what they cost" in page.read_text(encoding="utf-8")
+    assert [point["workload"] for point in document["points"]] == ["victim"]
+
+
+@pytest.mark.parametrize("who", ["controller", "agent"])
+def test_a_kill_leaves_no_neighbour(disk: SingleDisk, tmp_path: Path, who: str) -> None:
+    text = STUDY.replace('id = "neighbour"\nseconds = "9s"', 'id = "neighbour"\nseconds = "120s"')
+    words: list[str | Path] = ["run", write_study(tmp_path, text)]
+    words += ["--hosts", inventory(disk, tmp_path), "--out", tmp_path / "session"]
+    argv = [IOLAB, *words]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as run:
+        assert until(lambda: len(engines_of(run.pid)) == 2, 120)
+        (keeper,) = children_of(run.pid)
+        (agent,) = children_of(keeper)
+        engines = engines_of(run.pid)
+        os.kill(run.pid if who == "controller" else agent, signal.SIGKILL)
+        assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in engines), 60)
+        run.kill()
+    assert ours_on(tmp_path) == []
+
+
+def engines_of(controller: int) -> list[int]:
+    """The native engines of a session, which are of its agent."""
+    found, queue = [], children_of(controller)
+    while queue:
+        pid = queue.pop()
+        with contextlib.suppress(OSError):  # it has ended
+            queue += children_of(pid)
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            found += [pid] if b"engine" in words else []
+    return found
