@@ -177,7 +177,7 @@ def _event_markers(course: CourseFigures, scale: Scale) -> list[Mark]:
 
 def _notes(courses: Sequence[CourseFigures]) -> list[str]:
     first = courses[0]
-    notes = ["Each I/O stands in the second in which it was due."]
+    notes = ["Each I/O stands in the second in which it was due or, without arrivals, submitted."]
     if len(courses) > 1:
         others = counted_noun(len(courses) - 1, "other repeat")
         notes.append(f"Paler: {others}; phases and events are those of the first run.")
