@@ -420,7 +420,21 @@ def test_repeats_that_are_invalid_are_in_no_mean() -> None:
     method = replace(brief.study.method, repeats=2)
     done = replace(brief, study=replace(brief.study, method=method))
     text = repeats_sentence(replace(RUNS, valid=5, invalid=1), done)
+    assert "1 run, the only one of 2 repeats that is not invalid" in text
+    doubled = tuple(replace(point, results=point.results * 2) for point in done.points[:1])
+    two = replace(done, points=(*doubled, *done.points[1:]))
+    text = repeats_sentence(replace(RUNS, valid=5, invalid=1), two)
     assert "those of its 2 repeats that are not invalid" in text
+
+
+def test_repeats_that_disagree_are_told_as_a_range_and_make_no_single_factor() -> None:
+    one = figure("one", 1000.0, 0.01)
+    two = replace(figure("two", 2000.0, 0.8, n=3), repeats_range=(1500.0, 3000.0))
+    rows = workload_rows((one, two))
+    assert rows[0].lead_text == "1.50× to 3.00×"
+    (row,) = told(one, two)
+    assert tells(row[2].note.replace("\N{NO-BREAK SPACE}", " "), "repeats 1.50 to 3"), row[2].note
+    assert workload_rows((one, figure("two", 2000.0)))[0].lead_text == "2.00×"
 
 
 def test_many_configurations_are_rows() -> None:

@@ -34,8 +34,8 @@ def test_the_story_of_two_configurations() -> None:
         ("performance", theirs, "1.25×", ours, "1 workload"),
         ("performance", "cost", theirs, "1000 EUR", "2.50×", ours, "1 workload"),
         ("all-round", theirs, "1000 EUR", ours, "40 %"),
-        (point, ours, "1.10×", "the operations", theirs, "threads 4", "3 loads"),
-        (point, ours, "9.1 % lower read mean latency than", theirs, "threads 4", "3 loads"),
+        (point, ours, "1.10×", "the operations", theirs, "threads 4", "3 points"),
+        (point, ours, "9.1 % lower read mean latency than", theirs, "threads 4", "3 points"),
         ("operations", "3 points", ours, theirs, "better in 1", "worse in 1", "same in 1"),
         ("read mean latency", "3 points", ours, theirs, "better in 1", "worse in 1", "same in 1"),
         (point, ours, "threads 4", "10 %", theirs, "threads 64", "25 %"),
@@ -79,7 +79,8 @@ def test_what_is_better_by_chance_is_not_said_to_be() -> None:
     assert not [one for one in near if isinstance(one, LargestSpeedupFinding)]
     text = " ".join(told(near))
     assert "the most" not in text
-    assert tells(text, "no sure difference in 3")
+    assert tells(text, "not supported by 4 repeats in 3")
+    assert "too close to call" not in text
     (bend,) = [one for one in told(found_in(curve(BASE, RISING, spread=0.3))) if "bends" in one]
     assert "low confidence" in bend
 

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from iolab.stats.curve import CurvePoint, LoadEstimate, UslFit
     from iolab.stats.search import LoadLimit, Peak
 
+CLOSE_RATIO: Final = 1.1
+"""Figures are close up to this ratio; beyond it only repeats are too few to tell them apart."""
+
 POINTS_MIN: Final = 4
 """Of fewer measured loads a curve says nothing."""
 
@@ -102,7 +105,8 @@ class LargestSpeedupFinding(Record):
 class WinLossFinding(Record):
     """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
 
-    `skipped_count` could not be compared.
+    `skipped_count` could not be compared. Of those that are inconclusive `apart_counts` tells those
+    that lie too far apart to be called close, by how many repeats they were compared by.
     """
 
     baseline: str
@@ -111,6 +115,7 @@ class WinLossFinding(Record):
     verdict_counts: tuple[tuple[ComparisonVerdict, int], ...]
     skipped_count: int
     runs: tuple[RunKey, ...]
+    apart_counts: tuple[tuple[int, int], ...] = ()
 
 
 class CrossoverFinding(Record):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.analysis.findings import (
+    CLOSE_RATIO,
     BestPointFinding,
     BuyerNeed,
     CrossoverFinding,
@@ -91,6 +92,7 @@ def win_loss_findings(
             cells = gains.cells_of_metric(metric)
             about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
+            unsupported = Counter(min(cell.comparison.runs) for cell in cells if _is_apart(cell))
             yield WinLossFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
@@ -102,7 +104,15 @@ def win_loss_findings(
                     if skipped.workload in about and _is_reason_for_metric(skipped.reason, metric)
                 ),
                 runs=tuple(key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)),
+                apart_counts=tuple(sorted(unsupported.items())),
             )
+
+
+def _is_apart(cell: ComparedMetric) -> bool:
+    """Whether it is inconclusive though its figures are not close."""
+    compared = cell.comparison
+    ratio = max(compared.ratio, 1 / compared.ratio)
+    return compared.verdict is ComparisonVerdict.INCONCLUSIVE and ratio > CLOSE_RATIO
 
 
 def crossover_findings(
@@ -420,11 +430,10 @@ def _mean_of_performance_scores(sides: Sequence[_ScoresByConfiguration]) -> _Sco
 
 
 def _score_of_metric(metric: Metric) -> ScoreInterval:
-    """A figure; nothing is known of how far one without an interval may be off."""
+    """A figure; nothing is known of how far one may be off that has no interval to show."""
     value = metric.value or 0.0
-    if metric.low is None or metric.high is None:
-        return ScoreInterval(value, 0.0, math.inf)
-    return ScoreInterval(value, metric.low, metric.high)
+    low, high = metric.displayable_interval or (0.0, math.inf)
+    return ScoreInterval(value, low, high)
 
 
 def _geometric_mean_score(scores: Sequence[ScoreInterval]) -> ScoreInterval:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from iolab.analysis.findings import CLOSE_RATIO
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value, headline_candidates
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
@@ -89,6 +90,8 @@ class BestFigure(Record):
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
+    `repeats_range` is the least and the most of its repeats, where these are no longer close and
+    no interval is known.
     """
 
     workload: str
@@ -112,6 +115,13 @@ class BestFigure(Record):
     is_mostly_read_from_memory: bool = False
     load_text: str = ""
     has_whole_run_latency: bool = False
+    repeats_range: tuple[float, float] | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range of its repeats; the value itself where that stands for all of them."""
+        value = self.value.value or 0.0
+        return self.repeats_range or (value, value)
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -297,12 +307,23 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         best.axis,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
         has_whole_run_latency=bool(latencies) and _has_whole_run_latency(headline.workload.job),
+        repeats_range=_repeats_range(best, headline.workload.headline_or_rate_metric),
     )
 
 
 def _has_whole_run_latency(job: AnyJob) -> bool:
     """Whether its latencies are of another span than its rate; what others measured is of one."""
     return job.is_measured_by_iolab and not job.reports_live_latency
+
+
+def _repeats_range(best: PointFigures, metric_key: str) -> tuple[float, float] | None:
+    """See `BestFigure`."""
+    known = (finite_metric_value(run, metric_key) for run in best.results)
+    values = [value for value in known if value]
+    if best.headline_metric.displayable_interval is not None or len(values) < 2:
+        return None
+    low, high = min(values), max(values)
+    return (low, high) if high > CLOSE_RATIO * low else None
 
 
 def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple[BestFigure, ...]:

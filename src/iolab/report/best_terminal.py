@@ -9,11 +9,12 @@ from iolab.core.metric import Level
 from iolab.report.best import BestFigure
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
-    INDISTINGUISHABLE_MARK,
+    MAYBE_CHANCE,
     WorkloadRow,
+    mark_text,
     workload_rows,
 )
-from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text, ratio_text
+from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable, Row, TerminalCell, literal_text, styled_verdict
 from iolab.text import capitalised, counted_noun, list_text, percent_text
@@ -99,17 +100,23 @@ def _configuration_columns_table(
     lines: list[Row] = []
     for row in rows:
         cells = [_configuration_cell(row, name) for name in owners]
-        lead = ratio_text(row.next_best_ratio) if row.figure_count > 1 else DASH
-        lines.append([literal_text(row.title), *cells, "≈" if row.indistinguishable else lead])
+        lines.append([literal_text(row.title), *cells, _lead_text(row)])
     heads.append(Column("lead", is_number=True, is_optional=True))
     return GroupedTable(heads, [(None, lines)], is_summary=True)
+
+
+def _lead_text(row: WorkloadRow) -> str:
+    if row.indistinguishable:
+        marks = (mark_text(row, figure).strip() for figure in row.indistinguishable)
+        return next(filter(None, marks), MAYBE_CHANCE)
+    return row.lead_text if row.figure_count > 1 else DASH
 
 
 def _configuration_cell(row: WorkloadRow, configuration: str) -> TerminalCell:
     figure = row.figure_of_configuration(configuration)
     if figure is None or not figure.is_quotable:
         return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
-    mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
+    mark = mark_text(row, figure)
     is_best = row.has_supported_winner and figure is row.best
     return literal_text(f"{mark}{metric_value_text(figure.value)}", style="bold" if is_best else "")
 

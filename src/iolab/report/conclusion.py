@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.core.study import AnswerKind
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from iolab.report.value import CostCapacityRow
 
 
+DEMONSTRATED_VALUE: Final = "Best value, by these figures alone: "
+"""How the best value begins where the stated drives were not measured."""
+
+
 def conclusion_sentences(
     brief: Brief,
     rows: Sequence[WorkloadRow],
@@ -25,16 +29,17 @@ def conclusion_sentences(
 ) -> str:
     """Which configuration is the best value; of a single one what would raise its figures.
 
-    A demonstration on other than the drives that were paid for tells nothing of their value.
+    A demonstration on other than the drives that were paid for answers for what was measured.
     """
     measured = [row for row in rows if row.best is not None]
     if not measured:
         return ""
     compared = [row for row in measured if len(row.cells) > 1]
     if compared:
+        value = _best_value_sentence(brief, costs)
         if demonstration_text(brief.study, brief.facts):
-            return ""
-        return _best_value_sentence(brief, costs)
+            return value.replace("Best value: ", DEMONSTRATED_VALUE, 1) if costs else ""
+        return value
     return _machine_count_sentence(brief) or _bottleneck_sentences(brief)
 
 

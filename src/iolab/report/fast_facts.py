@@ -23,6 +23,7 @@ from iolab.report.matrix import (
     WorkloadRow,
     axis_beside_title,
     best_figures_by_operation,
+    repeats_range_text,
 )
 from iolab.report.numbers import axis_name_text, metric_value_text, quotient_value_text, ratio_text
 from iolab.report.phrases import axis_values_phrase
@@ -126,7 +127,7 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     doubts = dict.fromkeys((best.left_out_repeats_text, second.left_out_repeats_text))
     doubt = "; ".join(filter(None, doubts))
     text = f"{note} ({doubt})" if doubt else note
-    return FastFact(ratio_text(row.next_best_ratio), row.title, text)
+    return FastFact(row.lead_text, row.title, text)
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -151,6 +152,7 @@ def _best_note(best: BestFigure, row: WorkloadRow, titles: Mapping[str, str]) ->
         who,
         "" if sound else axis_beside_title(best),
         "no sure difference" if is_tie else row.open_reason and f"not sure: {row.open_reason}",
+        repeats_range_text(best),
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",
         Level.INDICATIVE.value if best.level is Level.INDICATIVE and not sound else "",

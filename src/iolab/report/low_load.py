@@ -26,8 +26,14 @@ if TYPE_CHECKING:
 GROUP: Final = "Latency at one load"
 """The title of its rows in the matrix."""
 
-LESS_IS_INVALID: Final = "lower loads are not valid of all"
-"""Beside a load that is not the least that was measured."""
+LESS_IS_INVALID: Final = "lower loads are invalid"
+"""Beside a load that is not the least that was measured, where no configuration is valid below."""
+
+LEAST_OF_ALL: Final = "the lowest load valid for all"
+"""Beside such a load where a lower one is valid for some."""
+
+LEAST_OF_MOST: Final = "the lowest load valid for most"
+"""The same where not even this load is valid for all."""
 
 ROWS_SHOWN: Final = 2
 
@@ -152,16 +158,39 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     )
     known = {figure.configuration for figure in measured}
     figures = (*measured, *(figure for name, figure in lost.items() if name not in known))
-    least, at = _least_axis_values(points), _common_axis(points)
-    is_least = all(value <= least[name] for name, value in at if isinstance(value, int))
     return CostCapacityRow(
         workload.title,
         figures,
         BetterDirection.LOWER,
         is_open=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
-        scope=axis_values_phrase(at) + ("" if is_least else f"; {LESS_IS_INVALID}"),
+        scope="; ".join(
+            filter(None, (axis_values_phrase(_common_axis(points)), _lower_loads_text(points)))
+        ),
         group=GROUP,
     )
+
+
+def _lower_loads_text(points: Sequence[PointSummary]) -> str:
+    """Why the latencies are not of the least load that was measured; empty where they are."""
+    at = _common_axis(points)
+    numbers = {name: value for name, value in at if isinstance(value, int)}
+    lower = [
+        point
+        for point in points
+        if any(
+            isinstance(value, int) and value < numbers.get(name, value)
+            for name, value in point.key.axis
+        )
+    ]
+    if not lower:
+        return ""
+    if not any(point.is_trusted and _has_latency(point) for point in lower):
+        return LESS_IS_INVALID
+    here = [point for point in points if point.key.axis == at]
+    is_of_all = all(point.is_trusted and _has_latency(point) for point in here)
+    owners = {point.key.configuration for point in points}
+    is_of_all = is_of_all and {point.key.configuration for point in here} == owners
+    return LEAST_OF_ALL if is_of_all else LEAST_OF_MOST
 
 
 def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
@@ -190,16 +219,6 @@ def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
         for point in brief.points
         if point.key.workload == workload.id and not point.key.excluded_hosts
     ]
-
-
-def _least_axis_values(points: Sequence[PointSummary]) -> dict[str, int]:
-    """The least number on each axis of numbers of the points."""
-    least: dict[str, int] = {}
-    for point in points:
-        for name, value in point.key.axis:
-            if isinstance(value, int):
-                least[name] = min(value, least.get(name, value))
-    return least
 
 
 def _common_axis(points: Sequence[PointSummary]) -> Axis:

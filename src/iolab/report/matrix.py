@@ -46,11 +46,11 @@ NEXT_BEST: Final = "next best"
 
 
 INDISTINGUISHABLE_MARK: Final = "≈ "
-"""Before a figure that cannot be told from the best of its row."""
+"""Before a figure whose ratio to the best of its row has an interval that holds 1."""
 
 ALIKE_NOTE: Final = (
-    "≈: not distinguishable from the best. The interval of their ratio over repeats in pairs holds "
-    "1, or chance alone makes one like it among all comparisons."
+    "≈: not distinguishable from the best, the interval of their ratio over repeats in pairs holds "
+    "1."
 )
 """What the mark says, and why lines of a chart may seem to say something else."""
 
@@ -59,6 +59,14 @@ WHOLE_RUN_LATENCY_NOTE: Final = (
     "seconds. So rate × mean latency may be more than the threads."
 )
 """Of engines without latencies of each second."""
+
+MAYBE_CHANCE: Final = "may be chance"
+"""Beside a ratio whose own interval excludes 1 and that all comparisons together do not support."""
+
+MAYBE_CHANCE_NOTE: Final = (
+    f"{capitalised(MAYBE_CHANCE)}: the interval leaves out 1, but among all comparisons one such "
+    "lead comes by chance alone."
+)
 
 NO_VALUE: Final = "no run has a value"
 
@@ -107,6 +115,21 @@ class WorkloadRow(Record):
         """The best as so many times the figure that comes after it; 1 where there is none."""
         is_lower = self.best is not None and self.best.better is BetterDirection.LOWER
         return 1 / (1 + self.lead) if is_lower else 1 + self.lead
+
+    @property
+    def lead_text(self) -> str:
+        """The ratio to the next best; where repeats disagree from the least to the most of it."""
+        others = [cell for cell in self.cells if cell.is_quotable and cell is not self.best]
+        if self.best is None or not others:
+            return ratio_text(self.next_best_ratio)
+        second = best_figure_of_metric(others)
+        if self.best.repeats_range is None and second.repeats_range is None:
+            return ratio_text(self.next_best_ratio)
+        low, high = (
+            ratio_text(first / other)
+            for first, other in zip(self.best.ends, second.ends[::-1], strict=True)
+        )
+        return f"{low} to {high}" if low != high else low
 
     @property
     def unit(self) -> str:
@@ -219,8 +242,11 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
         notes.append("Bold: the best of its row.")
     if any(_has_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
-    if any(row.indistinguishable for row in rows):
+    open_figures = [(row, figure) for row in rows for figure in row.indistinguishable]
+    if any(not is_apart_from_best(*pair) for pair in open_figures):
         notes.append(ALIKE_NOTE)
+    if any(is_apart_from_best(*pair) for pair in open_figures):
+        notes.append(MAYBE_CHANCE_NOTE)
     if reason := _shared_open_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
     unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]
@@ -353,7 +379,10 @@ def _cell_with_ratio(cell: Cell, row: WorkloadRow, name: str) -> Cell:
     figure = row.figure_of_configuration(name)
     if figure is None or figure is not row.best or not _has_ratio(row):
         return cell
-    return replace(cell, difference=next_best_text(row.next_best_ratio))
+    if figure.repeats_range is None and " to " not in row.lead_text:
+        return replace(cell, difference=next_best_text(row.next_best_ratio))
+    span = f"{row.lead_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
+    return replace(cell, difference=span)
 
 
 def _cell_with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
@@ -407,13 +436,14 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
     anchor = anchors.get(figure.run) if figure.run else None
     if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
-    mark = INDISTINGUISHABLE_MARK if figure in row.indistinguishable else ""
+    mark = mark_text(row, figure)
     under = [
         *figure.load_text.split(" · "),
         axis_beside_title(figure),
         *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
         _sufficient_load_text(figure),
         half_width_text(figure.value),
+        repeats_range_text(figure),
         _ratio_to_best_text(row, figure),
         figure.left_out_repeats_text,
         "from memory" if figure.is_mostly_read_from_memory else "",
@@ -428,6 +458,31 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
     )
 
 
+def repeats_range_text(figure: BestFigure) -> str:
+    """`repeats 6.95 to 12.5 k IOPS` of a figure whose repeats disagree; empty for others."""
+    if figure.repeats_range is None:
+        return ""
+    unit = figure.value.unit
+    low, high = (metric_value_text(Metric(end, unit)) for end in figure.repeats_range)
+    number, _, low_unit = low.partition(" ")
+    is_same_unit = low_unit == high.partition(" ")[2]
+    return f"repeats {number if is_same_unit else low} to {high}"
+
+
+def is_apart_from_best(row: WorkloadRow, figure: BestFigure) -> bool:
+    """Whether the interval of its ratio to the best, which is printed, leaves out 1."""
+    compared = dict(row.best.comparisons).get(figure.configuration) if row.best else None
+    if compared is None or compared.low is None or compared.high is None:
+        return False
+    return not compared.low <= 1 <= compared.high
+
+
+def mark_text(row: WorkloadRow, figure: BestFigure) -> str:
+    """What stands before a figure: whether it is not distinguishable from the best."""
+    is_alike = figure in row.indistinguishable and not is_apart_from_best(row, figure)
+    return INDISTINGUISHABLE_MARK if is_alike else ""
+
+
 def _ratio_to_best_text(row: WorkloadRow, figure: BestFigure) -> str:
     """`0.37× to 1.1× the best` of one that cannot be told from the best by this interval."""
     if row.best is None or figure not in row.indistinguishable:
@@ -435,8 +490,7 @@ def _ratio_to_best_text(row: WorkloadRow, figure: BestFigure) -> str:
     compared = dict(row.best.comparisons).get(figure.configuration)
     if compared is None or compared.low is None or compared.high is None:
         return ""
-    is_apart = not compared.low <= 1 <= compared.high
-    doubt = ", one of many comparisons" if is_apart else ""
+    doubt = f", {MAYBE_CHANCE}" if is_apart_from_best(row, figure) else ""
     return f"{ratio_text(compared.low)} to {ratio_text(compared.high)} the best{doubt}"
 
 

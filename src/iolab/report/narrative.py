@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from iolab.analysis.findings import (
+    CLOSE_RATIO,
     BestPointFinding,
     BottleneckFinding,
     BuyerNeed,
@@ -168,7 +169,7 @@ def _(gain: LargestSpeedupFinding, names: ConfigurationNames) -> str:
     which = ", reads and writes together" if is_of_all else ""
     at = f" at {axis_values_phrase(gain.axis)}" if gain.axis else ""
     of = (
-        f", the largest supported gain of {counted_noun(gain.comparison_count, 'load')} compared"
+        f", the largest supported gain of {counted_noun(gain.comparison_count, 'point')} compared"
         if gain.comparison_count > 1
         else ""
     )
@@ -186,7 +187,17 @@ def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
         ComparisonVerdict.SAME: "the same in {}",
         ComparisonVerdict.INCONCLUSIVE: "no sure difference in {}",
     }
-    parts = [words[verdict].format(number) for verdict, number in finding.verdict_counts if number]
+    unsupported = sum(number for _, number in finding.apart_counts)
+    counts = [
+        (verdict, number - unsupported * (verdict is ComparisonVerdict.INCONCLUSIVE))
+        for verdict, number in finding.verdict_counts
+    ]
+    parts = [words[verdict].format(number) for verdict, number in counts if number]
+    parts += [
+        f"more than {percent_text(CLOSE_RATIO - 1)} apart but not supported by "
+        f"{counted_noun(repeats, 'repeat')} in {number}"
+        for repeats, number in finding.apart_counts
+    ]
     total = sum(number for _, number in finding.verdict_counts)
     if not parts or total + finding.skipped_count == 1:
         return ""  # of a single point the matrix says it
@@ -310,7 +321,9 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
 def _undecided_text(recommendation: Recommendation, best: str, second: str) -> str:
     if recommendation.lead_factor < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
-    call = "too few runs to call" if recommendation.has_single_runs else "too close to call"
+    is_close = recommendation.lead_factor <= CLOSE_RATIO
+    undecided = "too close to call" if is_close else "not decided"
+    call = "too few runs to call" if recommendation.has_single_runs else undecided
     why = (
         "but by single runs"
         if recommendation.has_single_runs

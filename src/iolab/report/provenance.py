@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import PurePath
@@ -210,6 +211,9 @@ def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
         return ""
     has_sound = 0 < verdict_counts.invalid < verdict_counts.runs
     if has_sound:
+        if {len(point.results) for point in brief.points if point.is_trusted} == {1}:
+            of = "its repeats" if number == "its" else f"{number} repeats"
+            return f"Each figure: 1 run, the only one of {of} that is not invalid."
         own = "its" if number == "its" else f"its {number}"
         return (
             f"Each figure: those of {own} repeats that are not invalid, of several their geometric "
@@ -440,8 +444,17 @@ def _command_line_text(command: tuple[str, ...]) -> str:
     return join((PurePath(command[0]).name, *command[1:]))
 
 
-def method_table(kinds: LoadReportKinds, study: Study, plan: Plan, engines: Iterable[str]) -> Table:
-    """How the study measures, one row a choice; `engines` are those that ran, with versions."""
+def method_table(
+    kinds: LoadReportKinds,
+    study: Study,
+    plan: Plan,
+    engines: Iterable[str],
+    measured_s: Sequence[float] = (),
+) -> Table:
+    """How the study measures, one row a choice; `engines` are those that ran, with versions.
+
+    `measured_s` are the seconds that its runs were measured for.
+    """
     method = study.method
     order = (
         f"randomised within each repeat, seed {method.seed}"
@@ -473,7 +486,7 @@ def method_table(kinds: LoadReportKinds, study: Study, plan: Plan, engines: Iter
             f"{counted_noun(len(plan.runs), 'run')} of {counted_noun(len(plan.points), 'point')}, "
             f"repeats of each: {_repeats_text(study)}",
         ),
-        *_duration_rows(method),
+        *_duration_rows(method, measured_s),
         *(
             (
                 row_of_cells(
@@ -511,13 +524,29 @@ def _unusual_precheck_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
         yield row_of_cells("Generator limit", "not measured")
 
 
-def _duration_rows(method: Method) -> tuple[tuple[Cell, ...], ...]:
+def _measured_range_text(seconds: Sequence[float], asked_s: float) -> str:
+    """`6 s were asked for ({}), 5.0 to 6.1 s measured`; shorter where that is the same.
+
+    Cut and not rounded, as the check of the length of runs tells them.
+    """
+    low, high = (
+        f"{math.floor(10 * end) / 10:.1f}"
+        for end in (min(seconds, default=asked_s), max(seconds, default=asked_s))
+    )
+    asked = format_duration_s(asked_s)
+    if low == high == f"{asked_s:.1f}":
+        return f"{asked} are measured ({{}})"
+    return f"{asked} were asked for ({{}}), {low if low == high else f'{low} to {high}'} s measured"
+
+
+def _duration_rows(method: Method, measured_s: Sequence[float]) -> tuple[tuple[Cell, ...], ...]:
     """How long a run is, and what of it does not count."""
     rule, kind = method.rule, method.kind.value
     if rule is None:
         return (
             row_of_cells(
-                "Duration", f"{format_duration_s(method.runtime_s)} are measured ({kind})"
+                "Duration",
+                _measured_range_text(measured_s, method.runtime_s).format(kind),
             ),
             row_of_cells(
                 "Warm-up",
@@ -619,7 +648,13 @@ def session_methods_table(brief: Brief) -> Table:
     """How was measured: of several sessions a column for each, one where all did it alike."""
     members = brief.sessions.members
     if not members:
-        return method_table(brief.kinds, brief.study, brief.plan, brief.engine_versions)
+        return method_table(
+            brief.kinds,
+            brief.study,
+            brief.plan,
+            brief.engine_versions,
+            [run.window_s for run in brief.results if run.window_s],
+        )
     methods = [_method_texts_by_name(brief, member) for member in members]
     names = list(dict.fromkeys(name for method in methods for name in method))
     rows = [[method.get(name, DASH) for method in methods] for name in names]
