@@ -27,9 +27,10 @@ const SMART_BYTES: u32 = 512;
 const FDP_BYTES: u32 = 64;
 /// Its header, which has average and maximum; a histogram follows.
 const POWER_MEASUREMENT_BYTES: u32 = 64;
-/// The first group, which a drive that has groups has.
-const FIRST_GROUP: u16 = 1;
 
+const IDENTIFY_NAMESPACE: u8 = 0x00;
+/// Where Identify Namespace has its endurance group (ENDGID).
+const ENDURANCE_GROUP_AT: usize = 102;
 const IDENTIFY_CONTROLLER: u8 = 0x01;
 const IDENTIFY_UUIDS: u8 = 0x17;
 /// UUID c194d55b-e094-4794-a21d-29998f56be6f: the OCP's extensions.
@@ -75,7 +76,6 @@ pub struct DriveIdentity {
     pub model: String,
     pub firmware: String,
     pub attributes: u32,
-    pub has_namespace_smart: bool,
     pub power_states_mw: Vec<u64>,
 }
 
@@ -84,7 +84,6 @@ pub struct DriveIdentity {
 #[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
 pub struct PageReading {
     pub page: u8,
-    pub namespace: Option<u32>,
     pub took_ns: u64,
     pub status: Option<u16>,
     pub hex: Option<String>,
@@ -125,7 +124,7 @@ fn fill_drive_log(log: &mut DriveLog) -> io::Result<()> {
     let mut answer = AnswerBuffer([0; BUFFER_BYTES]);
     let namespace = namespace_id(&device)?;
     log.namespace = Some(namespace);
-    let Outcome::Done(_) = identify(&device, IDENTIFY_CONTROLLER, &mut answer)? else {
+    let Outcome::Done(_) = identify(&device, IDENTIFY_CONTROLLER, 0, &mut answer)? else {
         return Err(io::Error::other("the drive does not say what it is"));
     };
     let identity = parse_identity(&answer.0);
@@ -135,26 +134,14 @@ fn fill_drive_log(log: &mut DriveLog) -> io::Result<()> {
         bytes: SMART_BYTES,
         ..LogPage::default()
     }];
-    if identity.has_namespace_smart {
-        pages.push(LogPage { namespace, ..pages[0] });
-    }
     pages.push(LogPage {
         id: OCP_SMART,
         uuid_index: ocp_uuid_index(&device, &mut answer)?,
         ..pages[0]
     });
-    if identity.attributes & HAS_FDP != 0 {
-        let page = LogPage {
-            id: FDP_STATISTICS,
-            namespace: 0,
-            specific: FIRST_GROUP,
-            bytes: FDP_BYTES,
-            uuid_index: 0,
-        };
-        pages.push(page);
-    }
-    if identity.attributes & HAS_ENDURANCE_GROUPS != 0 {
-        pages.push(LogPage { id: ENDURANCE_GROUP, specific: FIRST_GROUP, ..pages[0] });
+    if identity.attributes & (HAS_FDP | HAS_ENDURANCE_GROUPS) != 0 {
+        let group = endurance_group(&device, namespace, &mut answer)?;
+        pages.extend(group_pages(identity.attributes, group));
     }
     if identity.attributes & HAS_POWER_MEASUREMENT != 0 {
         // A measurement that somebody has started: to start one would be a change of the drive.
@@ -174,22 +161,51 @@ fn fill_drive_log(log: &mut DriveLog) -> io::Result<()> {
     Ok(())
 }
 
+/// Which group of the drive a namespace is in; 0 where the drive does not say so.
+fn endurance_group(device: &File, namespace: u32, answer: &mut AnswerBuffer) -> io::Result<u16> {
+    let Outcome::Done(_) = identify(device, IDENTIFY_NAMESPACE, namespace, answer)? else {
+        return Ok(0);
+    };
+    let at = ENDURANCE_GROUP_AT;
+    Ok(u16::from_le_bytes([answer.0[at], answer.0[at + 1]]))
+}
+
+/// The pages that count by groups: another group's would be of other namespaces.
+fn group_pages(attributes: u32, group: u16) -> Vec<LogPage> {
+    if group == 0 {
+        return Vec::new();
+    }
+    let statistics = LogPage {
+        id: FDP_STATISTICS,
+        namespace: 0,
+        specific: group,
+        bytes: FDP_BYTES,
+        uuid_index: 0,
+    };
+    let endurance = LogPage {
+        id: ENDURANCE_GROUP,
+        namespace: ALL_NAMESPACES,
+        bytes: SMART_BYTES,
+        ..statistics
+    };
+    let pages = [(HAS_FDP, statistics), (HAS_ENDURANCE_GROUPS, endurance)];
+    pages.into_iter().filter(|(bit, _)| attributes & bit != 0).map(|(_, page)| page).collect()
+}
+
 fn read_page(device: &File, page: LogPage, answer: &mut AnswerBuffer) -> io::Result<PageReading> {
     let begin = Instant::now();
     let outcome = get_log_page(device, page, answer)?;
     let took_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let is_namespace = page.namespace != ALL_NAMESPACES && page.namespace != 0;
-    let namespace = is_namespace.then_some(page.namespace);
     let (status, hex) = match outcome {
         Outcome::Done(_) => (None, Some(hex_text(&answer.0[..page.bytes as usize]))),
         Outcome::Refused(status) => (Some(status), None),
     };
-    Ok(PageReading { page: page.id, namespace, took_ns, status, hex })
+    Ok(PageReading { page: page.id, took_ns, status, hex })
 }
 
 /// Where the drive lists the OCP's UUID, from 1 on; 0 where it lists none.
 fn ocp_uuid_index(device: &File, answer: &mut AnswerBuffer) -> io::Result<u8> {
-    let Outcome::Done(_) = identify(device, IDENTIFY_UUIDS, answer)? else { return Ok(0) };
+    let Outcome::Done(_) = identify(device, IDENTIFY_UUIDS, 0, answer)? else { return Ok(0) };
     Ok(uuid_index(&answer.0, OCP_UUID))
 }
 
@@ -215,7 +231,6 @@ fn parse_identity(page: &[u8; BUFFER_BYTES]) -> DriveIdentity {
         model: text(&page[24..64]),
         firmware: text(&page[64..72]),
         attributes: number(96),
-        has_namespace_smart: page[261] & 1 != 0,
         power_states_mw: (0..states).map(max_power_mw).collect(),
     }
 }
@@ -257,7 +272,6 @@ mod tests {
         page[24..38].copy_from_slice(b"QEMU NVMe Ctrl");
         page[64..66].copy_from_slice(b"1\x07");
         page[96..100].copy_from_slice(&(HAS_FDP | HAS_ENDURANCE_GROUPS).to_le_bytes());
-        page[261] = 3;
         page[263] = 1;
         page[2048..2050].copy_from_slice(&2500_u16.to_le_bytes());
         page[2080..2084].copy_from_slice(&(0x1F4_u32 | 1 << 24).to_le_bytes());
@@ -266,8 +280,19 @@ mod tests {
         assert_eq!(identity.serial, "IOLAB001");
         assert_eq!(identity.model, "QEMU NVMe Ctrl");
         assert_eq!(identity.firmware, "1");
-        assert!(identity.has_namespace_smart);
         assert_eq!(identity.power_states_mw, [25_000, 50]);
+    }
+
+    #[test]
+    fn pages_of_groups_are_those_of_the_namespaces_group() {
+        let pages = |attributes, group| {
+            let pages = group_pages(attributes, group);
+            pages.iter().map(|page| (page.id, page.specific)).collect::<Vec<_>>()
+        };
+        let both = HAS_FDP | HAS_ENDURANCE_GROUPS;
+        assert_eq!(pages(both, 3), [(FDP_STATISTICS, 3), (ENDURANCE_GROUP, 3)]);
+        assert_eq!(pages(HAS_ENDURANCE_GROUPS, 1), [(ENDURANCE_GROUP, 1)]);
+        assert_eq!(pages(both, 0), []);
     }
 
     #[test]

@@ -101,11 +101,9 @@ def test_so_few_units_tell_no_amplification_but_how_long_a_run_would() -> None:
 
 def test_pages_are_decoded_as_the_drive_meant_them() -> None:
     written = recorded_reading("written-and-closed")
-    controller, namespace = smart_counters(written), smart_counters(written, 1)
+    controller = smart_counters(written)
     assert controller is not None
     assert controller.units_written == 51
-    assert namespace is not None
-    assert namespace.units_written == 51
     media = media_bytes(written)
     assert media is not None
     assert (media.counter, media.written_bytes) == (MediaCounter.FDP, 134_217_728)
@@ -359,6 +357,31 @@ def test_a_drive_that_is_not_read_or_seen_twice_leaves_amplification_open() -> N
     same_kernel = {"c1": facts_of("c1"), "c2": facts_of("c1")}
     assert amplification_metrics_of(twice, same_kernel) == {}
     assert "write_amplification" in amplification_metrics_of(twice)
+
+
+def test_two_namespaces_of_one_drive_are_counted_once_and_are_no_foreign_writer() -> None:
+    delta, readings = written_on(300 * GB, units=2 * 300 * GB // DATA_UNIT_BYTES)
+    assert readings.after is not None
+    second = DriveReadingPair(
+        *(
+            replace(each, device="nvme0n2", namespace=2)
+            for each in (readings.before, readings.after)
+        )
+    )
+    deltas = (delta, replace(delta, device="nvme0n2"))
+    record = healthy(devices=deltas, drives=(readings, second))
+    assert ask(check_foreign_drive_writer, record).level is VALID
+    wears = drive_wear_of_run(view_of(record))
+    assert [wear.host_bytes for wear in wears] == [None, None]
+    assert "counts nvme0n2 with it" in wears[0].reason
+    # Another drive of the same model is another.
+    assert second.after is not None
+    other = replace(IDENTITY, serial="S2")
+    apart = DriveReadingPair(
+        *(replace(each, identity=other) for each in (second.before, second.after))
+    )
+    record = healthy(devices=deltas, drives=(readings, apart))
+    assert ask(check_foreign_drive_writer, record).level is INDICATIVE
 
 
 def test_a_load_that_writes_nothing_has_no_amplification() -> None:

@@ -96,10 +96,18 @@ pub fn get_log_page(device: &File, page: LogPage, answer: &mut AnswerBuffer) -> 
     submit(device, command, Some(answer))
 }
 
-/// Ask a drive what it is: `structure` 1 is its controller, 0x17 its list of UUIDs.
-pub fn identify(device: &File, structure: u8, answer: &mut AnswerBuffer) -> Result<Outcome> {
+/// Ask a drive what it is: `structure` 0 is the namespace, 1 its controller, 0x17 its list of UUIDs.
+///
+/// Only the first has a `namespace`; for others it is 0.
+pub fn identify(
+    device: &File,
+    structure: u8,
+    namespace: u32,
+    answer: &mut AnswerBuffer,
+) -> Result<Outcome> {
     let command = RawCommand {
         opcode: OPCODE_IDENTIFY,
+        namespace,
         words: [u32::from(structure), 0, 0, 0, 0, 0],
         data_bytes: BUFFER_BYTES as u32,
         ..RawCommand::default()
@@ -158,6 +166,6 @@ mod tests {
         assert!(namespace_id(&file).is_err());
         assert!(get_feature(&file, 2).is_err());
         let mut answer = AnswerBuffer([1; BUFFER_BYTES]);
-        assert!(identify(&file, 1, &mut answer).is_err());
+        assert!(identify(&file, 1, 0, &mut answer).is_err());
     }
 }

@@ -72,9 +72,9 @@ class MediaBytes(Record):
     step_bytes: int | None
 
 
-def smart_counters(reading: DriveReading, namespace: int | None = None) -> SmartCounters | None:
-    """SMART's page of the controller, or of one namespace; None where the drive has none."""
-    page = _page_bytes(reading.pages, SMART, namespace, 512)
+def smart_counters(reading: DriveReading) -> SmartCounters | None:
+    """SMART's page of the controller; None where the drive has none."""
+    page = _page_bytes(reading.pages, SMART, 512)
     if page is None:
         return None
     return SmartCounters(
@@ -89,7 +89,7 @@ def smart_counters(reading: DriveReading, namespace: int | None = None) -> Smart
 
 def power_measurement(reading: DriveReading) -> DrivePowerMeasurement | None:
     """The drive's own measurement of its power (TP4199); None where none is active and valid."""
-    page = _page_bytes(reading.pages, POWER_MEASUREMENT, None, MEASUREMENT_BYTES)
+    page = _page_bytes(reading.pages, POWER_MEASUREMENT, MEASUREMENT_BYTES)
     if page is None:
         return None
     attributes, size = _page_integer(page, 2, 2), _page_integer(page, 4, 4)
@@ -120,16 +120,16 @@ def media_bytes(reading: DriveReading) -> MediaBytes | None:
 
     FDP's statistics count bytes on both sides; then the OCP's page, the vendor's, the group's.
     """
-    if page := _page_bytes(reading.pages, FDP_STATISTICS, None, 64):
+    if page := _page_bytes(reading.pages, FDP_STATISTICS, 64):
         return MediaBytes(MediaCounter.FDP, _page_integer(page, 16, 16), 1)
     if (page := _ocp_page_bytes(reading)) is not None:
         return MediaBytes(MediaCounter.OCP, _page_integer(page, 0, 16), None)
-    if page := _page_bytes(reading.pages, VENDOR_SMART, None, 512):
+    if page := _page_bytes(reading.pages, VENDOR_SMART, 512):
         units = _intel_smart_item_value(page, NAND_WRITTEN_KEY)
         if units is not None:
             written = units * VENDOR_UNIT_BYTES
             return MediaBytes(MediaCounter.VENDOR, written, VENDOR_UNIT_BYTES)
-    if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
+    if page := _page_bytes(reading.pages, ENDURANCE_GROUP, 512):
         units = _page_integer(page, 80, 16)
         if units:
             written = units * ENDURANCE_UNIT_BYTES
@@ -144,13 +144,13 @@ def endurance_bytes(reading: DriveReading) -> int | None:
     """
     if (page := _ocp_page_bytes(reading)) is not None and (rated := _page_integer(page, 176, 16)):
         return rated
-    if page := _page_bytes(reading.pages, ENDURANCE_GROUP, None, 512):
+    if page := _page_bytes(reading.pages, ENDURANCE_GROUP, 512):
         return _page_integer(page, 32, 16) * ENDURANCE_UNIT_BYTES or None
     return None
 
 
 def _ocp_page_bytes(reading: DriveReading) -> bytes | None:
-    page = _page_bytes(reading.pages, OCP_SMART, None, 512)
+    page = _page_bytes(reading.pages, OCP_SMART, 512)
     return page if page is not None and page[496:512] == OCP_GUID else None
 
 
@@ -162,11 +162,9 @@ def _intel_smart_item_value(page: bytes, key: int) -> int | None:
     return None
 
 
-def _page_bytes(
-    pages: Iterable[LogPage], number: int, namespace: int | None, length: int
-) -> bytes | None:
+def _page_bytes(pages: Iterable[LogPage], number: int, length: int) -> bytes | None:
     for page in pages:
-        if page.page == number and page.namespace == namespace and page.hex is not None:
+        if page.page == number and page.namespace is None and page.hex is not None:
             try:
                 content = bytes.fromhex(page.hex)
             except ValueError:

@@ -39,6 +39,7 @@ from iolab.core.wear import (
     WRITE_AMPLIFICATION,
 )
 from iolab.record import Record
+from iolab.text import list_text
 from iolab.units import format_bytes, format_duration_s
 
 STEPS_MIN: Final = 100
@@ -46,16 +47,25 @@ STEPS_MIN: Final = 100
 
 FOREIGN_SHARE: Final = 0.02
 """Share of what the block layer wrote by which the drive may have counted more before another
-writer is behind it: journals of the run's own file system are in the block layer's count."""
+writer is behind it. Chosen: one that writes less changes an amplification by less than that.
+Journals of the run's own file system are in both counts."""
 
-EMULATED_MODELS: Final = ("QEMU", "VMware", "Amazon", "VirtualBox", "Virtual")
-"""How the models of drives begin that are software: what their flash wrote is not a drive's."""
+EMULATED_MODELS: Final = ("QEMU", "VMware", "Amazon Elastic Block Store", "Virtual")
+"""How the models of drives begin that are software: what their flash wrote is not a drive's.
+
+Amazon's instance store is a drive of the machine. `Virtual` is VirtualBox's, too."""
+
+
+NAMESPACES_NAMED: Final = 4
+"""In a reason; more are counted."""
 
 
 class DriveCounterChange(Record):
     """One drive over a run: its SMART counters before and after, and its block device's delta.
 
-    `fault` says why its counters cannot be compared; all else may be missing then.
+    `fault` says why its counters cannot be compared; all else may be missing then. Its controller
+    counts the `other_namespaces` of the target on the same drive, too, to which the block layer
+    wrote `other_block_bytes`.
     """
 
     host: HostRun
@@ -65,6 +75,8 @@ class DriveCounterChange(Record):
     smart_before: SmartCounters | None = None
     smart_after: SmartCounters | None = None
     fault: str = ""
+    other_namespaces: tuple[str, ...] = ()
+    other_block_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -113,8 +125,9 @@ class DriveCounterChange(Record):
     def foreign_bytes(self) -> int:
         """What the drive counted as written beyond the block layer's bytes, if certainly so."""
         least = (self.written_data_units - 1) * DATA_UNIT_BYTES
-        excess = least - self.block_bytes
-        is_foreign = excess > max(FOREIGN_SHARE * self.block_bytes, DATA_UNIT_BYTES)
+        own = self.block_bytes + self.other_block_bytes
+        excess = least - own
+        is_foreign = excess > max(FOREIGN_SHARE * own, DATA_UNIT_BYTES)
         return min(excess, NUMBER_MAX) if is_foreign else 0
 
 
@@ -123,7 +136,33 @@ def drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
     host = view.hosts[index]
     deltas = {delta.device: delta for delta in host.devices}
     for readings in host.drives:
-        yield _drive_change(host, readings, deltas.get(readings.before.device))
+        change = _drive_change(host, readings, deltas.get(readings.before.device))
+        others = [
+            other.before.device
+            for other in host.drives
+            if other is not readings and is_same_drive(other.before, readings.before)
+        ]
+        yield replace(
+            change,
+            other_namespaces=tuple(others),
+            other_block_bytes=sum(deltas[each].write_bytes for each in others if each in deltas),
+        )
+
+
+def is_same_drive(one: DriveReading, other: DriveReading) -> bool:
+    """Whether two block devices of a host are namespaces of one NVMe subsystem.
+
+    Vendor, model and serial number together are its own (NVMe base specification, 5.1.13); a drive
+    with two controllers is one.
+    """
+    first, second = one.identity, other.identity
+    if first is None or second is None or not first.serial:
+        return False
+    return (first.vendor, first.model, first.serial) == (
+        second.vendor,
+        second.model,
+        second.serial,
+    )
 
 
 def _drive_change(
@@ -169,6 +208,9 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
     if change.fault or change.was_reset or change.after is None:
         reset = "the drive was switched off or its counters fell during the run"
         return replace(wear, reason=change.fault or reset)
+    if change.other_namespaces:
+        others = list_text(change.other_namespaces, NAMESPACES_NAMED)
+        return replace(wear, reason=f"the drive counts {others} with it: they are one drive")
     wear = replace(
         wear,
         host_bytes=_counter_difference_metric(

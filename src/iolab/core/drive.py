@@ -17,7 +17,8 @@ class LogPage(Record, kw_only=True):
     """One log page as the drive gave it.
 
     `hex` is its content, None where the drive refused it with an NVMe `status`: then it does not
-    offer the page. `namespace` is None for a page of the whole controller.
+    offer the page. `namespace` is None for a page of the whole controller;
+    sessions of earlier versions have such a page of one namespace, too.
     """
 
     page: Annotated[int, Meta(ge=0, le=255)]
@@ -38,7 +39,6 @@ class DriveIdentity(Record, kw_only=True):
     model: _Word
     firmware: _Word
     attributes: _Number = 0
-    has_namespace_smart: bool = False
     power_states_mw: Annotated[tuple[_Number, ...], Meta(max_length=32)] = ()
 
 
