@@ -15,7 +15,7 @@ from iolab.core.power import PowerBoundary
 from iolab.hosts.rates import CounterSeries
 from tests.analysis.meters import idling, load_times_ns, meter_readings, metered
 from tests.analysis.planted import FILES
-from tests.analysis.records import view_of
+from tests.analysis.records import facts_of, view_of
 from tests.judging import judge
 
 POWER_WORDS = ("power", "per_j", "j_per", "amplification")
@@ -30,7 +30,7 @@ def use_of(series: CounterSeries) -> PowerUse:
 def metrics_of(*telemetry: CounterSeries, **rates: float) -> dict[str, Metric]:
     view = view_of(RECORD, telemetry=telemetry)
     metrics = {key: Metric(value, "") for key, value in rates.items()}
-    return power_metrics(view, power_uses_of_run(view), metrics)
+    return power_metrics(power_uses_of_run(view), metrics)
 
 
 def test_without_a_meter_nothing_is_claimed() -> None:
@@ -83,11 +83,11 @@ def test_operations_a_joule_and_joules_a_gb_of_a_fleet() -> None:
 def test_a_quotient_has_an_interval_where_both_its_parts_have_one() -> None:
     view = view_of(RECORD, telemetry=metered(RECORD))
     uses = power_uses_of_run(view)
-    known = power_metrics(view, uses, {"iops": Metric(30_000, "IOPS", 27_000, 33_000, 10)})
+    known = power_metrics(uses, {"iops": Metric(30_000, "IOPS", 27_000, 33_000, 10)})
     found = known["node_ops_per_j"]
     assert found.low == pytest.approx(90, abs=0.5)
     assert found.high == pytest.approx(110, abs=0.5)
-    bare = power_metrics(view, uses, {"iops": Metric(30_000, "IOPS")})["node_ops_per_j"]
+    bare = power_metrics(uses, {"iops": Metric(30_000, "IOPS")})["node_ops_per_j"]
     assert (bare.value, bare.low, bare.high) == (found.value, None, None)
 
 
@@ -116,6 +116,38 @@ def test_the_packages_of_a_machine_are_added() -> None:
     assert key not in metrics_of(*first, *slow)
     described = metered(RECORD, name="processors:shunt", load_w=310.0, noise_w=0.0)
     assert metrics_of(*first, *second, *described)[key].value == pytest.approx(620)
+
+
+def test_meters_of_single_drives_are_added_and_a_meter_of_all_counts_alone() -> None:
+    first, second = (
+        metered(RECORD, name=f"drive:nvme{number}n1", load_w=load_w, noise_w=0.0)
+        for number, load_w in ((0, 10.0), (1, 15.0))
+    )
+    key, drives = "drive_power_w", ("nvme0n1", "nvme1n1")
+    facts = {host.host: facts_of(host.host, devices=drives) for host in RECORD.hosts}
+
+    def uses_of(*telemetry: CounterSeries) -> tuple[PowerUse, ...]:
+        return power_uses_of_run(view_of(RECORD, facts, telemetry=telemetry))
+
+    assert power_metrics(uses_of(*first, *second), {})[key].value == pytest.approx(50)
+    # A machine whose second drive has no mean, or no meter, has no sum.
+    slow = metered(RECORD, name="drive:nvme1n1", every_s=10.0)
+    assert power_metrics(uses_of(*first, *slow), {}) == {}
+    assert power_metrics(uses_of(*first), {}) == {}
+    shelf = metered(RECORD, name="drive:riser", load_w=30.0, noise_w=0.0)
+    uses = uses_of(*first, *second, *shelf)
+    assert power_metrics(uses, {})[key].value == pytest.approx(60)
+    assert {use.meter for use in uses if use.is_counted} == {"riser"}
+
+
+def test_drives_that_are_not_below_the_target_do_not_count() -> None:
+    facts = {host.host: facts_of(host.host) for host in RECORD.hosts}
+    below = metered(RECORD, name="drive:nvme0n1", load_w=10.0, noise_w=0.0)
+    other = metered(RECORD, name="drive:sdq", load_w=70.0, noise_w=0.0)
+    uses = power_uses_of_run(view_of(RECORD, facts, telemetry=(*below, *other)))
+    assert power_metrics(uses, {})["drive_power_w"].value == pytest.approx(20)
+    alone = power_uses_of_run(view_of(RECORD, facts, telemetry=other))
+    assert power_metrics(alone, {}) == {}
 
 
 @pytest.mark.parametrize(

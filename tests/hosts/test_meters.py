@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
+from collections.abc import Callable
 
 import pytest
 
 from iolab.core.power import MeterKind, MeterSpec
 from iolab.hosts.meters import MeterError, MeterReading, dcmi_watts, open_meter, redfish_watts
+from iolab.units import NS_PER_S
 
 ACTIVE = " dc d4 00 b4 00 31 01 d6 00 9d 77 0a 6b e8 03\n 00 00 40\n"
 """What ipmitool printed of a simulated BMC that showed 212 W."""
@@ -33,10 +36,11 @@ def printing(text: str) -> tuple[str, ...]:
 
 
 def test_a_program_prints_seconds_and_watts() -> None:
-    found = read(*printing("1764432000.5 212.4\n1764432001.5 0\n"), count=2)
+    now = round(time.time())
+    found = read(*printing(f"{now}.5 212.4\n{now + 1}.5 0\n"), count=2)
     assert found == [
-        MeterReading(1_764_432_000_500_000_000, 212.4),
-        MeterReading(1_764_432_001_500_000_000, 0.0),
+        MeterReading(now * NS_PER_S + 500_000_000, 212.4),
+        MeterReading((now + 1) * NS_PER_S + 500_000_000, 0.0),
     ]
 
 
@@ -45,17 +49,23 @@ def test_a_program_prints_seconds_and_watts() -> None:
     [
         ("212.4\n", "it printed '212.4'"),
         ("now 212\n", "it printed 'now 212'"),
-        ("1764432000 nan\n", "it showed nan W"),
-        ("1764432000 -4\n", "it showed -4 W"),
-        ("1764432000 1e12\n", "it showed 1e+12 W"),
+        ("NOW nan\n", "it showed nan W"),
+        ("NOW -4\n", "it showed -4 W"),
+        ("NOW 1e12\n", "it showed 1e+12 W"),
         ("1e400 4\n", "it printed '1e400 4'"),
         ("1764432000500 212\n", "it printed '1764432000500 212'"),  # milliseconds
+        ("12.5 212\n", "it printed the time 12.5, "),  # since its own start
+        ("LATER 212\n", "60 min after now"),  # of another time zone
         ("x" * 100_000, "printed no line in time"),
     ],
 )
 def test_a_line_that_is_none_is_told(text: str, message: str) -> None:
     with pytest.raises(MeterError) as caught:
-        read(*printing(text))
+        read(
+            *printing(
+                text.replace("NOW", f"{time.time()}").replace("LATER", f"{time.time() + 3600}")
+            )
+        )
     assert message in caught.value.message
     assert caught.value.hint
 
@@ -156,3 +166,61 @@ def test_a_password_that_is_not_set_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     )
     with pytest.raises(MeterError, match="no variable 'BMC_PASSWORD'"):
         open_meter(spec)
+
+
+def redfish_reading(*answers: Callable[[int], bytes], requests: list[bytes]) -> MeterReading | None:
+    """What a meter shows whose server gives these answers in turn; it adds its requests."""
+    left = list(answers)
+
+    async def read_once() -> MeterReading | None:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            requests.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(left.pop(0)(port))
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        spec = MeterSpec(
+            name="bmc",
+            kind=MeterKind.REDFISH,
+            address=f"http://127.0.0.1:{port}/redfish/v1/Chassis/1/Power",
+            user="bench",
+            password_variable="BMC_PASSWORD",
+        )
+        meter = open_meter(spec)
+        try:
+            return await meter.read()
+        finally:
+            await meter.close()
+            server.close()
+
+    return asyncio.run(read_once())
+
+
+def redirecting(target: str) -> Callable[[int], bytes]:
+    def answer(port: int) -> bytes:
+        return f"HTTP/1.1 308 R\r\nLocation: {target.format(port=port)}\r\n\r\n".encode()
+
+    return answer
+
+
+def show_watts(_: int) -> bytes:
+    return b'HTTP/1.1 200 OK\r\n\r\n{"PowerWatts": {"Reading": 344.2}}'
+
+
+def test_a_login_follows_a_redirect_on_its_server_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BMC_PASSWORD", "secret")
+    requests: list[bytes] = []
+    redirect = redirecting("/redfish/v1/Chassis/1/Power/")
+    own = redfish_reading(redirect, show_watts, requests=requests)
+    assert own is not None
+    assert own.watts == 344.2
+    assert len(requests) == 2
+    assert b"GET /redfish/v1/Chassis/1/Power/ " in requests[1]
+    # The same port by another name is another server.
+    for other in ("http://localhost:{port}/a", "http://x@127.0.0.1:{port}/a"):
+        asked: list[bytes] = []
+        with pytest.raises(MeterError, match="another server"):
+            redfish_reading(redirecting(other), show_watts, requests=asked)
+        assert len(asked) == 1

@@ -168,6 +168,18 @@ def test_a_meter_is_late_by_a_time_that_is_known_to_its_period(
     assert [cell.text for cell in table.rows[0]][-1] == note
 
 
+def test_of_several_meters_the_table_says_which_do_not_count() -> None:
+    counted = PowerUse(
+        host="n", meter="bmc", boundary=PowerBoundary.NODE, watts=Metric(9, "W"), is_counted=True
+    )
+    other = replace(counted, meter="pdu", is_counted=False)
+    brief = build_brief(session(TWO, RATES))
+    table = power_table([replace(brief.results[0], power=(counted, other))])
+    assert table is not None
+    notes = [[cell.text for cell in row][-1] for row in table.rows]
+    assert notes == ["", "Not counted in node power"]
+
+
 def test_tables_of_meters_and_drives_name_the_configuration_of_several() -> None:
     use = PowerUse(host="n", meter="bmc", boundary=PowerBoundary.NODE)
     wear = DriveWear(host="n", device="nvme0n1", model="M", is_emulated=False, block_bytes=GB)

@@ -150,7 +150,7 @@ asked of every kind of load that does not leave it out."""
 
 CheckOrSlot: TypeAlias = Check[View] | CheckSlot
 
-ANALYSIS_VERSION: Final = 41
+ANALYSIS_VERSION: Final = 42
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED_TELEMETRY: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None, METERS: None}
@@ -331,7 +331,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     spreads = dict(kind.host_spreads(view))
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
     figures, drives = view.course_figures, drive_wear_of_run(view)
-    metrics |= power_metrics(view, power, metrics) | write_amplification_metrics(view, drives)
+    metrics |= power_metrics(power, metrics) | write_amplification_metrics(view, drives)
     return Result(
         configuration=point.configuration,
         workload=point.workload,

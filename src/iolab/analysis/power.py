@@ -3,7 +3,7 @@
 Only means over the whole measured window count, of every machine that carries the target. Meters of
 different boundaries are never added. Of several meters of one machine at a boundary one counts: the
 first by name that the study describes, else the first that its kernel has. RAPL's packages are
-added, because each is another processor.
+added, because each is another processor, and meters that have the names of drives.
 
 A meter shows a load some time after it began. The idle readings before the load tell by how much,
 where the study lets machines idle (`[meters] idle`); the window is then shifted by that lag.
@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
+from iolab.analysis.storage_bytes import leaf_device_names
 from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
 from iolab.core.metric import Metric, PowerUse
@@ -25,10 +26,10 @@ from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.power import (
     MILLIWATTS_PER_WATT,
     NAME_SEPARATOR,
-    RAPL_PACKAGE_PREFIX,
     REPORTED_BOUNDARIES,
     PowerBoundary,
     counted_meters,
+    is_addable_meter,
 )
 from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
@@ -52,19 +53,23 @@ IDLE_SAMPLES_MIN: Final = 3
 """Readings before and after the load that a mean of idle must have."""
 
 LAG_MARGIN: Final = 1.25
-"""A meter falls about as late as it rises: readings of idle count only after so many lags."""
+"""A meter falls about as late as it rises: readings of idle count only after so many lags. Chosen:
+a lag of a few periods is known to a quarter, and two periods are waited beside."""
 
 RISE_SPREADS: Final = 6.0
-"""A load shows on a meter where it lies above idle by so many of idle's standard deviations."""
+"""A load shows on a meter where it lies above idle by so many of idle's standard deviations: of
+normal noise one reading in 10^9 does, and of any noise fewer than one in 36 (Chebyshev)."""
 
 RISE_SHARE: Final = 0.01
 """And by more than this share of idle."""
 
 NET_HALF_WIDTHS: Final = 3.0
-"""The load less idle must be so many half-widths: less is noise."""
+"""The load less idle must be so many half-widths of 95 %: less is noise, and the net figures, which
+are quotients by it, would have intervals of more than a third to both sides."""
 
 IDLE_DRIFT_SHARE: Final = 0.02
-"""By more than this idle may not differ before and after the load: heat, fans, a neighbour."""
+"""By more than this idle may not differ before and after the load: heat, fans, a neighbour. A BMC
+is accurate to 2 % at best, so that less is no more than it."""
 
 DRIFT_ERRORS: Final = 3.0
 """And by more than so many standard errors."""
@@ -77,8 +82,8 @@ STEP_LEVELS_MIN: Final = 6
 """Different ones among so many readings in a row, of which a step is told."""
 
 STEP_CHANGE: Final = 5.0
-"""Steps so many times as large are another range of the meter: by chance fewer than one in ten
-thousand six levels are all multiples of it."""
+"""Steps so many times as large are another range of the meter: by chance six levels are all
+multiples of it once in 5^6, which is fewer than one in ten thousand."""
 
 STUCK_READINGS: Final = 20
 """So many readings that are all the same while the load came and went are of no live meter."""
@@ -218,9 +223,13 @@ def _load_begin_and_end_ns(view: RunView) -> tuple[int | None, int | None]:
 
 
 def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
-    """What each meter showed in the run, in the order of hosts and names."""
+    """What each meter showed in the run, in the order of hosts and names; which of them count."""
     window = view.load.measured_part.common
-    return tuple(_power_use(series, window) for series in meter_series(view))
+    uses = tuple(_power_use(series, window) for series in meter_series(view))
+    counted = [
+        use for boundary in REPORTED_BOUNDARIES for use in _counted_uses(view, uses, boundary)
+    ]
+    return tuple(replace(use, is_counted=True) if use in counted else use for use in uses)
 
 
 def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
@@ -314,13 +323,11 @@ def _no_net_reason(watts: Metric, idle_w: Metric) -> str:
     return f"the load took {abs(net):.3g} W {way} than idle, which is no more than noise"
 
 
-def power_metrics(
-    view: RunView, uses: Sequence[PowerUse], metrics: Mapping[str, Metric]
-) -> dict[str, Metric]:
+def power_metrics(uses: Sequence[PowerUse], metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     """The metrics of power beside those of a result; none of a boundary that not all have."""
     found: dict[str, Metric] = {}
     for boundary in REPORTED_BOUNDARIES:
-        counted = _counted_uses(view, uses, boundary)
+        counted = [use for use in uses if use.boundary is boundary and use.is_counted]
         if counted:
             found |= _boundary_metrics(boundary, counted, metrics)
     return found
@@ -337,7 +344,10 @@ def _counted_uses(
     for use in uses:
         if use.boundary is boundary:
             at_boundary.setdefault(use.host, []).append(use)
-    counted = {host: _counted_meters(of_host) for host, of_host in at_boundary.items()}
+    counted = {
+        host: _counted_meters(boundary, of_host, _target_drives(view, host))
+        for host, of_host in at_boundary.items()
+    }
     monitored = [host.host for host in view.record.bystanders]
     is_any_metered = any(counted.get(name) for name in monitored)
     names = monitored if is_any_metered else [host.host for host in view.hosts]
@@ -346,17 +356,32 @@ def _counted_uses(
     return [use for name in names for use in counted[name]]
 
 
-def _counted_meters(uses: Sequence[PowerUse]) -> list[PowerUse]:
+def _target_drives(view: RunView, host: str) -> frozenset[str]:
+    """The devices at the bottom of a host's target; empty where they are not known."""
+    facts = next((view.facts_of_host(each) for each in view.hosts if each.host == host), None)
+    if facts is None or facts.target is None:
+        return frozenset()
+    return frozenset(leaf_device_names(facts.target.devices, facts))
+
+
+def _counted_meters(
+    boundary: PowerBoundary, uses: Sequence[PowerUse], target_drives: frozenset[str]
+) -> list[PowerUse]:
     """Of one machine's meters at one boundary those that count; empty where none has a mean.
 
-    One without a mean gives way to another, but a sum of packages needs each of them.
+    One without a mean gives way to another, but a sum of packages or drives needs each of them: of
+    drives those below the target.
     """
     named = {
         use.meter: use
         for use in uses
-        if use.watts is not None or use.meter.startswith(RAPL_PACKAGE_PREFIX)
+        if use.watts is not None or is_addable_meter(boundary, use.meter)
     }
-    counted = [named[name] for name in counted_meters([*named])]
+    counted = [named[name] for name in counted_meters(boundary, [*named])]
+    if boundary is PowerBoundary.DRIVE and is_addable_meter(boundary, counted[0].meter):
+        if not target_drives <= named.keys():
+            return []
+        counted = [use for use in counted if use.meter in target_drives or not target_drives]
     return counted if all(use.watts is not None for use in counted) else []
 
 

@@ -71,7 +71,8 @@ def choose(
             "--need",
             "-n",
             metavar="NEED",
-            help="'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or 'WORKLOAD p99 <= 2ms'; repeatable.",
+            help="'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s', 'WORKLOAD p99 <= 2ms' or "
+            "'WORKLOAD node-power <= 160W'; repeatable.",
         ),
     ] = None,
     budget: Annotated[
@@ -229,8 +230,9 @@ def _choice_lines(
         cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
         if fit.energy is not None:
             yearly = f"{fit.energy.cost_per_year:,.0f} {fit.offer.currency} a year"
-            machines = " of the clients" if fit.energy.is_of_clients else ""
-            cost += f", energy {yearly} at {value_text(fit.energy.watts, 'W')}{machines}"
+            watts = value_text(fit.energy.watts, "W")
+            machines = " of the machines that made the load" if fit.energy.is_of_clients else ""
+            cost += f", energy {yearly} at {watts}{machines}"
         heading = Text(fit.status_when_scaled.value, _STYLES[fit.status_when_scaled.value])
         yield Text("  ").join(
             [

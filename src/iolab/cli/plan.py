@@ -296,7 +296,7 @@ def _discover_facts_and_fault(
     from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 
     kinds = study_kinds()
-    discovery, action_refusals = asyncio.run(_discover_hosts(study))
+    discovery, faults = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
@@ -307,9 +307,8 @@ def _discover_facts_and_fault(
             )
     except IolabError as error:
         return discovery.facts, error
-    if action_refusals:
-        message = refusal_text(action_refusals)
-        return discovery.facts, HostError(message, NOTHING_WRITTEN, action_refusals)
+    if faults:
+        return discovery.facts, HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     return discovery.facts, None
 
 
@@ -317,10 +316,11 @@ async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, tuple[Fault, .
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
     Of guests that a session would boot their nodes are asked. The second are the refusals of what
-    events would do.
+    events would do, and of meters.
     """
     from iolab.core.host import HostKind
     from iolab.hosts.connect import open_hosts
+    from iolab.hosts.meters import meter_faults
     from iolab.registry import study_kinds
     from iolab.session.actions import action_faults
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
@@ -331,4 +331,5 @@ async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, tuple[Fault, .
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds())
         )
-        return discovery, await action_faults(study, hosts)
+        faults = (*await meter_faults(study.hosts), *await action_faults(study, hosts))
+        return discovery, faults

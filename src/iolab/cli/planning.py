@@ -10,6 +10,7 @@ from rich.text import Text
 
 from iolab.core.configuration import Objective
 from iolab.core.course import CoursePlan, EventPlan
+from iolab.core.power import meter_interval_s
 from iolab.core.run import Plan, PlanDemand, PlannedRun
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
@@ -162,6 +163,17 @@ def plan_document(
             }
             for target in targets_of_study(study)
         ],
+        "meters": [
+            {
+                "host": host.name,
+                "name": meter.name,
+                "kind": meter.kind.value,
+                "boundary": meter.boundary.value,
+                "interval_s": meter_interval_s(study.meters, meter),
+            }
+            for host in study.hosts
+            for meter in host.meters
+        ],
         "guests": study_kinds().hosts.plan_document(study, facts),
     }
 
@@ -290,6 +302,8 @@ def _cost_rows(
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
     for message in _target_lines(study, facts):
         yield "target", message
+    for message in _meter_lines(study):
+        yield "meter", message
     for message in () if is_refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
         yield "verdict", one_line(message)
     for message in plan_note_texts(study, plan, facts):
@@ -428,6 +442,19 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
         least = "at least " if len(set(free)) > 1 else ""
         room = f", {least}{format_bytes(min(free))} free" if free else ""
         yield f"{path or 'no path given'} on {list_text(names, HOSTS_SHOWN)}{below}{room}"
+
+
+def _meter_lines(study: Study) -> Iterator[str]:
+    """The meters beside hosts, those that are alike in one line."""
+    alike: dict[str, list[str]] = {}
+    for host in study.hosts:
+        for meter in host.meters:
+            interval_s = meter_interval_s(study.meters, meter)
+            pace = f"every {format_duration_s(interval_s)}" if interval_s else "at its own pace"
+            text = f"{meter.name}: power of the {meter.boundary.value} by {meter.kind.value}"
+            alike.setdefault(f"{text}, read {pace}", []).append(host.name)
+    for text, hosts in alike.items():
+        yield one_line(f"{text}, of {list_text(hosts, HOSTS_SHOWN)}")
 
 
 def _existing_targets(study: Study) -> tuple[Target, ...]:

@@ -295,7 +295,8 @@ class PowerUse(Record, kw_only=True):
     `watts` is the mean, with an interval of chance and `step_w`, what the meter counts in; `idle_w`
     the mean before and after the load. `energy_j` is what the window took. `lag_s` is how much
     later than the load the meter rose, as far as idle tells. Where no mean can be told `reason`
-    says why; `idle_reason` is why nothing can be told of the load less idle.
+    says why; `idle_reason` is why nothing can be told of the load less idle. `is_counted` where the
+    watts of the machines at that boundary have it as a part.
     """
 
     host: HostName
@@ -309,6 +310,7 @@ class PowerUse(Record, kw_only=True):
     lag_s: float | None = None
     reason: str = ""
     idle_reason: str = ""
+    is_counted: bool = False
 
 
 class Spread(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final
@@ -39,15 +40,30 @@ RAPL_PACKAGE_PREFIX: Final = "package-"
 """How the names of the kernel's own meters of a machine and of its processors begin."""
 
 
-def counted_meters(names: Sequence[str]) -> list[str]:
+_DRIVE_DEVICE: Final = re.compile(r"nvme\d+n\d+|[shv]d[a-z]+")
+"""The kernel's names of whole drives."""
+
+
+def is_addable_meter(boundary: PowerBoundary, name: str) -> bool:
+    """Whether a meter of a machine measures something that no other of its kind does.
+
+    RAPL's packages are of a processor each; a meter of drives that has the name of one drive's
+    device (`nvme0n1`) is of that one.
+    """
+    if boundary is PowerBoundary.DRIVE:
+        return _DRIVE_DEVICE.fullmatch(name) is not None
+    return name.startswith(RAPL_PACKAGE_PREFIX)
+
+
+def counted_meters(boundary: PowerBoundary, names: Sequence[str]) -> list[str]:
     """Of one machine's meters at one boundary, in order, those whose sum is the machine's watts.
 
-    The first that the study describes, else all packages of RAPL, else the first of the kernel's.
+    The first that the study describes, else all that can be added, else the first of the kernel's.
     """
-    packages = [name for name in names if name.startswith(RAPL_PACKAGE_PREFIX)]
-    others = [name for name in names if name not in packages]
+    addable = [name for name in names if is_addable_meter(boundary, name)]
+    others = [name for name in names if name not in addable]
     described = [name for name in others if not name.startswith(KERNEL_SENSOR_PREFIX)]
-    return described[:1] or packages or others[:1]
+    return described[:1] or addable or others[:1]
 
 
 class MeterKind(StrEnum):
@@ -94,6 +110,11 @@ class MeterSettings(Record):
 
     interval_s: float = 1.0
     idle_s: float = 0.0
+
+
+def meter_interval_s(settings: MeterSettings, meter: MeterSpec) -> float | None:
+    """The time between two readings of a meter; None of a program, which has a pace of its own."""
+    return None if meter.kind is MeterKind.COMMAND else settings.interval_s
 
 
 def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:

@@ -19,7 +19,8 @@ from iolab.record import Record
 Flags = npt.NDArray[np.bool_]
 
 STEP_LIMIT: Final = 5.0
-"""Steps longer than so many usual ones give no rate: the clock was set, or the host slept."""
+"""Steps longer than so many usual ones give no rate: the clock was set, or the host slept. Chosen:
+a sample that a loaded machine takes late by a few steps still gives one."""
 
 
 class MetricCells(Record):

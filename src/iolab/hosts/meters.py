@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from iolab.core.host import HostSpec
 from iolab.core.limits import NUMBER_MAX
@@ -28,13 +28,17 @@ from iolab.errors import Fault, HostError
 from iolab.hosts.process import exit_text, kill_process_group, run_local_process
 from iolab.record import Record
 from iolab.text import excerpt, quote_value
-from iolab.units import NS_PER_S
+from iolab.units import NS_PER_S, format_duration_s
 
 if TYPE_CHECKING:
     import ssl
 
 READ_LIMIT_S: Final = 10.0
 """ipmitool that negotiates needs 10 s where its cipher suite is wrong; a meter answers in 0.1 s."""
+
+CLOCK_DIFFERENCE_MAX_S: Final = 600.0
+"""Between a program's times and this machine's: clocks that are set differ less, a forgotten time
+zone by 15 minutes at least."""
 
 OUTPUT_BYTES: Final = 64 << 10
 ANSWER_BYTES: Final = 1 << 20
@@ -176,10 +180,20 @@ class CommandMeter(Meter):
             moment, watts = map(float, line.split())
             real_ns = _unix_time_ns(moment)
         except (ValueError, OverflowError):
-            hint = "Print the seconds since 1970 and the watts, as in `1764432000.5 212.4`."
             message = f"it printed {quote_value(excerpt(line, 80))}"
-            raise MeterError(message, hint) from None
+            raise MeterError(message, _COMMAND_LINE_HINT) from None
+        difference_s = (time.time_ns() - real_ns) / NS_PER_S
+        if abs(difference_s) > CLOCK_DIFFERENCE_MAX_S:
+            way = "before" if difference_s > 0 else "after"
+            away = format_duration_s(abs(difference_s))
+            message = f"it printed the time {excerpt(line.split()[0], 40)}, {away} {way} now"
+            raise MeterError(message, _COMMAND_LINE_HINT)
         return self._checked_reading(watts, real_ns)
+
+
+_COMMAND_LINE_HINT: Final = (
+    "Print the seconds since 1970 in UTC and the watts, as in `1764432000.5 212.4`."
+)
 
 
 def _unix_time_ns(seconds: float) -> int:
@@ -351,15 +365,36 @@ class RedfishMeter(Meter):
         import http.client  # loads what sessions without such a meter never use
         import urllib.request
 
+        meter_origin = _origin(url)
+
+        class SameOriginRedirects(urllib.request.HTTPRedirectHandler):
+            """A login is never sent to another server, or by HTTP where it went by HTTPS."""
+
+            def redirect_request(
+                self,
+                req: urllib.request.Request,
+                fp: IO[bytes],
+                code: int,
+                msg: str,
+                headers: http.client.HTTPMessage,
+                newurl: str,
+            ) -> urllib.request.Request | None:
+                """See the base class; ValueError for another server."""
+                if _origin(newurl) != meter_origin:
+                    text = f"it redirects to {quote_value(excerpt(newurl, 120))}, another server"
+                    raise ValueError(text)
+                return super().redirect_request(req, fp, code, msg, headers, newurl)
+
         request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http(s) by the study's rule
         if self.spec.user:
             password = os.environ.get(self.spec.password_variable, "")
             login = base64.b64encode(f"{self.spec.user}:{password}".encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
         try:
-            opened = urllib.request.urlopen(  # noqa: S310 - see above
-                request, timeout=READ_LIMIT_S, context=self._tls_context
+            opener = urllib.request.build_opener(
+                urllib.request.HTTPSHandler(context=self._tls_context), SameOriginRedirects
             )
+            opened = opener.open(request, timeout=READ_LIMIT_S)
             with contextlib.closing(opened) as answer:
                 document = json.loads(answer.read(ANSWER_BYTES))
         except (http.client.HTTPException, RecursionError) as error:
@@ -367,6 +402,12 @@ class RedfishMeter(Meter):
         if not isinstance(document, dict):
             raise ValueError("it answered no JSON object")  # noqa: TRY004 - told as text
         return document
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Scheme and server of a URL."""
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme.lower(), parts.netloc.lower()
 
 
 def _linked_path(link: object) -> str | None:

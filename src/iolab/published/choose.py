@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import field
 
-from iolab.analysis.energy_cost import EnergyCost, yearly_energy_cost
+from iolab.analysis.energy_cost import EnergyCost, are_clients_metered, yearly_energy_cost
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, latency_limit_label
 from iolab.core.metric import Level, Metric
@@ -41,15 +41,17 @@ _POWERS: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _RATE: Final = re.compile(
     r"\s*(?P<workload>\S+?)(?:\s+(?P<metric>[a-z'-]+))?\s*>=\s*"
     r"(?P<number>[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[0-9]{1,2})?)\s*"
-    r"(?P<scale>(?:[kmgt](?=i?b/s|ops/s|\s|%|$))?)(?P<unit>i?b/s|\s*[a-z]{2,20}/s|\s*iops|\s*%|)\s*",
+    r"(?P<scale>(?:[kmgt](?=i?b/s|ops/s|\s|%|$))?)(?P<unit>i?b/s|\s*[a-z]{2,20}/[sj]|\s*iops|\s*%|)\s*",
     re.IGNORECASE,
 )
 _LATENCY: Final = re.compile(
     r"\s*(?P<workload>\S+)\s+(?P<limit>(?:(?P<metric>[a-z'-]+) )?\S+\s*<=(?P<time>.*))"
 )
 
-_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:x\s*)?")
-_MAXIMUM_UNITS: Final = ("ns", RATIO_UNIT)
+_NUMBER: Final = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(x|W|J/GB)?\s*", re.IGNORECASE)
+_WATTS: Final = "W"
+_MAXIMUM_UNITS: Final = ("ns", RATIO_UNIT, _WATTS, "J/GB")
+_PLAIN_LABEL: Final = re.compile(r"[A-Za-z' -]+")
 
 _OF_USABLE_POINTS: Final = "of the usable points "
 """Before what was seen where a point that may be better has no usable result."""
@@ -145,8 +147,8 @@ def parse_requirement(text: str) -> MinimumRate | MaximumMetric:
             return MaximumMetric(latency["workload"], spec.key, maximum)
     names = ", ".join((*LATENCY_METRIC_KEYS, *_lower_is_better_specs_by_name()))
     raise ValueError(
-        f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s' or "
-        f"'WORKLOAD p99 <= 2ms' (known are {names})"
+        f"{text!r} is no need; write 'WORKLOAD >= 1M', 'WORKLOAD >= 50GB/s', "
+        f"'WORKLOAD p99 <= 2ms' or 'WORKLOAD node-power <= 160W' (known are {names})"
     )
 
 
@@ -164,7 +166,7 @@ def _parse_rate(text: str, rate: re.Match[str]) -> MinimumRate:
     spec = amounts.get(rate["metric"].lower())
     if spec is None:
         raise ValueError(f"{text!r} names no metric that should be high ({', '.join(amounts)})")
-    own = {BYTES_PER_SECOND: "b/s", "share": "%"}.get(spec.unit, spec.unit)
+    own = {BYTES_PER_SECOND: "b/s", "share": "%"}.get(spec.unit, spec.unit).lower()
     if unit and unit.replace("ib/s", "b/s") != own:
         raise ValueError(f"{text!r} is in {unit}, and {rate['metric']} in {spec.unit}")
     least = number / 100 if unit == "%" else number
@@ -174,8 +176,9 @@ def _parse_rate(text: str, rate: re.Match[str]) -> MinimumRate:
 
 
 def _written_name(spec: MetricSpec) -> str:
-    """A declared metric as needs name it: `save-time`."""
-    return spec.label.replace(" ", "-")
+    """As needs name a metric: `save-time`; by its key where its label is no word."""
+    is_plain = _PLAIN_LABEL.fullmatch(spec.label)
+    return spec.label.replace(" ", "-") if is_plain else spec.key.replace("_", "-")
 
 
 def _higher_is_better_specs_by_name() -> dict[str, MetricSpec]:
@@ -202,7 +205,9 @@ def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
         limit = parse_limit(f"mean <={text}")
         return None if limit is None else limit.latency_ns
     number = _NUMBER.fullmatch(text)
-    return float(number[1]) if number and float(number[1]) > 0 else None
+    if number is None or float(number[1]) <= 0:
+        return None
+    return float(number[1]) if (number[2] or spec.unit).lower() == spec.unit.lower() else None
 
 
 def latency_limit_name(need: MaximumMetric) -> str:
@@ -216,7 +221,8 @@ class OfferedPoint(Record):
     """One workload at one place of its axes: rates by unit or metric, latencies by metric.
 
     `runs` is how many measured it. A published figure has the bounds of its rounding, and the level
-    and the runs None: nobody judged it, or says how often it was measured.
+    and the runs None: nobody judged it, or says how often it was measured. Its watts
+    grow with the nodes unless it `has_watts_of_clients`.
     """
 
     workload: str
@@ -225,6 +231,7 @@ class OfferedPoint(Record):
     latencies: Mapping[str, Metric] = field(default_factory=dict)
     level: Level | None = None
     runs: int | None = None
+    has_watts_of_clients: bool = False
 
 
 class Offer(Record):
@@ -271,6 +278,7 @@ def measured_offer(
                 _latencies_by_metric(point),
                 point.level,
                 len(point.results),
+                has_watts_of_clients=are_clients_metered(point),
             )
             for point in trusted
         ),
@@ -407,10 +415,12 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     parts += [
         _latency_result(latency, offer)
         for latency in needs.latencies
-        if latency.workload not in rated
+        if latency.workload not in rated and not _is_of_watts(latency)
     ]
     nodes = _nodes_needed_for_all(parts, offer)
     cost = _scaled_cost(offer, nodes)
+    share = nodes / offer.nodes if nodes and offer.nodes else 1.0
+    parts += [_latency_result(need, offer, share) for need in needs.latencies if _is_of_watts(need)]
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
     by_mean = None if nodes is None else _max_required_nodes(parts, offer, by_mean=True)
@@ -522,8 +532,18 @@ def _rate_result(
     )
 
 
-def _latency_result(need: MaximumMetric, offer: Offer) -> RequirementResult:
-    """A latency alone: kept at any place of the workload."""
+def _is_of_watts(need: MaximumMetric) -> bool:
+    """Whether a limit is one on power, of which more nodes take more."""
+    return is_declared_metric(need.metric) and metric_spec(need.metric).unit == _WATTS
+
+
+def _latency_result(
+    need: MaximumMetric, offer: Offer, nodes_share: float = 1.0
+) -> RequirementResult:
+    """A latency, or other limit, alone: kept at any place of the workload.
+
+    Watts are also of so many times the nodes.
+    """
     name = f"{need.workload} {need.text}"
     points = [point for point in offer.points if point.workload == need.workload]
     candidates = [
@@ -537,18 +557,25 @@ def _latency_result(need: MaximumMetric, offer: Offer) -> RequirementResult:
     metric = best.latencies[need.metric]
     most = _high_end_of_latency(metric)
     certain = _figure_trust_status(best, metric)
-    answer = _requirement_status_by_figure(
-        certain,
-        need.workload,
-        offer,
-        meets_for_sure=most <= need.maximum,
-        meets_by_value=metric.value is not None and metric.value <= need.maximum,
+    answer, scaled = (
+        _requirement_status_by_figure(
+            certain,
+            need.workload,
+            offer,
+            meets_for_sure=most * share <= need.maximum,
+            meets_by_value=metric.value is not None and metric.value * share <= need.maximum,
+        )
+        for share in (1.0, 1.0 if best.has_watts_of_clients else nodes_share)
     )
     message = _value_and_high_end_text(need.metric, metric, most)
+    if _is_of_watts(need) and best.has_watts_of_clients:
+        message += " of the machines that made the load"
+    elif nodes_share != 1 and metric.value is not None:
+        message += f"; {_figure_text(need.metric, metric.value * nodes_share)} with as many nodes"
     if answer is RequirementStatus.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
     margin = need.maximum / most if 0 < most < math.inf else None
-    return RequirementResult(name, message, answer, answer, margin, axis=best.axis)
+    return RequirementResult(name, message, answer, scaled, margin, axis=best.axis)
 
 
 def _budget_result(

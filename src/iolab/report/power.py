@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.core.metric import PowerUse, Result
+from iolab.core.power import REPORTED_BOUNDARIES
 from iolab.report.numbers import (
     DASH,
     interval_and_runs_text,
@@ -60,6 +61,8 @@ def _meter_row(run: str, use: PowerUse) -> tuple[Cell, ...]:
 
 
 def _meter_notes(use: PowerUse) -> Iterator[str]:
+    if use.watts is not None and use.boundary in REPORTED_BOUNDARIES and not use.is_counted:
+        yield f"not counted in {use.boundary.value} power"
     if use.reason or use.idle_reason:
         yield use.reason or use.idle_reason
     if use.lag_s is not None:
@@ -78,6 +81,7 @@ def power_document(use: PowerUse) -> dict[str, object]:
         "host": use.host,
         "meter": use.meter,
         "boundary": use.boundary.value,
+        "is_counted": use.is_counted,
         "watts": metric_interval_document(use.watts),
         "idle_w": metric_interval_document(use.idle_w),
         "energy_j": use.energy_j,

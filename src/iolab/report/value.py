@@ -39,6 +39,9 @@ COST: Final = "Cost"
 STORAGE_ALONE: Final = ", storage alone"
 """How the title ends of what leaves out servers and network."""
 
+ENERGY: Final = "Energy per year at the most watts measured"
+"""How the title of the row of energy begins."""
+
 RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 """Units of which the first workload has a row for each TB."""
 
@@ -129,14 +132,19 @@ def energy_cost_row(
     configurations: Sequence[Configuration], points: Sequence[PointSummary]
 ) -> CostCapacityRow | None:
     """What a year of energy costs, at the watts of the point that takes most."""
+    costs = {each.id: yearly_energy_cost(each, points) for each in configurations}
 
     def energy(configuration: Configuration) -> tuple[str, float] | None:
-        found = yearly_energy_cost(configuration, points)
+        found = costs[configuration.id]
         return _money_text_and_amount(configuration, found.cost_per_year if found else None)
 
-    return _build_cost_capacity_row(
-        "Energy per year at the most watts measured", configurations, energy, BetterDirection.LOWER
-    )
+    of_clients = {cost.is_of_clients for cost in costs.values() if cost is not None}
+    if of_clients == {True, False}:
+        title, better = f"{ENERGY} (of some the machines that made the load)", None
+    else:
+        title = f"{ENERGY} of the machines that made the load" if True in of_clients else ENERGY
+        better = BetterDirection.LOWER
+    return _build_cost_capacity_row(title, configurations, energy, better)
 
 
 def value_for_money_row(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 from iolab.core.events import Notice, Phase
@@ -21,6 +21,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunState
 from iolab.session.observers import HostMonitors
+from iolab.text import excerpt
 
 FAULTS_MAX: Final = 100
 """Of one run; a rack whose BMCs are away has one each."""
@@ -69,9 +70,9 @@ class MeterWatch:
             for spec in host.meters
         ]
         try:
-            await self._sample_idle(run, "power before the load")
+            await self._sample_idle(run, "before the load")
             yield
-            await self._sample_idle(run, "power after the load")
+            await self._sample_idle(run, "after the load")
         finally:
             for task in following:
                 task.cancel()
@@ -83,7 +84,7 @@ class MeterWatch:
         idle_s, stop = self._settings.idle_s, self._session.stop
         if not idle_s or stop.is_requested:
             return
-        self._session.begin_phase(Phase.IDLE, run, detail, idle_s)
+        self._session.begin_phase(Phase.IDLE_POWER, run, detail, idle_s)
         start_ns, end_s = self._session.clock.real_ns(), asyncio.get_running_loop().time() + idle_s
         while not stop.is_requested:
             await gather_hosts(self._states, self._sample_host)  # a lost host ends its load
@@ -97,21 +98,30 @@ class MeterWatch:
     async def _sample_host(self, state: HostRunState) -> None:
         _, sample = await snapshot_and_sample(state.workdir.host)
         if rows := sample.get("power"):
-            self._add(self._indexes[state.name], sample["real_ns"], rows)
+            try:
+                self._add(self._indexes[state.name], sample.get("real_ns"), rows)
+            except ValueError as error:
+                why = str(error).rstrip(".")
+                raise state.workdir.host.mark_lost(f"sent malformed telemetry: {why}") from None
 
     async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
-        """Read it until cancelled; where it cannot be read that is noted, and tried again."""
+        """Read it until cancelled; what ends it otherwise is noted, and the run goes on."""
         try:
-            meter = open_meter(spec)
+            await self._read_again_and_again(host, spec)
         except MeterError as error:
-            self._note_fault(host, spec, error)
-            return
+            self._note_fault(host, spec, error.message)
+        except Exception as error:  # a meter is no reason to lose a run
+            self._note_fault(host, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}")
+
+    async def _read_again_and_again(self, host: str, spec: MeterSpec) -> None:
+        """Where it cannot be read that is noted, and tried again."""
+        meter = open_meter(spec)
         try:
             while True:
                 try:
                     reading = await meter.read()
                 except MeterError as error:
-                    self._note_fault(host, spec, error)
+                    self._note_fault(host, spec, error.message)
                     await asyncio.sleep(self._settings.interval_s)
                     continue
                 if reading is not None:
@@ -121,13 +131,13 @@ class MeterWatch:
         finally:
             await meter.close()
 
-    def _note_fault(self, host: str, spec: MeterSpec, error: MeterError) -> None:
+    def _note_fault(self, host: str, spec: MeterSpec, reason: str) -> None:
         before = self._faults.get((host, spec.name))
         if before is None:
-            text = f"The meter '{spec.name}' of host '{host}' is not read: {error.message}."
+            text = f"The meter '{spec.name}' of host '{host}' is not read: {reason}."
             self._session.emit(Notice(text))
         count = before.count + 1 if before else 1
-        self._faults[host, spec.name] = MeterFault(host, spec.series_name, error.message, count)
+        self._faults[host, spec.name] = MeterFault(host, spec.series_name, reason, count)
 
     def _add_readings(self) -> None:
         """Each at its moment of the host's clock, which is read only when its load begins."""
@@ -138,7 +148,6 @@ class MeterWatch:
             self._add(self._indexes[host], reading.real_ns + offsets.get(host, 0), [row])
         self._readings.clear()
 
-    def _add(self, index: int, real_ns: int, rows: object) -> None:
+    def _add(self, index: int, real_ns: object, rows: object) -> None:
         self._seq += 1
-        with suppress(ValueError):  # of a host that sends nonsense its watch tells
-            self._counters.add(index, {"seq": self._seq, "real_ns": real_ns, "power": rows})
+        self._counters.add(index, {"seq": self._seq, "real_ns": real_ns, "power": rows})

@@ -87,6 +87,25 @@ def test_an_amplification_is_held_at_the_high_end_of_its_interval(
     assert part.message == f"2.80 x, at most {high:.2f} x"
 
 
+@pytest.mark.parametrize(
+    ("of_clients", "scaled"), [(False, RequirementStatus.NO), (True, RequirementStatus.YES)]
+)
+def test_watts_grow_with_the_nodes_unless_clients_take_them(
+    scaled: RequirementStatus, *, of_clients: bool
+) -> None:
+    place = replace(
+        seen(rate(100, 95)),
+        latencies={"node_power_w": Metric(400, "W", 395, 405, 3)},
+        has_watts_of_clients=of_clients,
+    )
+    limit = MaximumMetric("w", "node_power_w", 500.0)
+    fit = evaluate_offer(needs(190, limit), offer(place), 1.0)
+    assert fit.nodes == 8
+    _, power = fit.requirement_results
+    assert (power.status_as_measured, power.status_when_scaled) == (RequirementStatus.YES, scaled)
+    assert ("machines that made the load" in power.message) is of_clients
+
+
 def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
     seen_with_four = replace(offer(seen(rate(100, 95))), energy=EnergyCost(2000.0, 4380.0))
     fit = evaluate_offer(needs(190), seen_with_four, 1.0)

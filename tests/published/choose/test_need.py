@@ -31,6 +31,14 @@ from iolab.published.choose import (
         ("w mean <= 1s", MaximumMetric("w", "lat_ns_mean", 1e9)),
         ("w save-time <= 40s", MaximumMetric("w", "save_ns", 40e9)),
         ("w write-amplification <= 3", MaximumMetric("w", "write_amplification", 3.0)),
+        ("w node-power <= 160", MaximumMetric("w", "node_power_w", 160.0)),
+        ("w drive-power <= 9.5 W", MaximumMetric("w", "drive_power_w", 9.5)),
+        ("w node-j-per-gb <= 40 J/GB", MaximumMetric("w", "node_j_per_gb", 40.0)),
+        ("w node-ops-per-j >= 2k", MinimumRate("w", "ops/J", 2e3, "node_ops_per_j")),
+        (
+            "w drive-net-ops-per-j >= 50 ops/J",
+            MinimumRate("w", "ops/J", 50.0, "drive_net_ops_per_j"),
+        ),
         ("w prefix-load p99 <= 500ms", MaximumMetric("w", "prefix_load_lat_ns_p99", 500e6)),
         ("w requests >= 50", MinimumRate("w", "requests/s", 50.0, "requests_per_s")),
         ("w requests >= 2k requests/s", MinimumRate("w", "requests/s", 2e3, "requests_per_s")),
@@ -62,6 +70,8 @@ def test_what_is_no_need_is_told_with_its_words(text: str) -> None:
         ("w >= 50 requests/s", ("requests/s", "metric")),
         ("w save-time <= 5 parsecs", ("save-time",)),
         ("w write-amplification <= 3 ms", ("write-amplification",)),
+        ("w node-power <= 160 x", ("node-power",)),
+        ("w node-ops-per-j >= 5 ops/s", ("ops/J",)),
         ("w utilisation >= 90", ("per cent", "90 %")),
     ],
 )

@@ -269,7 +269,7 @@ def _power_panel_lines(
         rows = [
             average_on_grid(meter, grid, numbers[host], _meter_reading_interval_ns(record, meter))
             for host in [name for name in meters if name in monitored] or list(meters)
-            for meter in map(meters[host].__getitem__, counted_meters([*meters[host]]))
+            for meter in map(meters[host].__getitem__, counted_meters(boundary, [*meters[host]]))
         ]
         lines.append((boundary.value, _sum_over_hosts(rows)))
     return _known_panel_lines(*lines)
