@@ -149,13 +149,13 @@ def drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
         )
 
 
-def is_same_drive(one: DriveReading, other: DriveReading) -> bool:
+def is_same_drive(reading: DriveReading, other: DriveReading) -> bool:
     """Whether two block devices of a host are namespaces of one NVMe subsystem.
 
     Vendor, model and serial number together are its own (NVMe base specification, 5.1.13); a drive
     with two controllers is one.
     """
-    first, second = one.identity, other.identity
+    first, second = reading.identity, other.identity
     if first is None or second is None or not first.serial:
         return False
     return (first.vendor, first.model, first.serial) == (
