@@ -146,6 +146,8 @@ def test_drives_that_are_not_below_the_target_do_not_count() -> None:
     other = metered(RECORD, name="drive:sdq", load_w=70.0, noise_w=0.0)
     uses = power_uses_of_run(view_of(RECORD, facts, telemetry=(*below, *other)))
     assert power_metrics(uses, {})["drive_power_w"].value == pytest.approx(20)
+    slow = metered(RECORD, name="drive:riser", every_s=10.0)
+    assert power_metrics(power_uses_of_run(view_of(RECORD, facts, telemetry=slow)), {}) == {}
     alone = power_uses_of_run(view_of(RECORD, facts, telemetry=other))
     assert power_metrics(alone, {}) == {}
 

@@ -378,7 +378,9 @@ def _counted_meters(
         if use.watts is not None or is_addable_meter(boundary, use.meter)
     }
     counted = [named[name] for name in counted_meters(boundary, [*named])]
-    if boundary is PowerBoundary.DRIVE and is_addable_meter(boundary, counted[0].meter):
+    if boundary is PowerBoundary.DRIVE and any(
+        is_addable_meter(boundary, use.meter) for use in counted
+    ):
         if not target_drives <= named.keys():
             return []
         counted = [use for use in counted if use.meter in target_drives or not target_drives]
