@@ -136,7 +136,7 @@ def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     assert {levels[code] for code in ("neighbour-absent", "neighbour-unlimited")} == {"valid"}
     assert levels["bytes-moved"] != "invalid"
     answer = " ".join(iolab("show", out).stdout.split())
-    assert tells(answer, "A neighbour of 16 readers makes the p50", "same 30", "undoes that")
+    assert tells(answer, "A neighbour of 16 readers makes the p50", "limiting it to 20 IOPS")
     page = tmp_path / "report.html"
     iolab("report", out, "--html", page)
     assert "Neighbours and what they cost" in page.read_text(encoding="utf-8")
