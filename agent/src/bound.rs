@@ -43,7 +43,7 @@ const MIN_BYTES: u64 = 1 << 20;
 /// The limit of a group that is only tried.
 const TRIAL_LIMIT_BYTES: u64 = 1 << 30;
 /// How long killed processes may take to leave their group.
-const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two tries to remove a group.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(4);
 /// Groups looked at for those of a dead agent: a host with thousands of containers has fewer.
