@@ -340,9 +340,22 @@ fn mount_hidden_hierarchy(roots: &Roots, controller: &Controller) {
     let Some((kind, options)) = missing_hierarchy(roots, controller) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
     if enter_or_create_namespace().is_ok() && missing_hierarchy(roots, controller).is_some() {
-        let at = roots.sys.join("fs/cgroup");
+        let at = place_of_hierarchy(&roots.sys.join("fs/cgroup"), controller);
         let _ = mount_device(Path::new("cgroup"), &at, kind, options);
     }
+}
+
+/// Where a hierarchy is mounted: a folder of its own, since one mounted over another would hide it.
+fn place_of_hierarchy(parent: &Path, controller: &Controller) -> PathBuf {
+    let is_empty = fs::read_dir(parent).is_ok_and(|mut entries| entries.next().is_none());
+    if is_empty {
+        let _ = mount_device(Path::new("cgroup"), parent, c"tmpfs", c"");
+    }
+    // In a hierarchy itself a new folder would be a group.
+    let is_hierarchy = parent.join("cgroup.procs").exists();
+    let own = parent.join(controller.v1);
+    let is_ours = !is_hierarchy && (own.is_dir() || fs::create_dir(&own).is_ok());
+    if is_ours { own } else { parent.to_owned() }
 }
 
 /// The kind and options of the mount that would show the controller; None where it is shown, or
