@@ -14,7 +14,7 @@ from iolab.hosts.message import AgentRefusalError
 from iolab.study.targets import targets_of_study
 
 AGENT_LIMIT_S: Final = 20.0
-"""For the agent of a host under load to write down an undo, or to look at a device."""
+"""For the agent of a host under load to write down an undo, set a limit, or look at a device."""
 
 LASTING_REFUSALS: Final = ("refused", "bad-request")
 """Codes of refusals that no other event changes."""

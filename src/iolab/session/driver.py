@@ -227,8 +227,10 @@ async def run_on_each_host(
         raise combined_error(outcomes.errors)
 
 
-def impossible_counters_error(states: Sequence[HostRunState], elapsed_s: float) -> HostError | None:
-    """The error of hosts whose intervals cannot be of this run; nothing that they say is kept."""
+def refuse_impossible_counters(
+    states: Sequence[HostRunState], elapsed_s: float
+) -> HostError | None:
+    """Keep nothing of hosts whose intervals cannot be of this run; the error, if there are any."""
     refused = []
     for state in states:
         heads = state.intervals.head_rows

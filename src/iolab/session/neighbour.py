@@ -21,8 +21,9 @@ from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.engine import Command, OutputReader, RunIoLimit
 from iolab.hosts.intervals import IntervalCollector, IntervalLog
 from iolab.hosts.remote_process import exit_fault, run_process
+from iolab.session.actions import AGENT_LIMIT_S
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, impossible_counters_error
+from iolab.session.driver import HostRunState, refuse_impossible_counters
 from iolab.session.start import SET_UP_S
 from iolab.units import NS_PER_S
 
@@ -31,9 +32,6 @@ LEAD_S: Final = 2.0
 
 OUTPUT_KEPT_BYTES: Final = 64 << 20
 """Packed output of one neighbour's engine: half an hour of some hosts."""
-
-LIMIT_REQUEST_S: Final = 20.0
-"""For the agent of a host under load to set a limit."""
 
 NO_LIMIT: Final = IoLimit()
 
@@ -108,7 +106,7 @@ class NeighbourLoads:
                 continue
             await state.workdir.host.request(
                 "io_limit",
-                deadline_s=LIMIT_REQUEST_S,
+                deadline_s=AGENT_LIMIT_S,
                 run=load.run_ids[state.name],
                 limit=wanted.arguments,
             )
@@ -143,7 +141,7 @@ class NeighbourLoads:
         if not pairs:
             return record
         collector = IntervalCollector()
-        impossible_counters_error([state for _, state in pairs], elapsed_s)
+        refuse_impossible_counters([state for _, state in pairs], elapsed_s)
         for index, (_, state) in enumerate(pairs):
             collector.add(index, state.intervals)
         runs = [NeighbourRun(plan.event, plan.point, state.to_host_run()) for plan, state in pairs]
