@@ -469,12 +469,18 @@ def repeats_range_text(figure: BestFigure) -> str:
     return f"repeats {number if is_same_unit else low} to {high}"
 
 
-def is_apart_from_best(row: WorkloadRow, figure: BestFigure) -> bool:
-    """Whether the interval of its ratio to the best, which is printed, leaves out 1."""
+def _interval_of_ratio_to_best(row: WorkloadRow, figure: BestFigure) -> tuple[float, float] | None:
+    """The interval of its ratio to the best, which is printed; None where there is none."""
     compared = dict(row.best.comparisons).get(figure.configuration) if row.best else None
     if compared is None or compared.low is None or compared.high is None:
-        return False
-    return not compared.low <= 1 <= compared.high
+        return None
+    return compared.low, compared.high
+
+
+def is_apart_from_best(row: WorkloadRow, figure: BestFigure) -> bool:
+    """Whether the interval of its ratio to the best leaves out 1."""
+    interval = _interval_of_ratio_to_best(row, figure)
+    return interval is not None and not interval[0] <= 1 <= interval[1]
 
 
 def mark_text(row: WorkloadRow, figure: BestFigure) -> str:
@@ -485,13 +491,12 @@ def mark_text(row: WorkloadRow, figure: BestFigure) -> str:
 
 def _ratio_to_best_text(row: WorkloadRow, figure: BestFigure) -> str:
     """`0.37× to 1.1× the best` of one that cannot be told from the best by this interval."""
-    if row.best is None or figure not in row.indistinguishable:
-        return ""
-    compared = dict(row.best.comparisons).get(figure.configuration)
-    if compared is None or compared.low is None or compared.high is None:
+    interval = _interval_of_ratio_to_best(row, figure)
+    if interval is None or figure not in row.indistinguishable:
         return ""
     doubt = f", {MAYBE_CHANCE}" if is_apart_from_best(row, figure) else ""
-    return f"{ratio_text(compared.low)} to {ratio_text(compared.high)} the best{doubt}"
+    low, high = map(ratio_text, interval)
+    return f"{low} to {high} the best{doubt}"
 
 
 def axis_beside_title(figure: BestFigure) -> str:
