@@ -46,7 +46,7 @@ impl Counted {
     const ALL: [Self; 4] = [Self::ReadIops, Self::WriteIops, Self::ReadBytes, Self::WriteBytes];
 
     /// Its key in `io.max`, and its file where the controller is version 1.
-    fn names(self) -> (&'static str, &'static str) {
+    pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::ReadIops => ("riops", "blkio.throttle.read_iops_device"),
             Self::WriteIops => ("wiops", "blkio.throttle.write_iops_device"),

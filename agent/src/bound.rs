@@ -16,6 +16,7 @@ use std::{io, thread};
 
 use serde::{Deserialize, Serialize};
 
+use crate::action::Counted;
 use crate::error::{Context, Error, Result};
 use crate::facts::disks::visible_mounts;
 use crate::probe::mountinfo::cgroup_mount;
@@ -218,33 +219,31 @@ fn disk_number(roots: &Roots, device: &str) -> Result<String> {
 
 /// Tell the kernel a limit for one device, in the interface that the group has.
 fn write_io_limit(folder: &Path, number: &str, limit: &IoLimit) -> io::Result<()> {
-    let directions = [
-        ("riops", "read_iops", limit.read_iops),
-        ("wiops", "write_iops", limit.write_iops),
-        ("rbps", "read_bps", limit.read_bytes_per_s),
-        ("wbps", "write_bps", limit.write_bytes_per_s),
+    let settings = [
+        (Counted::ReadIops, limit.read_iops),
+        (Counted::WriteIops, limit.write_iops),
+        (Counted::ReadBytes, limit.read_bytes_per_s),
+        (Counted::WriteBytes, limit.write_bytes_per_s),
     ];
-    let set = |name: &str, value: &str| {
-        OpenOptions::new()
-            .write(true)
-            .open(folder.join(name))
-            .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
-    };
     if folder.join("io.max").exists() {
-        let settings = directions.map(|(key, _, count)| match count {
-            Some(count) => format!(" {key}={count}"),
-            None => format!(" {key}=max"),
+        let settings = settings.map(|(counted, limit)| {
+            let limit = limit.map_or_else(|| "max".to_owned(), |limit| limit.to_string());
+            format!(" {}={limit}", counted.names().0)
         });
-        return set("io.max", &format!("{number}{}", settings.concat()));
+        return write_setting(folder, "io.max", &format!("{number}{}", settings.concat()));
     }
-    for (_, file, count) in directions {
+    for (counted, limit) in settings {
         // Zero is no limit.
-        set(
-            &format!("blkio.throttle.{file}_device"),
-            &format!("{number} {}", count.unwrap_or_default()),
-        )?;
+        let line = format!("{number} {}", limit.unwrap_or_default());
+        write_setting(folder, counted.names().1, &line)?;
     }
     Ok(())
+}
+
+/// Write to a file of a control group, which the kernel made.
+fn write_setting(folder: &Path, name: &str, value: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(folder.join(name))?;
+    io::Write::write_all(&mut file, value.as_bytes())
 }
 
 /// Why memory cannot be bounded here, None when it can: tried with an empty group of that name.
@@ -414,12 +413,7 @@ fn has_word(file: &Path, word: &str) -> bool {
 
 /// Set the limits of memory of a new group.
 fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<()> {
-    let set = |name: &str, value: &str| {
-        OpenOptions::new()
-            .write(true)
-            .open(folder.join(name))
-            .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()))
-    };
+    let set = |name: &str, value: &str| write_setting(folder, name, value);
     // A kernel without swap lacks the files about it; then there is nothing to forbid.
     let set_if_there = |name: &str, value: &str| {
         if folder.join(name).exists() { set(name, value) } else { Ok(()) }
