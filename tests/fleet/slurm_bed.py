@@ -1,7 +1,7 @@
 """A Slurm cluster for tests: a real slurmctld and two real slurmd, from the system's packages.
 
-    slurm_bed.py daemons BASE      what `cluster` starts in a process name space of its own
-    slurm_bed.py node BASE NAME    one node, in name spaces for mounts and its host name
+    python -m tests.fleet.slurm_bed daemons BASE    what `cluster` starts in a process name space
+    python -m tests.fleet.slurm_bed node BASE NAME  one node, in name spaces for mounts and its name
 
 Each node has its own host name, /tmp and target; they share this machine's network and clock. When
 the first process of the name space ends, the kernel ends everything in it: daemons, steps, agents.
@@ -27,6 +27,8 @@ from tests.processes import run_program
 
 BASES = Path("/var/tmp")  # not below /tmp: every node has its own
 NODES = ("n1", "n2")
+REPOSITORY = Path(__file__).parents[2]
+THIS_MODULE = (sys.executable, "-S", "-m", "tests.fleet.slurm_bed")
 READY_LIMIT_S = 30.0
 COMMAND_LIMIT_S = 60.0
 
@@ -142,9 +144,11 @@ def cluster() -> Iterator[Cluster]:
     text = CONFIG.format(base=base, controller=socket.gethostname(), ports=free_ports(3))
     (base / "slurm.conf").write_text(text, encoding="utf-8")
     words = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL"]
-    words += ["--mount-proc", sys.executable, "-S", __file__, "daemons", str(base)]
+    words += ["--mount-proc", *THIS_MODULE, "daemons", str(base)]
     with (base / "daemons.log").open("wb") as log:
-        outer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        outer = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=REPOSITORY
+        )
     try:
         yield _ready(base, outer.pid)
     finally:
@@ -178,7 +182,7 @@ def daemons(base: Path) -> None:
     subprocess.Popen(["slurmctld", "-D", "-f", config])
     for node in NODES:
         words = ["unshare", "--mount", "--uts", "--propagation", "private"]
-        subprocess.Popen([*words, sys.executable, "-S", __file__, "node", str(base), node])
+        subprocess.Popen([*words, *THIS_MODULE, "node", str(base), node])
     while True:
         try:
             os.wait()
