@@ -389,7 +389,7 @@ class NeighbourFigures(Record):
 
     event: str
     workload: str
-    hosts: tuple[str, ...]
+    hosts: tuple[HostName, ...]
     phases: tuple[NeighbourPhaseFigures, ...]
     rates: tuple[float, ...]
     silent_s: int
