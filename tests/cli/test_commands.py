@@ -105,6 +105,8 @@ def test_studies_are_listed() -> None:
         "checkpoint",
         "cluster-kpi",
         "kv-cache",
+        "noisy-neighbour",
+        "rebuild",
         "rocksdb",
         "s3-objects",
         "ssd-cluster",

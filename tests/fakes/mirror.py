@@ -1,9 +1,10 @@
 """A btrfs mirror of two disks of a known speed, each a process, to be broken by tests. Needs root.
 
-`python mirror.py FOLDER up [IOPS]` makes it and prints the first process of its name spaces; with
-that process everything of it goes. `lose`, `hang`, `wake`, `slow IOPS` and `rebuild [BYTES/S]` act
-on its second disk, `state` prints one JSON object, `down` ends it all. A rebuild is onto a new
-disk, which then is the second: all of it can be done again and again.
+`python mirror.py FOLDER up [IOPS]` makes it, writes FOLDER/hosts.toml, an inventory with it as host
+`lab`, and prints the first process of its name spaces; with that process everything of it goes.
+`lose`, `hang`, `wake`, `slow IOPS` and `rebuild [BYTES/S]` act on its second disk, `state` prints
+one JSON object, `down` ends it all. A rebuild is onto a new disk, which then is the second: all of
+it can be done again and again. `single [IOPS]` in place of `up` makes one such disk.
 
 A disk is an image behind a limit of QEMU's storage daemon, exported by FUSE, and a loop device over
 that: without direct I/O, by which such a loop damages large requests.
@@ -41,8 +42,40 @@ def _run(*words: object) -> str:
     return done.stdout.strip()
 
 
+INVENTORY = """format = 1
+
+[[host]]
+name = "lab"
+kind = "command"
+command = ["nsenter", "-t", "{holder}", "-m", "--"]
+path = "{mount}"
+"""
+ACTIONS = """
+[[action]]
+id = "fail"
+host = "lab"
+command = [{program}, "lose"]
+
+[[action]]
+id = "replace"
+host = "lab"
+command = [{program}, "rebuild"]
+
+[[witness]]
+id = "redundant"
+host = "lab"
+command = [{program}, "state"]
+field = "redundant"
+rebuilt_field = "rebuilt_bytes"
+throttle_field = "throttle"
+timeout = "20s"
+"""
+
+
 class Mirror:
     """The mirror in a folder; each call is of a process of its own."""
+
+    actions = ACTIONS
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +94,18 @@ class Mirror:
             for device in devices:
                 self._inside("losetup", "--detach", device)  # when its last user is gone
         self._put("second", "2")
+        self._put_inventory()
         return holder
+
+    def _put_inventory(self) -> None:
+        """What iolab reaches it by: a host in its own name space, and what breaks and mends it."""
+        here, folder = Path(__file__).resolve(), self.folder.resolve()
+        values = {
+            "holder": self._get("holder"),
+            "mount": folder / self.mount.name,
+            "program": f'"{sys.executable}", "{here}", "{folder}"',
+        }
+        self._put("hosts.toml", (INVENTORY + self.actions).format_map(values))
 
     def _start_holder(self, iops: int) -> str:
         """The first process of the name spaces, in which disks are made of that speed."""
@@ -230,6 +274,8 @@ class Mirror:
 class SingleDisk(Mirror):
     """One such disk with an ext4, to be shared with a neighbour; `slow` and `down` act on it."""
 
+    actions = ""
+
     def up(self, iops: int = IOPS) -> str:
         """Make it; the id of its first process."""
         holder = self._start_holder(iops)
@@ -240,12 +286,15 @@ class SingleDisk(Mirror):
         finally:
             self._inside("losetup", "--detach", device)  # when its last user is gone
         self._put("second", "1")
+        self._put_inventory()
         return holder
 
 
 def main(folder: str, verb: str, *numbers: str) -> None:
     """One of the verbs."""
-    done = getattr(Mirror(Path(folder)), verb)(*map(int, numbers))
+    is_single = verb == "single"
+    made = (SingleDisk if is_single else Mirror)(Path(folder))
+    done = getattr(made, "up" if is_single else verb)(*map(int, numbers))
     if done is not None:
         print(done if isinstance(done, str) else json.dumps(done))
 

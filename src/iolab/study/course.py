@@ -116,10 +116,14 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
             add_problems(document, item, _state_problems("expect", event.expect, witnesses))
         if event.action is not None and event.action not in actions:
             has = f"action = {quote_value(event.action)}, which no inventory describes"
-            hint = suggestion(event.action, actions, "actions")
-            if not actions:
-                hint = f"Write [[action]] with id = '{event.action}' into the inventory of --hosts."
+            hint = _inventory_hint("action", event.action, actions)
             add_problems(document, item, [Problem(("action",), has, hint)])
+
+
+def _inventory_hint(table: str, name: str, known: Collection[str]) -> str:
+    """What to write into the inventory, with what it has instead."""
+    hint = f"Write [[{table}]] with id = '{name}' into the inventory of --hosts."
+    return f"{hint} It has {list_text([quote_value(other) for other in known])}." if known else hint
 
 
 def neighbour_ids(tables: StudyTables) -> frozenset[str]:
@@ -240,10 +244,7 @@ def _state_problems(
     name = Expectation.parse(state).witness
     if name not in witnesses:
         has = f"{key} = {quote_value(state)}, and no inventory describes that witness"
-        hint = suggestion(name, witnesses, "witnesses")
-        if not witnesses:
-            hint = f"Write [[witness]] with id = '{name}' into the inventory of --hosts."
-        yield Problem((key,), has, hint)
+        yield Problem((key,), has, _inventory_hint("witness", name, witnesses))
 
 
 def _action_problems(action: ActionTable, hosts: Iterable[str]) -> Iterator[Problem]:
