@@ -12,15 +12,80 @@ from msgspec.structs import replace
 from iolab.analysis.course import PerSecondHistograms
 from iolab.analysis.points import summarise_points
 from iolab.core.course import WitnessAnswer
-from iolab.core.metric import CheckResult, Level, Result
+from iolab.core.metric import CheckResult, Level, Metric, Result
+from iolab.loads.fileio.workload import Access
 from iolab.report.course import fault_impact_sentence, run_fault_impact_sentence
-from tests.analysis.planted import PHASED, Session, phased, said, scaled
-from tests.analysis.records import SECOND, facts_of
+from iolab.text import percent_text
+from tests.analysis.planted import PHASED, Session, files, phased, said, scaled
+from tests.analysis.records import JOB, SECOND, Burst, facts_of
 from tests.judging import judge
 from tests.report.growing import STUDY
 
 FAR_NS = 1 << 62
 THROTTLED = "rebuild-throttled"
+
+
+STALL_S = 17
+PACE = 260
+
+
+def paced_with_stall(left: int) -> Session:
+    """A pace of which so much was left for 17 s from the fault at 90 s on, as of a hung OSD.
+
+    A job that waits submits nothing, so that the p99 of these seconds is as ever.
+    """
+    counts = [PACE] * 90 + [left] * STALL_S + [PACE] * (60 - STALL_S)
+    bursts = [
+        Burst(start_s=float(at), spans=1, ios=ios, lat_ns=8_000_000, first_seq=at)
+        for at, ios in enumerate(counts)
+        if ios
+    ]
+    job = replace(JOB, access=Access.RANDRW, rate_iops=PACE // JOB.numjobs)
+    record = replace(files(bursts, job=job), course=phased().course, runtime_s=90.0)
+    return PHASED.but(record)
+
+
+@pytest.mark.parametrize(("left", "standing_s"), [(0, STALL_S), (87, 0)])
+def test_a_stall_under_a_pace_counts_until_the_baseline_is_back(left: int, standing_s: int) -> None:
+    result = judged(paced_with_stall(left))
+    course = result.course
+    assert course is not None
+    assert course.changed_metric == "lat_ns_p99"
+    assert course.baseline_s is not None
+    assert course.baseline_s.value == pytest.approx(STALL_S, abs=1)
+    assert course.phases[1].standstill_s == standing_s
+    served = (STALL_S * left / PACE + 20 - STALL_S) / 20
+    share = result.metrics["phase.degraded.served_share"]
+    assert share.value == pytest.approx(served, abs=0.01)
+    text = run_fault_impact_sentence(result)
+    assert f"costs {percent_text(1 - served)} of the I/Os in phase 'degraded'" in text
+    assert "the baseline was back 17 s after the fault" in text
+    eventless = replace(course, events=())
+    text = fault_impact_sentence([eventless], result.metrics)
+    assert "fewer I/Os than the first phase" in text
+
+
+def test_a_pace_that_is_kept_costs_nothing() -> None:
+    result = judged(paced_with_stall(PACE))
+    assert result.course is not None
+    assert result.course.baseline_s == Metric(0.0, "s", 0.0, 1.0)
+    assert "nothing that this load shows" in run_fault_impact_sentence(result)
+
+
+def test_a_pace_that_never_comes_back_has_no_date() -> None:
+    session = paced_with_stall(PACE)
+    table = session.record.intervals
+    late = table.seq >= 90
+    record = replace(
+        session.record, intervals=replace(table, ios=np.where(late, PACE // 3, table.ios))
+    )
+    bins = record.bins
+    counts = np.where(bins.seq >= 90, PACE // 3, bins.count)
+    course = judged(session.but(replace(record, bins=replace(bins, count=counts)))).course
+    assert course is not None
+    assert course.baseline_s is not None
+    assert course.baseline_s.value is None
+    assert course.baseline_s.low == pytest.approx(60, abs=1)
 
 
 def judged(session: Session) -> Result:
@@ -84,7 +149,7 @@ def test_seconds_without_a_stream_are_unavailable_and_a_stall() -> None:
     course = result.course
     assert course is not None
     assert set(course.standstill_s) >= set(range(96, 100))
-    assert course.phases[1].unavailable_s >= 4
+    assert course.phases[1].standstill_s >= 4
     longest = course.phases[1].longest_stall_s
     assert longest.value is not None
     assert longest.value == pytest.approx(32 / 40, rel=0.05)

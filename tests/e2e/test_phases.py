@@ -223,7 +223,7 @@ def expect_loss_and_rebuild(result: dict[str, Any]) -> None:
     assert [phase["ended_by"] for phase in course["phases"]] == ["time", "time", "witness", "time"]
     assert degraded["baseline_share"]["value"] < 0.9
     assert rebuild["iops"]["value"] < before["iops"]["value"]
-    assert after["unavailable_s"] == 0
+    assert after["standstill_s"] == 0
     assert 0 < course["detection_s"]["value"] < course["redundancy_s"]["value"]
     assert course["checked_blocks"] == 8 * (2 << 20) // 4096
     assert (course["lost_blocks"], course["failed_ios"]) == (0, 0)

@@ -175,6 +175,26 @@ def test_an_event_that_is_refused_is_found() -> None:
     assert objections(record)["event-failed"].level is Level.INVALID
 
 
+@pytest.mark.parametrize(
+    ("code", "reason", "words"),
+    [
+        ("refused", "/dev/sdz is not the study's", ("[[action]]",)),
+        ("bad-request", 'there is no verb "resolve"', ("another iolab", "make setup")),
+    ],
+)
+def test_a_refused_action_says_what_to_do(code: str, reason: str, words: tuple[str, ...]) -> None:
+    """An agent of another version knows no such action: no correction of that helps."""
+    setting = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
+    inventory = INVENTORY.replace(setting, 'stop = "/run/osd.pid"')
+    stage = played(inventory, ("event.lose.undo_phase=after",), refuses={"resolve": (code, reason)})
+    assert stage.fault is not None
+    (fault,) = stage.fault.faults
+    assert "'break'" in fault.message
+    text = f"{fault.message} {fault.hint}"
+    assert all(word in text for word in words)
+    assert ("[[action]]" in text) is (code == "refused")
+
+
 def test_a_fault_before_its_time_is_found() -> None:
     record, _ = record_of(played(state="broken"))
     assert objections(record)["baseline-unhealthy"].level is Level.INVALID

@@ -8,9 +8,9 @@ stall is seen where it began. Seconds of all hosts are added up by the controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable, Ints, unique_io_mask
 from iolab.core.workload import Direction
-from iolab.record import field_names
+from iolab.record import Record, field_names
 from iolab.stats.change_points import ChangePoint, find_change_points, level_noise
 from iolab.stats.special import student_quantile
 from iolab.stats.steady_state import MAD_TO_SD
@@ -200,7 +200,7 @@ def course_figures(view: RunView) -> CourseFigures | None:
     read = read and course.readback_damaged_before_events is None
     is_paced = record.run.point.job.is_paced
     stood = seconds.stalled_seconds(seconds.phase_seconds_slice(course.phases[0]))
-    changes = _level_changes(seconds, course, is_paced=is_paced)
+    levels = _level_series(seconds, course, is_paced=is_paced)
     return CourseFigures(
         phases=tuple(
             _phase_figures(seconds, record, span, course, stood) for span in course.phases
@@ -211,9 +211,7 @@ def course_figures(view: RunView) -> CourseFigures | None:
         if fault
         else None,
         redundancy_s=_seconds_to_redundancy(course, fault) if fault else None,
-        baseline_s=_seconds_to_baseline(seconds, course, changes, fault, is_paced=is_paced)
-        if fault
-        else None,
+        baseline_s=_seconds_to_baseline(seconds, levels, fault) if fault else None,
         failed_ios=sum(
             host.totals.generator.failed_ios
             for host in record.hosts
@@ -226,7 +224,7 @@ def course_figures(view: RunView) -> CourseFigures | None:
         events=tuple(_event_figures(seconds, event) for event in course.events),
         unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, course, fault)) if fault else (),
         changed_metric="lat_ns_p99" if is_paced else "iops",
-        changes=tuple(_series_change(seconds, course, change) for change in changes),
+        changes=tuple(_series_change(seconds, course, change) for change in levels[0].changes),
         rebuild_bytes_per_s=_rebuild_rate_metric(view, course, fault) if fault else None,
         standstill_s=tuple(np.flatnonzero(stood).tolist()),
         neighbours=neighbour_figures(view, course),
@@ -295,18 +293,19 @@ def _phase_figures(
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
-        baseline_share=_baseline_rate_share(rates, seconds.rates[first]),
+        baseline_share=_rate_share(rates, seconds.rates[first], np.median),
         lat_ns_p50=Metric(_percentile_ns(counts, 0.5) if used.size else None, "ns"),
         lat_ns_p99=Metric(_percentile_ns(counts, 0.99) if used.size else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
         longest_io_ns=Metric(float(MIDDLE_NS[int(used[-1])]) if used.size else None, "ns"),
-        unavailable_s=int(stood[own].sum()),
+        standstill_s=int(stood[own].sum()),
         longest_stall_s=_longest_stall(record, span, course, used, used_so_far),
         lat_ns_mean=Metric(_mean_ns(counts) if used.size else None, "ns"),
         p50_ratio=ratios[0],
         p99_ratio=ratios[1],
         mean_ratio=ratios[2],
         unequal_load=unequal,
+        served_share=_rate_share(rates, seconds.rates[first], np.mean),
     )
 
 
@@ -575,11 +574,11 @@ def _unhealthy_spans_s(
         yield begin, end_s
 
 
-def _baseline_rate_share(rates: Floats, baseline: Floats) -> Metric:
+def _rate_share(rates: Floats, baseline: Floats, middle: Callable[[Floats], Any]) -> Metric:
     """The rate as a share of the baseline's, with the interval of means of blocks."""
-    if not rates.size or not baseline.size or not np.median(baseline):
+    if not rates.size or not baseline.size or not middle(baseline):
         return Metric(None, "share")
-    value = float(np.median(rates) / np.median(baseline))
+    value = float(middle(rates) / middle(baseline))
     blocks = [_block_means(series) for series in (rates, baseline)]
     half = _log_ratio_half_width(*blocks)
     if half is None:
@@ -625,11 +624,14 @@ def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None
     return Metric(None, "s", low=(last_ns - fault.start_real_ns) / NS_PER_S)
 
 
-def _log_rate_or_p99(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
-    """The logarithm of what tells a change: of a fixed rate that is flat, the p99."""
-    if not is_paced:
-        floor = max(STALLED_RATE_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
-        return np.asarray(np.log(np.maximum(seconds.rates, floor)))
+def _log_rates(seconds: PerSecondHistograms) -> Floats:
+    """The logarithm of the rate of each second."""
+    floor = max(STALLED_RATE_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
+    return np.asarray(np.log(np.maximum(seconds.rates, floor)))
+
+
+def _log_p99s(seconds: PerSecondHistograms) -> Floats:
+    """That of the p99, also between seconds that have one."""
     p99s = seconds.p99s_ns
     known = np.flatnonzero(~np.isnan(p99s))
     if not known.size:
@@ -637,14 +639,31 @@ def _log_rate_or_p99(seconds: PerSecondHistograms, *, is_paced: bool) -> Floats:
     return np.asarray(np.log(np.interp(np.arange(p99s.size), known, p99s[known])))
 
 
-def _level_changes(
+class _LevelSeries(Record):
+    """Values of each second, those of the first phase, and where the level changes."""
+
+    values: Floats
+    baseline: Floats
+    changes: tuple[ChangePoint, ...]
+
+    @classmethod
+    def of_values(cls, values: Floats, first_phase: slice) -> _LevelSeries:
+        """The series with its changes."""
+        baseline = values[first_phase]
+        noise = max(NOISE_MIN, level_noise(values, baseline))
+        return cls(values, baseline, find_change_points(values, noise))
+
+
+def _level_series(
     seconds: PerSecondHistograms, course: Course, *, is_paced: bool
-) -> tuple[ChangePoint, ...]:
-    """Where the series changes its level."""
-    series = _log_rate_or_p99(seconds, is_paced=is_paced)
-    baseline = series[seconds.phase_seconds_slice(course.phases[0])]
-    noise = max(NOISE_MIN, level_noise(series, baseline))
-    return find_change_points(series, noise)
+) -> tuple[_LevelSeries, ...]:
+    """What is at the baseline's level when all is as before; the first tells of changes.
+
+    A fixed rate is flat but for what a stall takes from it, so that its p99 tells most.
+    """
+    all_values = (_log_p99s(seconds), _log_rates(seconds)) if is_paced else (_log_rates(seconds),)
+    first_phase = seconds.phase_seconds_slice(course.phases[0])
+    return tuple(_LevelSeries.of_values(values, first_phase) for values in all_values)
 
 
 def _series_change(
@@ -687,27 +706,30 @@ def _nearest_event_text(seconds: PerSecondHistograms, course: Course, at_s: Metr
 
 
 def _seconds_to_baseline(
-    seconds: PerSecondHistograms,
-    course: Course,
-    changes: tuple[ChangePoint, ...],
-    fault: EventOutcome,
-    *,
-    is_paced: bool,
+    seconds: PerSecondHistograms, levels: Sequence[_LevelSeries], fault: EventOutcome
 ) -> Metric | None:
-    """From the fault to the change after which the series stays in the baseline's band.
+    """From the fault until each series is back in the baseline's band; None where one has none."""
+    if fault.start_real_ns is None:
+        return None
+    at = seconds.second_of(fault.start_real_ns)
+    dates = [_seconds_to_band(level, at) for level in levels if level.baseline.size]
+    bounds = [date for date in dates if date.value is None]
+    if bounds:
+        return max(bounds, key=lambda date: date.low or 0.0)
+    return max(dates, key=lambda date: date.value or 0.0, default=None)
+
+
+def _seconds_to_band(level: _LevelSeries, at: float) -> Metric:
+    """From then to the change after which the series stays in the baseline's band.
 
     Of a run that ended before that it is more than until its end, or until that change where it
     came too late.
     """
-    series = _log_rate_or_p99(seconds, is_paced=is_paced)
-    baseline = series[seconds.phase_seconds_slice(course.phases[0])]
-    if not baseline.size or fault.start_real_ns is None:
-        return None
+    series, baseline = level.values, level.baseline
     middle = float(np.median(baseline))
     spread = MAD_TO_SD * float(np.median(np.abs(baseline - middle)))
     band = max(math.log1p(BAND_MIN), BAND_SIGMAS * spread)
-    at = seconds.second_of(fault.start_real_ns)
-    later = [change for change in changes if change.high + 1 >= at]
+    later = [change for change in level.changes if change.high + 1 >= at]
     outside = [i for i, change in enumerate(later) if abs(change.after - middle) > band]
     if not outside:
         return Metric(0.0, "s", 0.0, 1.0)

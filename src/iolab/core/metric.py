@@ -341,12 +341,14 @@ class Spread(Record):
 class PhaseFigures(Record):
     """What one phase of a run was like; I/Os are of the second in which they were due.
 
-    `iops` is the median of its seconds, `baseline_share` that as a share of the first phase's.
+    `iops` is the median of its seconds, `baseline_share` that as a share of the first phase's, and
+    `served_share` the same of the mean, from which a short stall takes its part.
     `worst_second_ns_p99` is the largest p99 of any second, `longest_stall_s` the longest time in
     which a stream, a direction of a host, had I/Os waiting and none returned: it lies between what
-    intervals without any show and the longest I/O. In `unavailable_s` seconds a stream did less
-    than a tenth of its rate in the first phase. The ratios are of the latencies to those of the
-    first phase, at the same offered load: without one `unequal_load` says why there are none.
+    intervals without any show and the longest I/O. In `standstill_s` seconds all jobs of a stream
+    together did less than a tenth of its rate in the first phase. The ratios are of the latencies
+    to those of the first phase, at the same offered load: without one `unequal_load` says why there
+    are none.
     """
 
     id: str
@@ -359,13 +361,14 @@ class PhaseFigures(Record):
     lat_ns_p99: Metric
     worst_second_ns_p99: Metric
     longest_io_ns: Metric
-    unavailable_s: int
+    standstill_s: int
     longest_stall_s: Metric = Metric(None, "s")
     lat_ns_mean: Metric = Metric(None, "ns")
     p50_ratio: Metric = Metric(None, "x")
     p99_ratio: Metric = Metric(None, "x")
     mean_ratio: Metric = Metric(None, "x")
     unequal_load: str = ""
+    served_share: Metric = Metric(None, "share")
 
 
 class NeighbourPhaseFigures(Record):

@@ -111,6 +111,7 @@ _PHASE_FIGURES: Final = {
     "p50_ratio": ("p50 over the baseline's", "x", BetterDirection.LOWER, CombineRule.MEAN),
     "p99_ratio": ("p99 over the baseline's", "x", BetterDirection.LOWER, CombineRule.MEAN),
     "mean_ratio": ("mean over the baseline's", "x", BetterDirection.LOWER, CombineRule.MEAN),
+    "served_share": ("I/Os served", "share", BetterDirection.HIGHER, CombineRule.MEAN),
 }
 """Of one phase: label, unit, which way is better, and how several make one."""
 

@@ -60,7 +60,8 @@ class Hello(Record):
 class AgentRefusalError(HostError):
     """A request that the agent answered with an error.
 
-    `code` is the errno's name or a word, `reason` the agent's own sentence.
+    `code` is the errno's name or a word, `reason` the agent's own sentence. An agent
+    `is_of_other_iolab` where it knows less of such requests, or more.
     """
 
     def __init__(self, host: str, code: str, reason: str) -> None:
@@ -69,7 +70,8 @@ class AgentRefusalError(HostError):
         name = excerpt(host)
         hint = _REMEDIES.get(code, "Correct it on that host and run again.")
         message = f"Host '{name}': {reason.rstrip('.')}."
-        if code == "bad-request" and _OTHER_WORDS.search(reason):
+        self.is_of_other_iolab = code == "bad-request" and bool(_OTHER_WORDS.search(reason))
+        if self.is_of_other_iolab:
             message = f"The agent on host '{name}' is of another iolab: {reason.rstrip('.')}."
             hint = _REINSTALL
         super().__init__(message, hint)

@@ -36,8 +36,17 @@ NEAR_S: Final = 1.5
 _RATIOS: Final = ("p50", "p99")
 _TEXTS: Final = ("Phase", "Ended by")
 _NUMBERS: Final = (
-    *("Seconds", "IOPS", "Of the baseline", "p50", "p99", "Worst second's p99", "Longest I/O"),
-    *("Longest stall", "Unavailable"),
+    *(
+        "Seconds",
+        "IOPS",
+        "Of the baseline",
+        "I/Os served",
+        "p50",
+        "p99",
+        "Worst second's p99",
+        "Longest I/O",
+    ),
+    *("Longest stall", "Stood still"),
 )
 _LATENCIES: Final = ("lat_ns_p50", "lat_ns_p99", "worst_second_ns_p99", "longest_io_ns")
 _INTRODUCTION: Final = (
@@ -66,10 +75,11 @@ def phases_table(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]
                 list_text(dict.fromkeys(phase_run.ended_by for phase_run in own)),
                 _range_text([phase_run.seconds for phase_run in own]),
                 metric_value_text(metric(name, "iops"), bare_rate=True),
-                _baseline_share_text(metric(name, "baseline_share")),
+                _share_text(metric(name, "baseline_share")),
+                _share_text(metric(name, "served_share")),
                 *(metric_value_text(metric(name, figure)) for figure in _LATENCIES),
                 _stall_text(metric(name, "longest_stall_s")),
-                f"{max(phase_run.unavailable_s for phase_run in own)} s",
+                f"{max(phase_run.standstill_s for phase_run in own)} s",
             )
         )
     return Table(PHASES_TITLE, text_and_number_columns(_TEXTS, _NUMBERS), tuple(rows))
@@ -103,7 +113,7 @@ def neighbours_table(
                 list_text(names) or DASH,
                 list_text(texts) or DASH,
                 list_text(p99s) or DASH,
-                _baseline_share_text(metrics.get(phase_metric_key(phase.id, "baseline_share"))),
+                _share_text(metrics.get(phase_metric_key(phase.id, "baseline_share"))),
                 *(_ratio_with_interval_text(ratio) for ratio in ratios),
             )
         )
@@ -146,7 +156,7 @@ def _seconds_text(seconds: float) -> str:
     return format_ns(seconds * 1e9) if seconds < 1 else format_duration_s(seconds)
 
 
-def _baseline_share_text(share: Metric | None) -> str:
+def _share_text(share: Metric | None) -> str:
     if share is None or share.value is None:
         return DASH
     text = percent_text(share.value)
@@ -281,60 +291,81 @@ def _cost_text(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) 
     subject = _fault_title(first)
     if not subject:
         return _difference_text(first, metrics)
-    by_rate = first.changed_metric == "iops"
-    changes = _phase_changes(first, metrics)
-    if not changes:
-        return f"{subject} changes nothing that this load shows"
+    losses, rises = _rate_losses(first, metrics), _p99_rises(first, metrics)
     # The rate is named once, in the first part.
-    whats = [" of the IOPS", *([""] * len(changes))] if by_rate else [" as long"] * len(changes)
+    whats = [f" of the {_rate_word(first)}", *([""] * len(losses))]
     costs = [
-        f"{_change_text(change, by_rate=by_rate)}{what} in phase '{phase.id}' "
-        f"({format_duration_s(phase.seconds)})"
-        for (phase, change), what in zip(changes, whats, strict=False)
+        f"{percent_text(loss)}{what} {_phase_text(phase)}"
+        for (phase, loss), what in zip(losses, whats, strict=False)
     ]
-    return f"{subject} {'costs' if by_rate else 'makes the p99'} {list_text(costs)}"
+    longer = [
+        f"{significant_digits_text(rise)} times as long {_phase_text(phase)}"
+        for phase, rise in rises
+    ]
+    groups = (("costs", costs), ("makes the p99", longer))
+    effects = [f"{verb} {list_text(texts)}" for verb, texts in groups if texts]
+    if not effects:
+        return f"{subject} changes nothing that this load shows"
+    return f"{subject} {', and '.join(effects)}"
+
+
+def _phase_text(phase: PhaseFigures) -> str:
+    return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
+
+
+def _rate_word(course: CourseFigures) -> str:
+    """What a fault costs: of a load with a fixed rate some of the I/Os that were to be done."""
+    return "IOPS" if course.changed_metric == "iops" else "I/Os"
 
 
 def _difference_text(course: CourseFigures, metrics: Mapping[str, Metric]) -> str:
     """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
-    by_rate = course.changed_metric == "iops"
-    before, after = (
-        ("", "fewer IOPS than the first") if by_rate else ("a p99 ", "that of the first")
-    )
+    fewer = f"fewer {_rate_word(course)} than the first phase"
     differing = [
-        f"phase '{phase.id}' has {before}{_change_text(change, by_rate=by_rate)} {after} phase"
-        for phase, change in _phase_changes(course, metrics)
+        f"phase '{phase.id}' has {percent_text(loss)} {fewer}"
+        for phase, loss in _rate_losses(course, metrics)
+    ]
+    differing += [
+        f"phase '{phase.id}' has a p99 {significant_digits_text(rise)} times that of the first "
+        "phase"
+        for phase, rise in _p99_rises(course, metrics)
     ]
     if not differing:
         return "No phase differs from the first"
     return capitalised(list_text(differing))
 
 
-def _phase_changes(
+def _rate_losses(
     course: CourseFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
-    """Later phases that are worse: the share of IOPS that is lost, or the p99 as a multiple."""
-    changes = ((phase, _phase_change(course, phase.id, metrics)) for phase in course.phases[1:])
-    return [(phase, change) for phase, change in changes if change is not None]
+    """Later phases with fewer I/Os, and the share that is lost.
 
-
-def _phase_change(course: CourseFigures, phase: str, metrics: Mapping[str, Metric]) -> float | None:
-    if course.changed_metric == "iops":
-        share = metrics.get(phase_metric_key(phase, "baseline_share"))
-        if share is None or share.value is None or share.value > 1.0 - COST_MIN:
-            return None
-        return 1.0 - share.value
-    usual, now = (
-        metrics.get(phase_metric_key(name, "lat_ns_p99")) for name in (course.phases[0].id, phase)
+    Of a fixed rate a short stall takes a part and leaves the median second as it was.
+    """
+    figure = "baseline_share" if course.changed_metric == "iops" else "served_share"
+    shares = (
+        (phase, metrics.get(phase_metric_key(phase.id, figure))) for phase in course.phases[1:]
     )
-    if not usual or not now or not usual.value or not now.value:
-        return None
-    ratio = now.value / usual.value
-    return ratio if ratio > 1 + COST_MIN else None
+    return [
+        (phase, 1.0 - share.value)
+        for phase, share in shares
+        if share is not None and share.value is not None and share.value <= 1.0 - COST_MIN
+    ]
 
 
-def _change_text(change: float, *, by_rate: bool) -> str:
-    return percent_text(change) if by_rate else f"{significant_digits_text(change)} times"
+def _p99_rises(
+    course: CourseFigures, metrics: Mapping[str, Metric]
+) -> list[tuple[PhaseFigures, float]]:
+    """Later phases of a load with a fixed rate with a longer p99, and how many times as long."""
+    if course.changed_metric == "iops":
+        return []
+
+    def p99(phase: str) -> float:
+        return metrics.get(phase_metric_key(phase, "lat_ns_p99"), Metric(None, "ns")).value or 0.0
+
+    usual = p99(course.phases[0].id)
+    rises = ((phase, p99(phase.id) / usual) for phase in course.phases[1:] if usual)
+    return [(phase, rise) for phase, rise in rises if rise > 1 + COST_MIN]
 
 
 def _dates_texts(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Iterator[str]:

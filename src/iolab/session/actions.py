@@ -59,7 +59,8 @@ async def action_faults(study: Study, hosts: Mapping[str, Host]) -> tuple[Fault,
                 if refusal.code not in LASTING_REFUSALS:
                     continue  # an earlier event may start the process, or attach the device
                 message = f"The action '{action.id}' is refused. {refusal.message}"
-                faults.append(Fault(message, DEVICES_HINT))
+                hint = refusal.hint if refusal.is_of_other_iolab else DEVICES_HINT
+                faults.append(Fault(message, hint))
     return tuple(faults)
 
 
