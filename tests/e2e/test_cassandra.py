@@ -106,7 +106,7 @@ async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB)
         folder,
         first=0,
         count=job.records,
-        threads=4,
+        thread_count=4,
         seconds=120,
     )
     printed = bytearray()

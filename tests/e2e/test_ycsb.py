@@ -54,7 +54,7 @@ def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
     store = YcsbStore(ServerKind.EMBEDDED, database=str(folder / "db"))
     for first, count in ((0, 1000), (1000, RECORDS - 1000)):
         command = load_command(
-            JOB, store, kit, str(folder), first=first, count=count, threads=4, seconds=60
+            JOB, store, kit, str(folder), first=first, count=count, thread_count=4, seconds=60
         )
         assert load_faults(parse_ycsb_output(*ran(command)), count) == ()
     settled = parse_rocks_shape(

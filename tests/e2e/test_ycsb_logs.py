@@ -51,7 +51,7 @@ def test_each_log_is_opened_once(tmp_path: Path) -> None:
     kit = JavaKit("java", jars(tmp_path))
     store = YcsbStore(ServerKind.EMBEDDED, database=str(tmp_path / "database"))
     here = str(tmp_path)
-    run(load_command(JOB, store, kit, here, first=0, count=JOB.records, threads=4, seconds=60))
+    run(load_command(JOB, store, kit, here, first=0, count=JOB.records, thread_count=4, seconds=60))
     pipes = [tmp_path / name for name in latency_log_names(JOB, "latency.")]
     assert len(pipes) == 6
     titles: dict[str, int] = {}

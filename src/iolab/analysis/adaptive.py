@@ -75,9 +75,9 @@ class ResultLog:
         self._alarms = sentinel_alarms(self.results, self._study)
         return self._alarms
 
-    def _is_between_sentinel_runs(self, run: Result) -> bool:
+    def _is_between_sentinel_runs(self, result: Result) -> bool:
         return any(
-            alarm.last_trusted_order < run.order < alarm.moved_order for alarm in self._alarms
+            alarm.last_trusted_order < result.order < alarm.moved_order for alarm in self._alarms
         )
 
     @property
@@ -153,8 +153,8 @@ def _smaller_half_width_share(published: EstimatedValue, other: float | None) ->
     return published.half_width if other is None else min(published.half_width, other)
 
 
-def _is_done(run: Result) -> bool:
-    return run.status is RunStatus.DONE
+def _is_done(result: Result) -> bool:
+    return result.status is RunStatus.DONE
 
 
 class DecisionGroup(Protocol):
@@ -460,10 +460,10 @@ def max_load_progress_from_log(search: Search, log: ResultLog) -> MaxLoadProgres
     return MaxLoadProgress(_geometric_mean(maxima), limit, runs)
 
 
-def is_run_of_max_load_search(search: Search, run: Result) -> bool:
+def is_run_of_max_load_search(search: Search, result: Result) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
     (base,) = search.points.values()
-    return run.status is RunStatus.DONE and _is_rate_limited_run_of(run, base)
+    return result.status is RunStatus.DONE and _is_rate_limited_run_of(result, base)
 
 
 def total_job_count(study: Study, point: Point) -> int:
@@ -473,15 +473,15 @@ def total_job_count(study: Study, point: Point) -> int:
     )
 
 
-def _is_rate_limited_run_of(run: Result, base: Point) -> bool:
+def _is_rate_limited_run_of(result: Result, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
-    own = (run.configuration, run.workload, run.axis[:-1])
+    own = (result.configuration, result.workload, result.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
-    return same and len(run.axis) > len(base.axis) and run.axis[-1][0] == RATE
+    return same and len(result.axis) > len(base.axis) and result.axis[-1][0] == RATE
 
 
-def _load_run_of_result(run: Result, limit: LatencyLimit) -> LoadRun | None:
-    load, latency = finite_metric_value(run, IOPS), finite_metric_value(run, limit.metric)
+def _load_run_of_result(result: Result, limit: LatencyLimit) -> LoadRun | None:
+    load, latency = finite_metric_value(result, IOPS), finite_metric_value(result, limit.metric)
     return LoadRun(load, latency) if load and latency else None
 
 

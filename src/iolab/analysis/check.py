@@ -146,11 +146,13 @@ def per_host(
     number = max_key or min_key or ""
 
     def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
-        def answers(view: View, index: int) -> Iterable[CheckAnswer]:
-            is_cut = view.hosts[index].error is not None or view.record.status is RunStatus.FAILED
+        def answers(view: View, host_index: int) -> Iterable[CheckAnswer]:
+            is_cut = (
+                view.hosts[host_index].error is not None or view.record.status is RunStatus.FAILED
+            )
             if needs_complete_host_run and is_cut:
-                return (lost_host_answer(view.hosts[index]),)
-            found = judge(view, index)
+                return (lost_host_answer(view.hosts[host_index]),)
+            found = judge(view, host_index)
             if isinstance(found, GradedAnswer):
                 found = found.answer(number, good, bad, more_is_worse=max_key is not None)
             return (found,) if isinstance(found, CheckAnswer) else found

@@ -142,7 +142,7 @@ def _side_point_key(workload_and_axis: WorkloadAndAxis, side: str) -> PointKey:
     return PointKey(side, *workload_and_axis)
 
 
-def _same_session_comparison(runs: int) -> Comparison:
+def _same_session_comparison(run_count: int) -> Comparison:
     """A measurement against itself, which cannot differ."""
     return Comparison(
         ratio=1.0,
@@ -150,7 +150,7 @@ def _same_session_comparison(runs: int) -> Comparison:
         high=1.0,
         verdict=ComparisonVerdict.SAME,
         reason=SAME_SESSION,
-        runs=(runs, runs),
+        runs=(run_count, run_count),
         paired=True,
         error=0.0,
         df=math.inf,

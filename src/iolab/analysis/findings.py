@@ -400,15 +400,16 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
 
 
 def first_knee_load(
-    points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str
+    points: Sequence[PointSummary], job: AnyJob, axis_name: str, rate: str
 ) -> int | None:
-    """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
-    if axis not in job.load_axes:
+    """The load from which one curve no longer pays; None where it does, or the axis is no load."""
+    if axis_name not in job.load_axes:
         return None
     each = (
-        _first_unprofitable_step(curve, axis, rate) for _, curve in trusted_curves(points, axis)
+        _first_unprofitable_step(curve, axis_name, rate)
+        for _, curve in trusted_curves(points, axis_name)
     )
-    return next((bend[0].load_on_axis(axis) for bend in each if bend is not None), None)
+    return next((bend[0].load_on_axis(axis_name) for bend in each if bend is not None), None)
 
 
 def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[PriceFinding]:

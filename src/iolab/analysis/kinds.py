@@ -238,10 +238,10 @@ class LoadAnalysis(Generic[View]):
         shared = list(range(len(view.hosts))) if view.load.has_common_window else []
         return metrics | service_latency_metrics(view.service_times, shared)
 
-    def host_metrics(self, view: View, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: View, host_index: int) -> dict[str, Metric]:
         """The metrics of one host, by its place in the record."""
-        metrics = host_metrics(view.load, index, self.directions_of_run(view.record))
-        return metrics | service_latency_metrics(view.service_times, [index])
+        metrics = host_metrics(view.load, host_index, self.directions_of_run(view.record))
+        return metrics | service_latency_metrics(view.service_times, [host_index])
 
     def window_s(self, view: View) -> float:
         """The least time that the measured intervals of any host cover; 0 without a window."""

@@ -88,9 +88,9 @@ def fleet_metrics(load: LoadSums, directions: Directions) -> dict[str, Metric]:
     return group_metrics(load, list(range(len(load.seconds))), directions)
 
 
-def host_metrics(load: LoadSums, host: int, directions: Directions) -> dict[str, Metric]:
+def host_metrics(load: LoadSums, host_index: int, directions: Directions) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _merged_metrics(load, [host], directions)
+    return _merged_metrics(load, [host_index], directions)
 
 
 def group_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> dict[str, Metric]:

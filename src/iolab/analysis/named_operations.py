@@ -132,9 +132,9 @@ class OperationsAnalysis(LoadAnalysis[ViewT]):
                 )
         return super().fleet_metrics(view) | metrics
 
-    def host_metrics(self, view: ViewT, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: ViewT, host_index: int) -> dict[str, Metric]:
         """With those of its operations."""
-        return super().host_metrics(view, index) | self._own_metrics(view, [index])
+        return super().host_metrics(view, host_index) | self._own_metrics(view, [host_index])
 
     def _own_metrics(self, view: ViewT, hosts: Sequence[int]) -> dict[str, Metric]:
         """Its own metrics, without values where those hosts had no window in common."""

@@ -485,13 +485,13 @@ def _gain_share_interval(
     return min(ends), max(ends)
 
 
-def _simultaneous_interval(gain: ComparedMetric, cells: int) -> Interval | None:
+def _simultaneous_interval(gain: ComparedMetric, cell_count: int) -> Interval | None:
     """The interval of a gain's share that holds at once with those of all cells."""
     compared = gain.comparison
     if compared.low is None or compared.high is None or compared.df == 0:
         return None
     own = student_quantile(CONFIDENT, compared.df) * compared.error
-    wider = student_quantile(1 - (1 - CONFIDENT) / cells, compared.df) * compared.error
+    wider = student_quantile(1 - (1 - CONFIDENT) / cell_count, compared.df) * compared.error
     more = wider - own
     return _gain_share_interval(
         compared.low * math.exp(-more), compared.high * math.exp(more), gain.better

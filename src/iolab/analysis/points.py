@@ -97,9 +97,9 @@ class PointSummary(Record):
         figure = self.metrics.get(metric)
         return None if figure is None else figure.value
 
-    def load_on_axis(self, axis: str) -> int:
+    def load_on_axis(self, axis_name: str) -> int:
         """Where it stands on an axis of load; KeyError where it is on no such axis."""
-        return int(dict(self.key.axis)[axis])
+        return int(dict(self.key.axis)[axis_name])
 
     @property
     def runs(self) -> list[Result]:
@@ -142,7 +142,7 @@ class PointSummary(Record):
 
 
 def group_along_axis(
-    axis: str, items: Iterable[T], place_of: Callable[[T], tuple[str, Axis]]
+    axis_name: str, items: Iterable[T], place_of: Callable[[T], tuple[str, Axis]]
 ) -> Iterator[tuple[tuple[str, Axis], tuple[T, ...]]]:
     """What stands on an axis of load: by owner and other axes, each ascending in the load.
 
@@ -151,18 +151,22 @@ def group_along_axis(
     by_place: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
     for item in items:
         owner, values = place_of(item)
-        load = dict(values).get(axis)
+        load = dict(values).get(axis_name)
         if isinstance(load, int):
-            by_place.setdefault((owner, axis_without_names(values, axis)), []).append((load, item))
+            by_place.setdefault((owner, axis_without_names(values, axis_name)), []).append(
+                (load, item)
+            )
     for place, members in by_place.items():
         yield place, tuple(item for _, item in sorted(members, key=itemgetter(0)))
 
 
 def point_curves(
-    points: Iterable[PointSummary], axis: str
+    points: Iterable[PointSummary], axis_name: str
 ) -> Iterator[tuple[tuple[str, Axis], tuple[PointSummary, ...]]]:
     """The points along an axis of load, by configuration and other axes."""
-    return group_along_axis(axis, points, lambda point: (point.key.configuration, point.key.axis))
+    return group_along_axis(
+        axis_name, points, lambda point: (point.key.configuration, point.key.axis)
+    )
 
 
 def is_publishable(result: Result) -> bool:
@@ -170,18 +174,18 @@ def is_publishable(result: Result) -> bool:
     return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
 
 
-def keeps_search_limit(workload: Workload, run: Result) -> bool:
+def keeps_search_limit(workload: Workload, result: Result) -> bool:
     """Whether a run keeps the limit of its workload's search; one that is invalid proves nothing.
 
     True of every other run where there is no limit.
     """
-    if run.verdict.level is Level.INVALID:
+    if result.verdict.level is Level.INVALID:
         return False
     limit = workload.search_goal.limit
     if limit is not None:
-        latency_ns = finite_metric_value(run, limit.metric)
+        latency_ns = finite_metric_value(result, limit.metric)
         return latency_ns is not None and latency_ns <= limit.latency_ns
-    return workload.job.meets_search_limit({key: m.value for key, m in run.metrics.items()})
+    return workload.job.meets_search_limit({key: m.value for key, m in result.metrics.items()})
 
 
 def headline_candidates(
@@ -268,18 +272,20 @@ def point_sort_key(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
     }
     configurations = {item.id: place for place, item in enumerate(study.configurations)}
 
-    def place_of(key: PointKey) -> tuple[object, ...]:
-        axis = sorted(key.axis, key=lambda pair: axes.get((key.workload, pair[0]), len(axes)))
+    def place_of(point_key: PointKey) -> tuple[object, ...]:
+        axis = sorted(
+            point_key.axis, key=lambda pair: axes.get((point_key.workload, pair[0]), len(axes))
+        )
         numbers = tuple(
-            values.get((key.workload, name, value), len(values))
+            values.get((point_key.workload, name, value), len(values))
             if isinstance(value, str)
             else value
             for name, value in axis
         )
         return (
-            workloads.get(key.workload, len(workloads)),
+            workloads.get(point_key.workload, len(workloads)),
             numbers,
-            configurations.get(key.configuration, len(configurations)),
+            configurations.get(point_key.configuration, len(configurations)),
         )
 
     return place_of
@@ -336,9 +342,9 @@ class PointPriors(Record):
     logarithms: KnownLogarithms
     """What they were fitted to."""
 
-    def prior_of_point(self, key: PointKey, metric: str) -> Prior:
+    def prior_of_point(self, point_key: PointKey, metric: str) -> Prior:
         """The prior of a point that these are the priors of."""
-        kind, *mix = self.places[key]
+        kind, *mix = self.places[point_key]
         strata = self.strata.get((kind, metric))
         return NO_PRIOR if strata is None else strata.prior_of_finest_stratum(tuple(mix))
 
@@ -382,19 +388,25 @@ def fit_point_priors(
     )
 
 
-def _stratum_path(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
+def _stratum_path(workload: Workload | None, point_key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = None if workload is None else workload.job.operation_mix_for_axis_values(dict(key.axis))
-    return mix or ("other", key.workload)
+    mix = (
+        None
+        if workload is None
+        else workload.job.operation_mix_for_axis_values(dict(point_key.axis))
+    )
+    return mix or ("other", point_key.workload)
 
 
-def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors) -> PointSummary:
+def _summarise_point(
+    point_key: PointKey, runs: Sequence[Result], priors: PointPriors
+) -> PointSummary:
     used = tuple(run for run in runs if is_publishable(run))
     shown = used or tuple(run for run in runs if _has_metric_values(run)) or tuple(runs)
     units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
-    known = priors.logarithms.get(key, {})
+    known = priors.logarithms.get(point_key, {})
     return PointSummary(
-        key=key,
+        key=point_key,
         digest=runs[0].digest,
         results=used,
         left_out_results=tuple(run for run in runs if run not in used),
@@ -403,7 +415,7 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
                 name,
                 unit,
                 used,
-                priors.prior_of_point(key, name),
+                priors.prior_of_point(point_key, name),
                 known.get(name),
             )
             if used
@@ -415,8 +427,8 @@ def _summarise_point(key: PointKey, runs: Sequence[Result], priors: PointPriors)
     )
 
 
-def _has_metric_values(run: Result) -> bool:
-    return any(metric.value is not None for metric in run.metrics.values())
+def _has_metric_values(result: Result) -> bool:
+    return any(metric.value is not None for metric in result.metrics.values())
 
 
 def _metric_over_runs(

@@ -64,7 +64,7 @@ class CurvePrediction(Record):
 def predict_curves(
     study: Study,
     points: Sequence[PointSummary],
-    axis: str,
+    axis_name: str,
     load: int,
     resources_of_point: ResourceReader,
     *,
@@ -73,25 +73,30 @@ def predict_curves(
     """Every curve over that axis, in the study's order of workloads."""
     return tuple(
         _predict_curve(
-            workload, curve, axis, load, resources_of_point, allow_any_distance=allow_any_distance
+            workload,
+            curve,
+            axis_name,
+            load,
+            resources_of_point,
+            allow_any_distance=allow_any_distance,
         )
         for workload in study.workloads
-        for curve in _curves_over_axis(workload, points, axis)
+        for curve in _curves_over_axis(workload, points, axis_name)
     )
 
 
 def _curves_over_axis(
-    workload: Workload, points: Sequence[PointSummary], axis: str
+    workload: Workload, points: Sequence[PointSummary], axis_name: str
 ) -> Iterator[tuple[PointSummary, ...]]:
     """Points that differ in that axis alone, by load."""
     of_workload = (point for point in points if point.key.workload == workload.id)
-    return (curve for _, curve in point_curves(of_workload, axis))
+    return (curve for _, curve in point_curves(of_workload, axis_name))
 
 
 def _predict_curve(
     workload: Workload,
     curve: Sequence[PointSummary],
-    axis: str,
+    axis_name: str,
     load: int,
     resources_of_point: ResourceReader,
     *,
@@ -99,14 +104,14 @@ def _predict_curve(
 ) -> CurvePrediction:
     metric = workload.rate_metric
     used = [point for point in curve if point.is_trusted and point.metric_value(metric)]
-    measured = tuple(_measured_load(point, axis, metric) for point in used)
+    measured = tuple(_measured_load(point, axis_name, metric) for point in used)
     single = sum(_run_count_behind_rate(point, metric) < REPEATS_MIN for point in used)
     reason = _no_prediction_reason(measured, load, single, allow_any_distance=allow_any_distance)
     busiest = None
     prediction = None
     if not reason:
         busiest = (
-            _limiting_resource(resources_of_point(used[-1]), axis)
+            _limiting_resource(resources_of_point(used[-1]), axis_name)
             if load > measured[-1].load
             else None
         )
@@ -118,7 +123,7 @@ def _predict_curve(
     return CurvePrediction(
         configuration=curve[0].key.configuration,
         workload=workload.id,
-        fixed_axis=axis_without_names(curve[0].key.axis, axis),
+        fixed_axis=axis_without_names(curve[0].key.axis, axis_name),
         metric=metric,
         measured_loads=measured,
         level=worst_level(point.level for point in used or curve),
@@ -158,7 +163,7 @@ def _no_prediction_reason(
     return ""
 
 
-def _limiting_resource(resources: RunResources | None, axis: str) -> ResourceUse | None:
+def _limiting_resource(resources: RunResources | None, axis_name: str) -> ResourceUse | None:
     """The busiest resource that does not grow with the load, of those whose use is known.
 
     More hosts bring processors and ports of their own; what they share are the storage's nodes.
@@ -169,7 +174,7 @@ def _limiting_resource(resources: RunResources | None, axis: str) -> ResourceUse
         use
         for use in resources.uses
         if use.share
-        and (axis != HOSTS or use.role is not Role.CLIENT)
+        and (axis_name != HOSTS or use.role is not Role.CLIENT)
         and _is_limiting_when_full(use)
     ]
     return max(shared, key=lambda use: use.share or 0.0, default=None)
@@ -180,14 +185,14 @@ def _is_limiting_when_full(resource_use: ResourceUse) -> bool:
     return resource_use.resource.value in {"port", "processors"}
 
 
-def _measured_load(point: PointSummary, axis: str, metric: str) -> MeasuredLoad:
+def _measured_load(point: PointSummary, axis_name: str, metric: str) -> MeasuredLoad:
     figure = point.metrics[metric]
     values = positive_metric_values(point.results, metric)
     width = 0.0
     if figure.low is not None and figure.high is not None and figure.low > 0:
         width = math.log(figure.high / figure.low) / 2
     return MeasuredLoad(
-        load=point.load_on_axis(axis),
+        load=point.load_on_axis(axis_name),
         rate=point.metric_value(metric) or 0.0,
         log_rate_sd=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         runs=max(len(values), 1),

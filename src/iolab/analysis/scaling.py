@@ -50,10 +50,10 @@ class HostScaling(Record):
         """That of the fewest hosts."""
         return self.steps[0]
 
-    def ideal_rate(self, hosts: int) -> float:
+    def ideal_rate(self, host_count: int) -> float:
         """The rate of so many hosts if each gave what each of the fewest does."""
         value = self.first_step.point.metrics[self.metric].value or 0.0
-        return value / self.first_step.host_count * hosts
+        return value / self.first_step.host_count * host_count
 
 
 def host_scalings(study: Study, points: Sequence[PointSummary]) -> tuple[HostScaling, ...]:

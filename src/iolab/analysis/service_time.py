@@ -101,18 +101,18 @@ class Concurrency(Record):
 
 
 def host_concurrency(
-    load: LoadSums, host: int, requested_depth: int, service: OperationSums | None = None
+    load: LoadSums, host_index: int, requested_depth: int, service: OperationSums | None = None
 ) -> Concurrency | None:
     """One host's concurrency; None where it measured no I/O.
 
     Where `service` times are told, an I/O is in flight from its submission and not from when it was
     due.
     """
-    seconds, ios = float(load.seconds[host]), int(load.ios[host].sum())
+    seconds, ios = float(load.seconds[host_index]), int(load.ios[host_index].sum())
     if seconds <= 0 or ios == 0:
         return None
     waited_ns = load.lat_sum_ns if service is None else service.lat_sum_ns
-    waited_s = float(waited_ns[host].sum()) / 1e9
+    waited_s = float(waited_ns[host_index].sum()) / 1e9
     return Concurrency(waited_s / seconds, requested_depth, waited_s / ios / seconds)
 
 

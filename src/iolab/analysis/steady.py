@@ -93,7 +93,7 @@ def _host_end_ns(host: HostRun, lines: list[_Points]) -> int:
 
 
 def _cumulative_ios_by_host(
-    record: RunRecord, host: int, rows: Ints, weights: Weights
+    record: RunRecord, host_index: int, rows: Ints, weights: Weights
 ) -> list[_Points]:
     """What a host did over time, by its rows; empty for nothing.
 
@@ -105,25 +105,25 @@ def _cumulative_ios_by_host(
     if own_rows.size == 0:
         return []
     if not weights:
-        return [_cumulative_ios_over_time(record, host, own_rows)]
+        return [_cumulative_ios_over_time(record, host_index, own_rows)]
     parts = (
         (own_rows[table.direction[own_rows] == way], weight) for way, weight in weights.items()
     )
     lines = (
-        (_cumulative_ios_over_time(record, host, rows), weight)
+        (_cumulative_ios_over_time(record, host_index, rows), weight)
         for rows, weight in parts
         if rows.size
     )
     return [(times, until * weight) for (times, until), weight in lines]
 
 
-def _cumulative_ios_over_time(record: RunRecord, host: int, rows: Ints) -> _Points:
+def _cumulative_ios_over_time(record: RunRecord, host_index: int, rows: Ints) -> _Points:
     """What those rows of a host's intervals add up to over time."""
     table = record.intervals
     _, first, each = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     ios = np.bincount(each, weights=table.ios[rows].astype(np.float64))
     ends = to_controller_clock_ns(
-        table.end_real_ns[rows][first], record.hosts[host].clock_offset_ns
+        table.end_real_ns[rows][first], record.hosts[host_index].clock_offset_ns
     )
     starts = ends - table.span_ns[rows][first]
     # Both ends of each interval: where one is missing, nothing is known to have completed.
@@ -282,11 +282,11 @@ class FleetStoppingRule:
         self._done = 0.0
         self._waiting = len(self._lines)
 
-    def add_interval(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
+    def add_interval(self, host: str, end_real_ns: int, span_ns: int, io_count: int) -> None:
         """Take a host's next interval, on the controller's clock."""
         line = self._lines[host]
         first, before_ns = line.end_ns is None, line.end_ns or 0
-        line.add_interval(end_real_ns, span_ns, ios)
+        line.add_interval(end_real_ns, span_ns, io_count)
         now_ns = line.end_ns or 0
         edge_ns = self._edge_ns
         if first if edge_ns is None else before_ns < edge_ns <= now_ns:
@@ -342,7 +342,7 @@ class _CumulativeIos:
         self._ios = 0
         self._open: deque[tuple[int, int, int, int]] = deque()
 
-    def add_interval(self, end_ns: int, span_ns: int, ios: int) -> None:
+    def add_interval(self, end_ns: int, span_ns: int, io_count: int) -> None:
         """The next interval; its start is put right where the host's clock stepped back."""
         start_ns = end_ns - span_ns
         if self.end_ns is None:
@@ -350,8 +350,8 @@ class _CumulativeIos:
         else:
             start_ns = max(start_ns, self.end_ns)
         end_ns = max(end_ns, start_ns)
-        self._open.append((start_ns, end_ns, self._ios, ios))
-        self._ios += ios
+        self._open.append((start_ns, end_ns, self._ios, io_count))
+        self._ios += io_count
         self.end_ns = end_ns
 
     def ios_until(self, at_ns: int) -> float:

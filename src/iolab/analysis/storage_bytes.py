@@ -80,9 +80,11 @@ def _claimed_bytes(record: RunRecord, direction: Direction) -> int:
     return sum(int(table.bytes[table.direction == direction].sum()) for table in tables)
 
 
-def _bytes_of_storage_node(record: RunRecord, index: int, node: MonitoredHost) -> StorageNodeBytes:
+def _bytes_of_storage_node(
+    record: RunRecord, host_index: int, node: MonitoredHost
+) -> StorageNodeBytes:
     counted = bool(node.devices) and node.error is None
-    received, sent = _received_and_sent_bytes(record, index)
+    received, sent = _received_and_sent_bytes(record, host_index)
     return StorageNodeBytes(
         host=node.host,
         devices=node.devices,
@@ -93,10 +95,10 @@ def _bytes_of_storage_node(record: RunRecord, index: int, node: MonitoredHost) -
     )
 
 
-def _received_and_sent_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
+def _received_and_sent_bytes(record: RunRecord, host_index: int) -> tuple[int | None, int | None]:
     """Received and sent bytes between the first and the last sample of the host's ports."""
     table = record.counters
-    own_rows = np.flatnonzero(np.asarray(table.host == index))
+    own_rows = np.flatnonzero(np.asarray(table.host == host_index))
     moved: list[int | None] = []
     for metric in ("rx_bytes", "tx_bytes"):
         total: int | None = None

@@ -132,8 +132,8 @@ def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple
     return tuple(result.with_session_check(checks.get(_attempt_key(result))) for result in results)
 
 
-def _attempt_key(run: Result) -> tuple[str, int, int]:
-    return run.digest, run.repeat, run.attempt
+def _attempt_key(result: Result) -> tuple[str, int, int]:
+    return result.digest, result.repeat, result.attempt
 
 
 def repeats_disagree_check(values: Sequence[float], figure: str) -> CheckResult | None:

@@ -122,9 +122,9 @@ class RunView(Record, dict=True):
         """Whether anything was measured in the window."""
         return bool(self.load.ios.sum() > 0)
 
-    def completed_count(self, index: int) -> int:
+    def completed_count(self, host_index: int) -> int:
         """How much a host completed in the window: I/Os, or what its load has in their place."""
-        return int(self.load.ios[index].sum())
+        return int(self.load.ios[host_index].sum())
 
     def target_of_host(self, host: HostRun) -> TargetFacts | None:
         """The host's target, None where its facts are not known."""
@@ -139,22 +139,22 @@ class RunView(Record, dict=True):
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""
         return f" on {host.host}" if len(self.hosts) > 1 else ""
 
-    def claimed_run_bytes(self, host: int, direction: Direction) -> int:
+    def claimed_run_bytes(self, host_index: int, direction: Direction) -> int:
         """What the engine says it moved in the whole run, warm-up included."""
-        return int(self.record.intervals.bytes[self.interval_rows(host, direction)].sum())
+        return int(self.record.intervals.bytes[self.interval_rows(host_index, direction)].sum())
 
-    def application_written_bytes(self, host: int) -> int | None:
+    def application_written_bytes(self, host_index: int) -> int | None:
         """What operations wrote on a host in the whole run; None where nothing tells it."""
-        return self.all_claimed_run_bytes(host, Direction.WRITE)
+        return self.all_claimed_run_bytes(host_index, Direction.WRITE)
 
-    def engine_written_bytes(self, host: int) -> int | None:  # noqa: ARG002 - of engines that store
+    def engine_written_bytes(self, host_index: int) -> int | None:  # noqa: ARG002 - of engines that store
         """What an engine wrote for that: None of one that writes what operations do."""
         return None
 
-    def all_claimed_run_bytes(self, host: int, direction: Direction) -> int:
+    def all_claimed_run_bytes(self, host_index: int, direction: Direction) -> int:
         """The same of all loads on that host: a neighbour's as well."""
-        own = self.claimed_run_bytes(host, direction)
-        name, table = self.hosts[host].host, self.record.neighbour_intervals
+        own = self.claimed_run_bytes(host_index, direction)
+        name, table = self.hosts[host_index].host, self.record.neighbour_intervals
         if table is None:
             return own
         places = [
@@ -165,42 +165,42 @@ class RunView(Record, dict=True):
         rows = np.isin(table.host, places) & (table.direction == direction)
         return own + int(table.bytes[rows].sum())
 
-    def claimed_bytes_per_s(self, host: int) -> dict[Direction, float]:
+    def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
         """The rate of each direction in the window, as the engine says; empty without a window."""
-        seconds = float(self.load.seconds[host])
+        seconds = float(self.load.seconds[host_index])
         if seconds <= 0:
             return {}
-        moved = self.load.bytes[host]
+        moved = self.load.bytes[host_index]
         return {way: float(moved[way]) / seconds for way in self.job.data_directions}
 
-    def claimed_run_ios(self, host: int, direction: Direction) -> int:
+    def claimed_run_ios(self, host_index: int, direction: Direction) -> int:
         """How many I/Os the engine says it did in the whole run, warm-up included."""
-        return int(self.record.intervals.ios[self.interval_rows(host, direction)].sum())
+        return int(self.record.intervals.ios[self.interval_rows(host_index, direction)].sum())
 
-    def interval_rows(self, host: int, direction: Direction | None = None) -> Ints:
+    def interval_rows(self, host_index: int, direction: Direction | None = None) -> Ints:
         """The rows of the intervals that tell of a host, of that direction or all; in order."""
-        rows = self._interval_rows_by_host[host]
+        rows = self._interval_rows_by_host[host_index]
         if direction is None:
             return rows
         return np.asarray(rows[self.record.intervals.direction[rows] == direction])
 
-    def run_bin_counts(self, host: int) -> Ints:
+    def run_bin_counts(self, host_index: int) -> Ints:
         """A host's counts (6, BIN_COUNT) of its whole run: by `Direction`, then `ServiceTime`."""
         counts = np.zeros((len(_COUNTED_DIRECTIONS), BIN_COUNT), dtype=np.int64)
         # Most rows were added up already, and are not added up a second time.
-        counts[: len(DIRECTIONS)] = self.load.bins[host]
-        if self._unsummed_bins[host].size:
-            parts = self.load.measured_part.parts.select_groups(self._unsummed_bins[host])
+        counts[: len(DIRECTIONS)] = self.load.bins[host_index]
+        if self._unsummed_bins[host_index].size:
+            parts = self.load.measured_part.parts.select_groups(self._unsummed_bins[host_index])
             self.record.bins.add_counts_to(
                 counts, parts, np.searchsorted(_COUNTED_DIRECTIONS, parts.direction)
             )
         return counts
 
-    def measured_window(self, host: int) -> Window | None:
+    def measured_window(self, host_index: int) -> Window | None:
         """The part of the run that counts for this host, on the controller's clock."""
         if self.load.measured_part.common is not None:
             return self.load.measured_part.common
-        window = self.load.measured_part.hosts[host]
+        window = self.load.measured_part.hosts[host_index]
         if window is None:
             return None
         start = min(window.start_ns + round(self.record.warmup_s * 1e9), window.end_ns)
@@ -208,7 +208,7 @@ class RunView(Record, dict=True):
 
     def mean_metric(
         self,
-        host: int,
+        host_index: int,
         scope: str,
         name: str | None,
         metric: str,
@@ -220,8 +220,10 @@ class RunView(Record, dict=True):
         scope. Each step weighs as much as it shares with the window: a sample of ten seconds that
         began before it tells mostly of what came before.
         """
-        window = window or self.measured_window(host)
-        return self.mean_metric_of_named_host(self.hosts[host].host, scope, name, metric, window)
+        window = window or self.measured_window(host_index)
+        return self.mean_metric_of_named_host(
+            self.hosts[host_index].host, scope, name, metric, window
+        )
 
     def mean_metric_of_named_host(
         self, host: str, scope: str, name: str | None, metric: str, window: Window | None
@@ -252,11 +254,11 @@ class RunView(Record, dict=True):
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
 
 
-def _unsummed_bin_parts(cut: MeasuredPart, hosts: int) -> list[Ints]:
+def _unsummed_bin_parts(cut: MeasuredPart, host_count: int) -> list[Ints]:
     """The parts of each host's bins that are not among the sums of its load."""
     summed = cut.bins & (cut.parts.direction < len(DIRECTIONS))
     places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _COUNTED_DIRECTIONS))
-    return [places[rows] for rows in rows_by_host(cut.parts.host[places], hosts)]
+    return [places[rows] for rows in rows_by_host(cut.parts.host[places], host_count)]
 
 
 class IoTime(Record):

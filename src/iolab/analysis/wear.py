@@ -131,9 +131,9 @@ class DriveCounterChange(Record):
         return min(excess, NUMBER_MAX) if is_foreign else 0
 
 
-def drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
+def drive_changes(view: RunView, host_index: int) -> Iterator[DriveCounterChange]:
     """Every drive of a host of the run whose log pages were asked for."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     deltas = {delta.device: delta for delta in host.devices}
     for readings in host.drives:
         change = _drive_change(host, readings, deltas.get(readings.before.device))
@@ -191,7 +191,7 @@ def drive_wear_of_run(view: RunView) -> tuple[DriveWear, ...]:
     )
 
 
-def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveWear:
+def _drive_wear(view: RunView, host_index: int, change: DriveCounterChange) -> DriveWear:
     is_only_drive = len(change.host.drives) == 1
     identity = change.before.identity
     model = identity.model if identity else ""
@@ -201,8 +201,8 @@ def _drive_wear(view: RunView, index: int, change: DriveCounterChange) -> DriveW
         model=model,
         is_emulated=model.startswith(EMULATED_MODELS),
         block_bytes=change.block_bytes,
-        application_bytes=view.application_written_bytes(index) if is_only_drive else None,
-        engine_bytes=view.engine_written_bytes(index) if is_only_drive else None,
+        application_bytes=view.application_written_bytes(host_index) if is_only_drive else None,
+        engine_bytes=view.engine_written_bytes(host_index) if is_only_drive else None,
         throttled_s=change.throttled_s,
     )
     if change.fault or change.was_reset or change.after is None:

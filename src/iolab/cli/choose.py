@@ -196,9 +196,13 @@ def _margin_factor_text(margin: float) -> str:
     return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
 
 
-def _fewer_nodes_by_mean_text(nodes: int | None, nodes_by_mean: int | None) -> str:
+def _fewer_nodes_by_mean_text(node_count: int | None, nodes_by_mean: int | None) -> str:
     """That the mean asks for fewer nodes than the low end of the interval."""
-    return f" ({nodes_by_mean} by the mean)" if nodes and nodes_by_mean not in (None, nodes) else ""
+    return (
+        f" ({nodes_by_mean} by the mean)"
+        if node_count and nodes_by_mean not in (None, node_count)
+        else ""
+    )
 
 
 def _choice_lines(

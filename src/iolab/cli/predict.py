@@ -112,7 +112,7 @@ def predict(
 
 
 def prediction_document(
-    axis: str, load: int, predicted: Sequence[CurvePrediction]
+    axis_name: str, load: int, predicted: Sequence[CurvePrediction]
 ) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
     from iolab.report.predicted import resource_limit_text
@@ -120,7 +120,7 @@ def prediction_document(
 
     return {
         "format": FORMAT,
-        "axis": axis,
+        "axis": axis_name,
         "load": load,
         "covered": COVERED,
         "predictions": [
@@ -157,7 +157,7 @@ def prediction_document(
 
 
 def _predicted_rate_lines(
-    axis: str, load: int, predicted: Sequence[CurvePrediction]
+    axis_name: str, load: int, predicted: Sequence[CurvePrediction]
 ) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_name_text, axis_values_text, value_text
     from iolab.report.predicted import prediction_caveat, prediction_interval_text
@@ -185,7 +185,7 @@ def _predicted_rate_lines(
             )
         )
         laws.setdefault(f"{law}.", []).append(name)
-    place = f"{axis_name_text(axis)} {load}"
+    place = f"{axis_name_text(axis_name)} {load}"
     for reason, names in refused.items():
         yield literal_text(f"No prediction for {place} of {_names_text(names)}: {reason}.")
     if not rows:

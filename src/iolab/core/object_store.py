@@ -72,11 +72,11 @@ class ObjectStore(Record):
         """Whether any endpoint is encrypted."""
         return any(urlsplit(endpoint).scheme == "https" for endpoint in self.endpoints)
 
-    def endpoints_of_host(self, place: int) -> tuple[str, ...]:
+    def endpoints_of_host(self, host_index: int) -> tuple[str, ...]:
         """The endpoints of the host with that place among those that make the load."""
         if self.spread is EndpointSpread.ALL:
             return self.endpoints
-        return (self.endpoints[place % len(self.endpoints)],)
+        return (self.endpoints[host_index % len(self.endpoints)],)
 
 
 def session_object_prefix(session_id: str) -> str:

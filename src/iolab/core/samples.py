@@ -58,12 +58,12 @@ class IntervalTable(Record):
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def interval_ns_by_host(self, hosts: int, rows: Ints) -> Ints:
+    def interval_ns_by_host(self, host_count: int, rows: Ints) -> Ints:
         """How long each of so many hosts was watched by these rows, each interval once."""
         stride = int(self.seq.max(initial=0)) + 1
         _, first = np.unique(self.host[rows] * stride + self.seq[rows], return_index=True)
         rows = rows[first]
-        spans = np.zeros(hosts, dtype=np.int64)
+        spans = np.zeros(host_count, dtype=np.int64)
         np.add.at(spans, self.host[rows], self.span_ns[rows])
         return spans
 

@@ -290,7 +290,7 @@ class AnyJob(TaggedRecord):
         """How many equal jobs one client runs at once (fio's numjobs); its host may set that."""
         return 1
 
-    def with_numjobs(self, jobs: int | None) -> Self:  # noqa: ARG002
+    def with_numjobs(self, job_count: int | None) -> Self:  # noqa: ARG002
         """The job on a client that runs so many at once; None for the usual number."""
         return self
 

@@ -62,19 +62,19 @@ class DiskReplica(Record):
 
 
 def plan_replicas(
-    nodes: Mapping[str, str], guests: Mapping[str, str], replicas: int, session: str
+    nodes: Mapping[str, str], guests: Mapping[str, str], replica_count: int, session: str
 ) -> tuple[DiskReplica, ...]:
     """The copies of a session, guest after guest. ValueError when there are too few nodes.
 
-    `nodes` has the storage address of each, `guests` the node of each; `replicas` counts the image
-    itself. Exports bear the session's id: a port that another session's server has is then no copy
-    of ours. The copies are on the nodes that follow a guest's own, each guest of a node beginning
-    one further, so that every node has as many as the others where that can be.
+    `nodes` has the storage address of each, `guests` the node of each; `replica_count` counts the
+    image itself. Exports bear the session's id: a port that another session's server has is then no
+    copy of ours. The copies are on the nodes that follow a guest's own, each guest of a node
+    beginning one further, so that every node has as many as the others where that can be.
     """
     names = list(nodes)
-    if replicas > len(names):
-        raise ValueError(f"{replicas} replicas need as many nodes, and there are {len(names)}")
-    if len(guests) * (replicas - 1) > COPIES:
+    if replica_count > len(names):
+        raise ValueError(f"{replica_count} replicas need as many nodes, and there are {len(names)}")
+    if len(guests) * (replica_count - 1) > COPIES:
         raise ValueError(f"a session has at most {COPIES} copies of images")
     copies: list[DiskReplica] = []
     before: dict[str, int] = {}
@@ -83,7 +83,7 @@ def plan_replicas(
         others = names[place + 1 :] + names[:place]
         turn = before.get(own, 0)
         before[own] = turn + 1
-        for copy in range(replicas - 1):
+        for copy in range(replica_count - 1):
             node = others[(turn + copy) % len(others)]
             port = FIRST_PORT + len(copies)
             export = f"{guest}-copy{copy + 1}-{session}"

@@ -173,11 +173,11 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
     written = {point.digest: point.job.study_values_by_key for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
-    def rank(run: Result) -> tuple[bool, int, int]:
+    def rank(result: Result) -> tuple[bool, int, int]:
         return (
-            _is_published_mix(written.get(run.digest, {})),
-            guest_count(run),
-            -run.verdict.level.rank,
+            _is_published_mix(written.get(result.digest, {})),
+            guest_count(result),
+            -result.verdict.level.rank,
         )
 
     return max(runs, key=rank, default=None)
@@ -187,9 +187,9 @@ def _is_published_mix(written: Mapping[str, object]) -> bool:
     return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
 
 
-def guest_run_text(run: Result, other_axes: Axis = ()) -> str:
+def guest_run_text(result: Result, other_axes: Axis = ()) -> str:
     """`96 VMs, iodepth 8`."""
-    axis = tuple(pair for pair in run.axis if pair not in other_axes and pair[0] != AXIS)
+    axis = tuple(pair for pair in result.axis if pair not in other_axes and pair[0] != AXIS)
     return ", ".join(
-        part for part in (counted_noun(guest_count(run), "VM"), axis_values_text(axis)) if part
+        part for part in (counted_noun(guest_count(result), "VM"), axis_values_text(axis)) if part
     )

@@ -201,12 +201,12 @@ def max_booted_guests_per_node(study: Study) -> int:
     return max(counts, default=0) if booted_guest_settings(study) is not None else 0
 
 
-def image_bytes_per_node(study: Study, guests: int) -> int:
+def image_bytes_per_node(study: Study, guest_count: int) -> int:
     """What the images of so many guests a node take on each node, copies for others with them."""
     settings = booted_guest_settings(study)
     if settings is None or settings.disk is not DiskKind.IMAGE:
         return 0
-    return settings.disk_bytes * settings.replicas * guests
+    return settings.disk_bytes * settings.replicas * guest_count
 
 
 def guest_bytes_per_node(study: Study) -> int:
@@ -215,7 +215,7 @@ def guest_bytes_per_node(study: Study) -> int:
     return image_bytes_per_node(study, each) + KIT_BYTES if each else 0
 
 
-def guest_time_items(study: Study, runs: int, rate: float) -> Iterator[tuple[str, float]]:
+def guest_time_items(study: Study, run_count: int, rate: float) -> Iterator[tuple[str, float]]:
     """Kits, images, boots and starts, each with its seconds; `rate` is of writing on one node."""
     settings = booted_guest_settings(study)
     if settings is None:
@@ -231,6 +231,6 @@ def guest_time_items(study: Study, runs: int, rate: float) -> Iterator[tuple[str
     yield f"boot {each} guests on each of {nodes} nodes (assumed)", turns * BOOT_S
     if settings.accelerator is not Accelerator.KVM:
         yield (
-            f"{counted_noun(runs, 'run')}: start in guests, where these are emulated (assumed)",
-            runs * START_S,
+            f"{counted_noun(run_count, 'run')}: start in guests, which are emulated (assumed)",
+            run_count * START_S,
         )

@@ -99,7 +99,7 @@ def guest_specs_of_study(tables: StudyTables, hosts: Iterable[HostSpec]) -> tupl
 
 
 def knee_guest_counts(
-    hypervisor_hints: Iterable[HypervisorHints], vcpus: int, loads: Sequence[int]
+    hypervisor_hints: Iterable[HypervisorHints], vcpu_count: int, loads: Sequence[int]
 ) -> tuple[int, ...]:
     """The numbers of guests a node, of those listed, at which its load may turn.
 
@@ -107,7 +107,7 @@ def knee_guest_counts(
     the storage, as far as these are known.
     """
     turning = {
-        next((load for load in sorted(loads) if load * vcpus >= bound), None)
+        next((load for load in sorted(loads) if load * vcpu_count >= bound), None)
         for room in hypervisor_hints
         for bound in _saturating_vcpu_counts(room)
     }
@@ -215,7 +215,9 @@ class CpuPin(Record):
     memory_node: int | None = None
 
 
-def assign_pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> tuple[CpuPin, ...]:
+def assign_pins(
+    facts: CpuFacts, guest_count: int, vcpu_count: int, pinning: Pinning
+) -> tuple[CpuPin, ...]:
     """A pin for each guest of a machine, in their order.
 
     Nodes that are one machine (of one boot id) share its processors: ask once for all their guests.
@@ -226,15 +228,15 @@ def assign_pins(facts: CpuFacts, guests: int, vcpus: int, pinning: Pinning) -> t
     nodes = [(node.id, cpus) for node in facts.numa if (cpus := _cpus_of_numa_node(node))]
     if pinning is Pinning.NUMA and nodes:
         turns = [CpuPin(cpus, number) for number, cpus in nodes]
-        return tuple(turns[guest % len(turns)] for guest in range(guests))
+        return tuple(turns[guest % len(turns)] for guest in range(guest_count))
     if pinning is Pinning.CORES:
         free = [list(cpus) for _, cpus in nodes] or [list(range(facts.threads))]
-        return tuple(CpuPin(_reserve_free_cpus(free, vcpus)) for _ in range(guests))
-    return (CpuPin(),) * guests
+        return tuple(CpuPin(_reserve_free_cpus(free, vcpu_count)) for _ in range(guest_count))
+    return (CpuPin(),) * guest_count
 
 
 def guest_pins_of_machine(
-    facts: CpuFacts, nodes: Iterable[Sequence[str]], vcpus: int, pinning: Pinning
+    facts: CpuFacts, nodes: Iterable[Sequence[str]], vcpu_count: int, pinning: Pinning
 ) -> dict[str, CpuPin]:
     """The pin of each guest by name, on a machine that is one node or several with their guests.
 
@@ -242,7 +244,7 @@ def guest_pins_of_machine(
     """
     turns = zip_longest(*nodes)
     names = [name for turn in turns for name in turn if name is not None]
-    return dict(zip(names, assign_pins(facts, len(names), vcpus, pinning), strict=True))
+    return dict(zip(names, assign_pins(facts, len(names), vcpu_count, pinning), strict=True))
 
 
 def unpinned_guest_count(pins: Sequence[CpuPin]) -> int:

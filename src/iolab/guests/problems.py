@@ -282,13 +282,14 @@ def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None
 
 
 def _add_guest_count_faults(
-    document: StudyDocument, item: TableItem, max_guests: int, names: tuple[str, ...]
+    document: StudyDocument, table_item: TableItem, max_guests: int, names: tuple[str, ...]
 ) -> None:
     """Every node of these clients has so many guests."""
     tables = {host["name"]: host for host in document.tree["host"] if _has_name(host)}
     nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
-    path = (*item.path, VMS_PER_NODE_AXIS)
-    around = f"{table_name_capitalised(document, item.path)} has {VMS_PER_NODE_AXIS} = {max_guests}"
+    path = (*table_item.path, VMS_PER_NODE_AXIS)
+    name = table_name_capitalised(document, table_item.path)
+    around = f"{name} has {VMS_PER_NODE_AXIS} = {max_guests}"
     for node, count in nodes.items():
         if not node:
             message = f"{around}, but some of its clients are guests of no node."

@@ -94,10 +94,10 @@ class GuestStudyKind:
                 Level.INDICATIVE, why, hint, point_digests(run.point for run in runs)
             )
 
-    def host_demand(self, study: Study, runs: int, rate: float) -> HostDemand:
+    def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:
         """Their images, their boots, and what a node needs space for."""
         return HostDemand(
-            time_items=tuple(guest_time_items(study, runs, rate)),
+            time_items=tuple(guest_time_items(study, run_count, rate)),
             disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
             space_bytes=guest_bytes_per_node(study),
         )

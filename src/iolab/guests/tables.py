@@ -117,9 +117,9 @@ def _node_count_with_engine_ios(
     )
 
 
-def latency_breakdowns(run: Result, name: str) -> Iterator[LatencyBreakdown]:
+def latency_breakdowns(result: Result, name: str) -> Iterator[LatencyBreakdown]:
     """A breakdown for each direction of a run that has any layer; `name` is what it is called."""
-    layers = fleet_layer_latencies(run.nodes)
+    layers = fleet_layer_latencies(result.nodes)
     for direction in (Direction.READ, Direction.WRITE):
         means = tuple(
             (layer.layer, layer.mean_ns) for layer in layers if layer.direction is direction
@@ -134,7 +134,7 @@ def latency_breakdowns(run: Result, name: str) -> Iterator[LatencyBreakdown]:
             parts=parts,
             layers=means,
             clipped_layers=clipped,
-            level=run.verdict.level,
+            level=result.verdict.level,
         )
 
 
@@ -199,14 +199,14 @@ def node_written_bytes_texts(node: HypervisorResult) -> tuple[str, ...]:
     )
 
 
-def fleet_written_bytes(run: Result) -> BytesWrittenByLayer | None:
+def fleet_written_bytes(result: Result) -> BytesWrittenByLayer | None:
     """The same of all nodes together; None where nothing was written or not every node tells.
 
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
     are what the check of bytes counted, each device once.
     """
-    written = [node.written for node in run.nodes if node.written is not None]
-    if len(written) < len(run.nodes) or not sum(node.guests for node in written):
+    written = [node.written for node in result.nodes if node.written is not None]
+    if len(written) < len(result.nodes) or not sum(node.guests for node in written):
         return None
     through = [node.hypervisor for node in written]
     counted = [moved for moved in through if moved is not None]
@@ -214,13 +214,13 @@ def fleet_written_bytes(run: Result) -> BytesWrittenByLayer | None:
     return BytesWrittenByLayer(
         guests=sum(node.guests for node in written),
         hypervisor=sum(counted) if len(counted) == len(through) else None,
-        devices=_bytes_written_by_devices(run),
+        devices=_bytes_written_by_devices(result),
         factor=factors.pop() if len(factors) == 1 else None,
     )
 
 
-def _bytes_written_by_devices(run: Result) -> int | None:
-    for check in run.verdict.checks:
+def _bytes_written_by_devices(result: Result) -> int | None:
+    for check in result.verdict.checks:
         if check.code == BYTES_CHECK:
             moved = check.evidence.get("devices_write_bytes")
             return moved if isinstance(moved, int) else None

@@ -152,10 +152,12 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
     return shown
 
 
-def _nodes_by_rate(run: Result) -> list[HypervisorResult]:
-    if len(run.nodes) <= NODES_MAX:
-        return list(run.nodes)
-    return sorted(run.nodes, key=lambda node: node.metrics.get("iops", UNKNOWN_METRIC).value or 0.0)
+def _nodes_by_rate(result: Result) -> list[HypervisorResult]:
+    if len(result.nodes) <= NODES_MAX:
+        return list(result.nodes)
+    return sorted(
+        result.nodes, key=lambda node: node.metrics.get("iops", UNKNOWN_METRIC).value or 0.0
+    )
 
 
 def _slowest_and_fastest_nodes(nodes: list[HypervisorResult]) -> list[HypervisorResult]:
@@ -164,7 +166,7 @@ def _slowest_and_fastest_nodes(nodes: list[HypervisorResult]) -> list[Hypervisor
 
 
 def _node_cells(
-    node: HypervisorResult, point: PointSummary | None, run: Result
+    node: HypervisorResult, point: PointSummary | None, result: Result
 ) -> list[Text | str]:
     """A node's cells: its published values where a point is given, else those of the run."""
     metrics = node.metrics if point is None else point.metrics
@@ -172,7 +174,7 @@ def _node_cells(
         literal_text(node.name if point is None else f"    {node.name}"),
         f"{len(node.guests):,}",
         *(metric_value_text(metrics.get(key), bare_rate=True) for key in _METRICS),
-        styled_verdict(run.verdict.level if point is None else point.level),
+        styled_verdict(result.verdict.level if point is None else point.level),
     ]
 
 

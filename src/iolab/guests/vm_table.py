@@ -80,13 +80,13 @@ _SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=0, disk_bytes=0)
 _MIN: Final[Mapping[str, object]] = {"vcpus": 1, "memory": "1g", "disk": DISK_BYTES_MAX}
 
 
-def max_guests_per_agent(replicas: int) -> int:
+def max_guests_per_agent(replica_count: int) -> int:
     """How many guests a node may have, where each image lies on so many nodes.
 
     All nodes have as many, and so each serves as many copies of others as there are of its own.
     """
-    by_runs = (RUNS - RUNS_RESERVED) // replicas
-    by_requests = (REQUESTS - REQUESTS_RESERVED) // (GUEST_REQUESTS + replicas - 1)
+    by_runs = (RUNS - RUNS_RESERVED) // replica_count
+    by_requests = (REQUESTS - REQUESTS_RESERVED) // (GUEST_REQUESTS + replica_count - 1)
     return min(by_runs, by_requests)
 
 

@@ -200,7 +200,7 @@ class _SampleLayout(Record):
 
 
 def _blocks_of_regular_samples(
-    host: int, rows: _CounterRows, shapes: _SampleLayouts
+    host_index: int, rows: _CounterRows, shapes: _SampleLayouts
 ) -> list[CounterBlock] | None:
     """The blocks of a host whose samples follow in order, all with the same rows; else None.
 
@@ -225,7 +225,9 @@ def _blocks_of_regular_samples(
         return None
     values = rows.value.reshape(-1, size)
     return [
-        CounterBlock(host, shape.scope, shape.names, at_ns, at_seq, _cells_by_metric(shape, values))
+        CounterBlock(
+            host_index, shape.scope, shape.names, at_ns, at_seq, _cells_by_metric(shape, values)
+        )
         for shape in scopes
     ]
 
@@ -252,7 +254,10 @@ def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, MetricCell
 
 
 def _blocks_of_irregular_rows(
-    host: int, rows: _CounterRows, columns: _EncodedColumns, wanted_scopes: Container[str] | None
+    host_index: int,
+    rows: _CounterRows,
+    columns: _EncodedColumns,
+    wanted_scopes: Container[str] | None,
 ) -> Iterator[CounterBlock]:
     """The blocks of a host whose rows come in any order."""
     sample, seq, real_ns = _sample_index_and_times(rows.seq, rows.real_ns)
@@ -273,7 +278,7 @@ def _blocks_of_irregular_rows(
             cells.is_present[at] = True
             cells_of[columns.metrics[which]] = cells
         devices = tuple(columns.names[index] for index in present)
-        yield CounterBlock(host, word, devices, real_ns, seq, cells_of)
+        yield CounterBlock(host_index, word, devices, real_ns, seq, cells_of)
 
 
 def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]]:

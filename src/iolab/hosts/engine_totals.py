@@ -37,7 +37,7 @@ _CPU: Final = ("user_s", "system_s")
 
 
 def parse_engine_totals(
-    head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], jobs: int
+    head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], job_count: int
 ) -> EngineTotals:
     """The totals; LineError when the line lacks what every run has."""
     measured_ns = require_count(end, "measured_ns")
@@ -65,10 +65,10 @@ def parse_engine_totals(
         write=ways.get(Direction.WRITE),
         trim=ways.get(Direction.TRIM),
         depth_percent=(),
-        user_cpu_percent=100 * use[0] / jobs,
-        system_cpu_percent=100 * use[1] / jobs,
+        user_cpu_percent=100 * use[0] / job_count,
+        system_cpu_percent=100 * use[1] / job_count,
         error=_most_frequent_errno(errors),
-        jobs=jobs,
+        jobs=job_count,
         generator=_parse_generator_totals(head, end, errors),
     )
 
@@ -150,11 +150,11 @@ def _parse_direction_totals(table: Mapping[str, Any], wall_ns: int, short: int) 
     )
 
 
-def _dense_bin_counts(table: Mapping[str, Any], ios: int) -> Ints:
+def _dense_bin_counts(table: Mapping[str, Any], io_count: int) -> Ints:
     """Dense counts; LineError where they are not those of the I/Os."""
     bins, counts = parse_bins(table)
-    if int(counts.sum()) != ios:
-        raise LineError(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
+    if int(counts.sum()) != io_count:
+        raise LineError(f"it counts {io_count} I/Os of the whole run and bins {counts.sum()}")
     return dense_counts(bins, counts)
 
 

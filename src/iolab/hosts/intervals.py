@@ -259,9 +259,9 @@ class IntervalCollector:
     def __init__(self) -> None:
         self._logs: list[tuple[int, IntervalLog]] = []
 
-    def add(self, host: int, intervals: Iterable[Interval]) -> None:
+    def add(self, host_index: int, intervals: Iterable[Interval]) -> None:
         """Take further intervals of one host; a log is looked at when the tables are made."""
-        self._logs.append((host, IntervalLog.from_intervals(intervals)))
+        self._logs.append((host_index, IntervalLog.from_intervals(intervals)))
 
     def intervals(self) -> IntervalTable:
         """One row a (host, interval, direction), in the order of (host, seq, direction)."""

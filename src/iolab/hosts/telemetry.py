@@ -63,7 +63,7 @@ class CounterCollector:
         self._hosts: dict[int, _HostSamples] = {}
         self._known: dict[_Layout, SignedInts] = {}
 
-    def add(self, host: int, sample: Mapping[str, object]) -> None:
+    def add(self, host_index: int, sample: Mapping[str, object]) -> None:
         """Take one sample message (the header as parsed JSON) of the host with that index.
 
         ValueError with a sentence when it is not a sample as the wire describes it; nothing of it
@@ -71,9 +71,9 @@ class CounterCollector:
         """
         codes, values = self._key_codes_and_values(sample)
         seq, real_ns = (_require_integer(sample.get(name), name) for name in ("seq", "real_ns"))
-        samples = self._hosts.get(host)
+        samples = self._hosts.get(host_index)
         if samples is None:
-            samples = self._hosts[host] = _HostSamples()
+            samples = self._hosts[host_index] = _HostSamples()
         if samples.heads and samples.first_seq + seq <= samples.heads[-2]:
             # A host that is watched once more within a run, as for each half of it, begins again.
             samples.first_seq = samples.heads[-2] + 1 - seq

@@ -125,9 +125,9 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         """See `fleet_metrics`."""
         return fleet_metrics(view)
 
-    def host_metrics(self, view: ImportedView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: ImportedView, host_index: int) -> dict[str, Metric]:
         """See `host_metrics`."""
-        return host_metrics(view, index)
+        return host_metrics(view, host_index)
 
     def window_s(self, view: ImportedView) -> float:
         """Of the client with the least; 0 where none is told, or clients ran apart."""

@@ -112,15 +112,15 @@ def check_files_contradict(view: ImportedView) -> CheckAnswer:
 
 
 @per_host(max_key="failed")
-def check_failed_operations(view: ImportedView, index: int) -> CheckAnswer:
+def check_failed_operations(view: ImportedView, host_index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
-    client, where = view.clients[index], view.host_suffix_text(view.hosts[index])
+    client, where = view.clients[host_index], view.host_suffix_text(view.hosts[host_index])
     failed = sum(figure.failed for figure in client.figures)
     done = sum(
         (figure.count or 0) - (figure.failed if figure.failed_in_count else 0)
         for figure in client.figures
     )
-    evidence: EvidenceValues = {"host": view.hosts[index].host, "failed": failed, "done": done}
+    evidence: EvidenceValues = {"host": view.hosts[host_index].host, "failed": failed, "done": done}
     if failed:
         share = failed / max(failed + done, 1)
         return invalid_answer(
@@ -315,11 +315,13 @@ def _figure_rate_answers(figure: Figures, host: str, where: str) -> Iterator[Che
 
 
 @per_host(max_key="off")
-def check_littles_law(view: ImportedView, index: int) -> CheckAnswer:
+def check_littles_law(view: ImportedView, host_index: int) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
-    asked, host = view.job.in_flight, view.hosts[index]
+    asked, host = view.job.in_flight, view.hosts[host_index]
     figures = [
-        figure for figure in view.clients[index].figures if figure.rate_per_s and figure.count != 0
+        figure
+        for figure in view.clients[host_index].figures
+        if figure.rate_per_s and figure.count != 0
     ]
     if not asked:
         return not_applicable_answer("Not known: the file does not tell how many may be in flight.")

@@ -516,10 +516,12 @@ def _counts_by_target(
 
 
 def _is_limited_by_rate(
-    target: TargetSettings, moved: Counter[str], seconds: float, threads: int
+    target: TargetSettings, moved: Counter[str], seconds: float, thread_count: int
 ) -> bool:
     """Whether the rate that each thread of a target may have is what it came to."""
-    most = None if target.rate_per_s is None else target.rate_per_s * (target.threads or threads)
+    most = (
+        None if target.rate_per_s is None else target.rate_per_s * (target.threads or thread_count)
+    )
     unit = "Count" if target.is_rate_in_iops else "Bytes"
     return is_limited_by_target_rate(most, (moved[f"Read{unit}"] + moved[f"Write{unit}"]) / seconds)
 

@@ -463,7 +463,7 @@ def _smallest_block_bytes(job: JobDraft, ranges: str, base: int) -> int:
     return block
 
 
-def _convert_filename(job: JobDraft, options: Options, jobs: int) -> tuple[int | None, int]:
+def _convert_filename(job: JobDraft, options: Options, job_count: int) -> tuple[int | None, int]:
     """Where the job's data lies: how many files `filename` names, None without it.
 
     With the number of parts that it falls into here, one a job.
@@ -480,17 +480,19 @@ def _convert_filename(job: JobDraft, options: Options, jobs: int) -> tuple[int |
     if devices:
         way = "name the device by --device and --serial, and all on it is destroyed"
         job.add_note(option, f"not needed: {way}; else files below --path are measured")
-    elif jobs == 1 or len(names) > 1:
+    elif job_count == 1 or len(names) > 1:
         job.add_note(option, f"not needed: {LEFT_OUT['filename']}")
     else:
         job.workload_keys["shared_file"] = True
-    if jobs > 1:
-        reason = f"changed: fio's {jobs} jobs all use the whole of it, here each has its own part"
+    if job_count > 1:
+        reason = (
+            f"changed: fio's {job_count} jobs all use the whole of it, here each has its own part"
+        )
         job.add_note(option, reason)
     if devices:
         # Of several devices fio gives each its part of size.
-        return 1, jobs * len(names)
-    return len(names), jobs
+        return 1, job_count * len(names)
+    return len(names), job_count
 
 
 def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:

@@ -94,9 +94,9 @@ def fleet_metrics(view: ImportedView) -> dict[str, Metric]:
     return {key: Metric(None, metric.unit) for key, metric in metrics.items()}
 
 
-def host_metrics(view: ImportedView, host: int) -> dict[str, Metric]:
+def host_metrics(view: ImportedView, host_index: int) -> dict[str, Metric]:
     """The metrics of one client."""
-    return _metrics_of_hosts(view, [host])
+    return _metrics_of_hosts(view, [host_index])
 
 
 def _metrics_of_hosts(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:

@@ -579,7 +579,7 @@ def _latency_result(
 
 
 def _budget_result(
-    budget: Budget, offer: Offer, cost: float | None, nodes: int | None
+    budget: Budget, offer: Offer, cost: float | None, node_count: int | None
 ) -> RequirementResult:
     name = f"cost <= {budget.amount:,.0f} {budget.currency}".strip()
     if cost is None or offer.cost is None:
@@ -588,8 +588,10 @@ def _budget_result(
         return _unknown_result(name, f"its cost is in {offer.currency}")
     as_is = RequirementStatus.YES if offer.cost <= budget.amount else RequirementStatus.NO
     answer = RequirementStatus.YES if cost <= budget.amount else RequirementStatus.NO
-    message = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
-    message += "" if nodes is None else " as it takes"
+    message = (
+        f"{cost:,.0f} {offer.currency} with {'its' if node_count is None else 'as many'} nodes"
+    )
+    message += "" if node_count is None else " as it takes"
     margin = budget.amount / offer.cost if offer.cost > 0 else None
     return RequirementResult(name, message, as_is, answer, margin)
 
@@ -678,12 +680,12 @@ def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementStat
 
 
 def _nodes_needed_for_rate(
-    required_rate: float, offered_rate: float, nodes: int | None, scaling: float
+    required_rate: float, offered_rate: float, node_count: int | None, scaling: float
 ) -> int | None:
     """The least number of nodes whose rate is enough by the assumption; None where unknown."""
-    if not nodes or offered_rate <= 0:
+    if not node_count or offered_rate <= 0:
         return None
-    each = offered_rate / nodes
+    each = offered_rate / node_count
     if required_rate > offered_rate + each * scaling * NODES_MAX:
         return None
     more = (
@@ -691,7 +693,7 @@ def _nodes_needed_for_rate(
         if required_rate > offered_rate
         else 0
     )
-    enough = nodes + more if more else max(1, math.ceil(required_rate / each - 1e-9))
+    enough = node_count + more if more else max(1, math.ceil(required_rate / each - 1e-9))
     return enough if enough <= NODES_MAX else None
 
 
@@ -710,19 +712,19 @@ def _max_required_nodes(
     return max(filter(None, counts), default=offer.nodes)
 
 
-def _scaled_cost(offer: Offer, nodes: int | None) -> float | None:
+def _scaled_cost(offer: Offer, node_count: int | None) -> float | None:
     """In proportion to the nodes; as it is where these are not known."""
     if offer.cost is None:
         return None
-    return offer.cost * nodes / offer.nodes if nodes and offer.nodes else offer.cost
+    return offer.cost * node_count / offer.nodes if node_count and offer.nodes else offer.cost
 
 
-def _scaled_energy(offer: Offer, nodes: int | None) -> EnergyCost | None:
+def _scaled_energy(offer: Offer, node_count: int | None) -> EnergyCost | None:
     """As the cost: each node takes as much. Clients take what they take, however many nodes."""
     energy = offer.energy
-    if energy is None or energy.is_of_clients or not (nodes and offer.nodes):
+    if energy is None or energy.is_of_clients or not (node_count and offer.nodes):
         return energy
-    share = nodes / offer.nodes
+    share = node_count / offer.nodes
     return EnergyCost(energy.watts * share, energy.cost_per_year * share)
 
 

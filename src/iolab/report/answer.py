@@ -132,7 +132,7 @@ class AnswerSource(Record, dict=True):
 
 def build_answer(
     brief: Brief,
-    figures: Sequence[BestFigure],
+    best_figures: Sequence[BestFigure],
     verdict_counts: VerdictCounts,
     caveats: Sequence[Objection],
     best_charts: ReportSection | None,
@@ -142,11 +142,11 @@ def build_answer(
     from iolab.report.conclusion import conclusion_sentences
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
 
-    rows, anchors = rows_with_limit_texts(brief, workload_rows(figures)), brief.run_anchors
-    costs = cost_capacity_rows(brief, figures)
+    rows, anchors = rows_with_limit_texts(brief, workload_rows(best_figures)), brief.run_anchors
+    costs = cost_capacity_rows(brief, best_figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
-    quoted = {figure.run for figure in figures}
+    quoted = {figure.run for figure in best_figures}
     touching = sorted(
         caveats,
         key=lambda caveat: (
@@ -163,7 +163,7 @@ def build_answer(
             filter(
                 None,
                 (
-                    confidence_line(figures) if figures else "",
+                    confidence_line(best_figures) if best_figures else "",
                     _supported_leads_sentence(rows),
                     repeats_sentence(verdict_counts, brief),
                 ),
@@ -175,7 +175,7 @@ def build_answer(
     return Answer(
         sentence=answer_sentence(
             brief.study,
-            figures,
+            best_figures,
             verdict_counts,
             caveats,
             brief.points,
@@ -187,7 +187,7 @@ def build_answer(
         detail_texts=tuple(
             text
             for text in (
-                sufficient_load_sentence(figures),
+                sufficient_load_sentence(best_figures),
                 bottlenecks_sentence(brief.study, brief.bottlenecks),
                 not_in_study_sentence(brief),
             )
@@ -203,7 +203,7 @@ def build_answer(
             (*low_load_rows(brief), *with_storage_alone_notes(costs)),
         ),
         table_note=marks_note(rows),
-        charts=_best_figure_charts(figures, best_charts),
+        charts=_best_figure_charts(best_figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
@@ -298,7 +298,7 @@ def session_answer(
 
 def answer_sentence(
     study: Study,
-    figures: Sequence[BestFigure],
+    best_figures: Sequence[BestFigure],
     verdict_counts: VerdictCounts,
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
@@ -313,7 +313,7 @@ def answer_sentence(
     `titles` are what configurations are called, if not by their titles; `demonstration` is how it
     begins where no drives were measured.
     """
-    rows = workload_rows(figures)
+    rows = workload_rows(best_figures)
     measured = [row for row in rows if row.best is not None]
     if not verdict_counts.runs:
         return "Nothing is measured yet."
@@ -350,7 +350,7 @@ def answer_sentence(
         caveat = ""
     if classes := storage_classes_sentence(study, points):
         return f"{caveat}{classes}"
-    if _has_several_configurations(figures):
+    if _has_several_configurations(best_figures):
         names = titles or study.configuration_titles
         choice = choice_sentence(rows, names, is_advice=not demonstration)
         return f"{demonstration}{caveat}{choice}"
@@ -395,36 +395,40 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     return f"{reached}{lost}{doubt}"
 
 
-def confidence_line(figures: Sequence[BestFigure]) -> str:
+def confidence_line(best_figures: Sequence[BestFigure]) -> str:
     """How sure the best figures are, in one line: verdict and reason, then their intervals."""
-    if not figures:
+    if not best_figures:
         return "Nothing is measured yet."
-    sound = [figure for figure in figures if figure.is_quotable]
+    sound = [figure for figure in best_figures if figure.is_quotable]
     groups = (
         (Level.VALID.value, [figure for figure in sound if figure.level is Level.VALID]),
         (Level.INDICATIVE.value, [figure for figure in sound if figure.level is Level.INDICATIVE]),
-        (NOT_MEASURABLE, [figure for figure in figures if not figure.is_quotable]),
+        (NOT_MEASURABLE, [figure for figure in best_figures if not figure.is_quotable]),
     )
     parts = [
-        f"{len(figures)} {name}{_check_codes_text(figures)}" for name, figures in groups if figures
+        f"{len(best_figures)} {name}{_check_codes_text(best_figures)}"
+        for name, best_figures in groups
+        if best_figures
     ]
     return (
-        f"{counted_noun(len(figures), 'figure')}: "
-        f"{', '.join(parts)}.{_interval_widths_text(figures)}"
+        f"{counted_noun(len(best_figures), 'figure')}: "
+        f"{', '.join(parts)}.{_interval_widths_text(best_figures)}"
     )
 
 
-def _check_codes_text(figures: Sequence[BestFigure]) -> str:
+def _check_codes_text(best_figures: Sequence[BestFigure]) -> str:
     """The checks behind figures of one level, the most frequent first."""
     codes = [
-        code for code, _ in Counter(figure.objection[0] for figure in figures).most_common() if code
+        code
+        for code, _ in Counter(figure.objection[0] for figure in best_figures).most_common()
+        if code
     ]
     more = f" and {len(codes) - CHECK_CODES_SHOWN} more" if len(codes) > CHECK_CODES_SHOWN else ""
     return f" ({', '.join(codes[:CHECK_CODES_SHOWN])}{more})" if codes else ""
 
 
-def _has_several_configurations(figures: Sequence[BestFigure]) -> bool:
-    return len({figure.configuration for figure in figures}) > 1
+def _has_several_configurations(best_figures: Sequence[BestFigure]) -> bool:
+    return len({figure.configuration for figure in best_figures}) > 1
 
 
 def _failed_runs_text(brief: Brief) -> str:
@@ -444,7 +448,7 @@ def _is_about_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bo
 
 
 def _best_per_operation_texts(
-    figures: Sequence[BestFigure],
+    best_figures: Sequence[BestFigure],
     *,
     with_title: bool,
     with_level: bool,
@@ -454,7 +458,7 @@ def _best_per_operation_texts(
     Figures of mixed operations stand where no other has their unit. Without `with_title` the title
     of the study has the workload's; `with_level` marks what is indicative.
     """
-    for figure in best_figures_by_operation(figures):
+    for figure in best_figures_by_operation(best_figures):
         texts = (
             [f"at {text} {name}" for name, text in figure.latencies[:1]]
             if figure.value.unit in _OPERATIONS
@@ -468,12 +472,12 @@ def _best_per_operation_texts(
         yield f"{value} ({note})" if note else value
 
 
-def sufficient_load_sentence(figures: Sequence[BestFigure]) -> str:
+def sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
     """The least load whose figure lies within the interval of the best, by workloads.
 
     Empty where not one load alone is varied, or the figures have no intervals.
     """
-    sound = [figure for figure in figures if figure.is_quotable]
+    sound = [figure for figure in best_figures if figure.is_quotable]
     names = {name for figure in sound for name, _ in figure.sufficient_axis}
     if len(names) != 1 or not all(len(figure.sufficient_axis) == 1 for figure in sound):
         return ""
@@ -496,9 +500,9 @@ def sufficient_load_sentence(figures: Sequence[BestFigure]) -> str:
     return f"Least load within the interval of the best: {'; '.join(parts)}."
 
 
-def _interval_widths_text(figures: Sequence[BestFigure]) -> str:
+def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
     """How far the intervals of the figures reach."""
-    sound = [figure.value for figure in figures if figure.is_quotable]
+    sound = [figure.value for figure in best_figures if figure.is_quotable]
     if not sound:
         return ""
     halves = [half for value in sound if (half := value.half_width) is not None]

@@ -256,15 +256,15 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
     )
 
 
-def metric_per_host(metric_key: str, fleet_metric: Metric, run: Result) -> Metric:
+def metric_per_host(metric_key: str, fleet_metric: Metric, result: Result) -> Metric:
     """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
     if (
         fleet_metric.value is None
         or metric_spec(metric_key).combine is not CombineRule.RATE
-        or not run.hosts
+        or not result.hosts
     ):
         return Metric(None, fleet_metric.unit)
-    return Metric(fleet_metric.value / len(run.hosts), fleet_metric.unit)
+    return Metric(fleet_metric.value / len(result.hosts), fleet_metric.unit)
 
 
 def median_result(repeats: Sequence[Result], metric_key: str) -> Result:
@@ -326,16 +326,22 @@ def _repeats_range(best: PointFigures, metric_key: str) -> tuple[float, float] |
     return (low, high) if high > CLOSE_RATIO * low else None
 
 
-def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple[BestFigure, ...]:
+def with_comparisons(
+    best_figures: Sequence[BestFigure], gains: GainsByPair
+) -> tuple[BestFigure, ...]:
     """The figures, the best of each workload with how others at its place compare with it.
 
     By the runs of all points, so that every page says the same of the same two. Of many
     configurations there are too many pairs.
     """
-    if not 1 < len({figure.configuration for figure in figures}) <= COMPARED_CONFIGURATIONS_MAX:
-        return tuple(figures)
+    if (
+        not 1
+        < len({figure.configuration for figure in best_figures})
+        <= COMPARED_CONFIGURATIONS_MAX
+    ):
+        return tuple(best_figures)
     by_workload: dict[str, list[BestFigure]] = {}
-    for figure in figures:
+    for figure in best_figures:
         if figure.is_quotable and figure.metric:
             by_workload.setdefault(figure.workload, []).append(figure)
     compared: dict[tuple[str, str], BestFigure] = {}
@@ -353,13 +359,13 @@ def with_comparisons(figures: Sequence[BestFigure], gains: GainsByPair) -> tuple
         )
         known = tuple((name, comparison) for name, comparison in pairs if comparison is not None)
         compared[best.workload, best.configuration] = replace(best, comparisons=known)
-    return tuple(compared.get((f.workload, f.configuration), f) for f in figures)
+    return tuple(compared.get((f.workload, f.configuration), f) for f in best_figures)
 
 
-def best_figure_of_metric(figures: Sequence[BestFigure]) -> BestFigure:
+def best_figure_of_metric(best_figures: Sequence[BestFigure]) -> BestFigure:
     """The best of figures of one metric."""
-    pick = min if figures[0].better is BetterDirection.LOWER else max
-    return pick(figures, key=lambda figure: figure.value.value or 0.0)
+    pick = min if best_figures[0].better is BetterDirection.LOWER else max
+    return pick(best_figures, key=lambda figure: figure.value.value or 0.0)
 
 
 def operation_latencies_text(parts: Sequence[tuple[str, str]]) -> str:

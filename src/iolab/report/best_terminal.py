@@ -26,36 +26,46 @@ _LATENCIES_MAX: Final = 2
 """Latencies of a figure that have a column; --details has all."""
 
 
-def best_line_count(figures: Sequence[BestFigure]) -> int:
+def best_line_count(best_figures: Sequence[BestFigure]) -> int:
     """How many lines `best_figures_terminal_table` has."""
-    return len(workload_rows(figures)) if _has_configuration_columns(figures) else len(figures)
+    return (
+        len(workload_rows(best_figures))
+        if _has_configuration_columns(best_figures)
+        else len(best_figures)
+    )
 
 
-def first_line_figures(figures: Sequence[BestFigure], line_count: int) -> tuple[BestFigure, ...]:
+def first_line_figures(
+    best_figures: Sequence[BestFigure], line_count: int
+) -> tuple[BestFigure, ...]:
     """The figures of so many lines."""
-    rows = workload_rows(figures)
-    if _has_configuration_columns(figures):
+    rows = workload_rows(best_figures)
+    if _has_configuration_columns(best_figures):
         return tuple(figure for row in rows[:line_count] for figure in row.cells)
     return tuple(figure for row in rows for figure in row.cells)[:line_count]
 
 
-def hidden_lines_text(figures: Sequence[BestFigure], shown_figures: Sequence[BestFigure]) -> str:
+def hidden_lines_text(
+    best_figures: Sequence[BestFigure], shown_figures: Sequence[BestFigure]
+) -> str:
     """What lines of all figures those shown leave out: workloads by name; empty for none."""
-    hidden = [figure for figure in figures if figure not in shown_figures]
+    hidden = [figure for figure in best_figures if figure not in shown_figures]
     if not hidden:
         return ""
-    if len(_configuration_ids(figures)) > CONFIGURATION_COLUMNS_MAX:
+    if len(_configuration_ids(best_figures)) > CONFIGURATION_COLUMNS_MAX:
         return counted_noun(len(hidden), "more figure")
     titles = list(dict.fromkeys(figure.title for figure in hidden))
     names = list_text(titles, NAMES_SHOWN)
     return f"{counted_noun(len(titles), 'more workload')} ({names})"
 
 
-def left_out_repeats_notes(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> list[str]:
+def left_out_repeats_notes(
+    best_figures: Sequence[BestFigure], titles: Mapping[str, str]
+) -> list[str]:
     """A line for each kind of figures of which not every repeat counts, with their names."""
-    owners = titles if len(_configuration_ids(figures)) > 1 else {}
+    owners = titles if len(_configuration_ids(best_figures)) > 1 else {}
     named: dict[str, list[str]] = {}
-    for figure in figures:
+    for figure in best_figures:
         if figure.is_quotable and figure.left_out_repeats_text:
             named.setdefault(figure.left_out_repeats_text, []).append(_line_title(figure, owners))
     return [
@@ -71,25 +81,25 @@ def _line_title(figure: BestFigure, owners: Mapping[str, str]) -> str:
 
 
 def best_figures_terminal_table(
-    figures: Sequence[BestFigure], titles: Mapping[str, str]
+    best_figures: Sequence[BestFigure], titles: Mapping[str, str]
 ) -> GroupedTable:
     """A line for each workload, with a column for each of few configurations.
 
     `titles` are those of the configurations by their ids.
     """
-    rows = workload_rows(figures)
-    if _has_configuration_columns(figures):
-        return _configuration_columns_table(rows, _configuration_ids(figures), titles)
+    rows = workload_rows(best_figures)
+    if _has_configuration_columns(best_figures):
+        return _configuration_columns_table(rows, _configuration_ids(best_figures), titles)
     own = [figure for row in rows for figure in row.cells]
-    return _figure_lines_table(own, titles if len(_configuration_ids(figures)) > 1 else {})
+    return _figure_lines_table(own, titles if len(_configuration_ids(best_figures)) > 1 else {})
 
 
-def _configuration_ids(figures: Sequence[BestFigure]) -> list[str]:
-    return list(dict.fromkeys(figure.configuration for figure in figures))
+def _configuration_ids(best_figures: Sequence[BestFigure]) -> list[str]:
+    return list(dict.fromkeys(figure.configuration for figure in best_figures))
 
 
-def _has_configuration_columns(figures: Sequence[BestFigure]) -> bool:
-    return 1 < len(_configuration_ids(figures)) <= CONFIGURATION_COLUMNS_MAX
+def _has_configuration_columns(best_figures: Sequence[BestFigure]) -> bool:
+    return 1 < len(_configuration_ids(best_figures)) <= CONFIGURATION_COLUMNS_MAX
 
 
 def _configuration_columns_table(
@@ -121,9 +131,11 @@ def _configuration_cell(row: WorkloadRow, configuration: str) -> TerminalCell:
     return literal_text(f"{mark}{metric_value_text(figure.value)}", style="bold" if is_best else "")
 
 
-def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]) -> GroupedTable:
+def _figure_lines_table(
+    best_figures: Sequence[BestFigure], titles: Mapping[str, str]
+) -> GroupedTable:
     """A line a figure."""
-    names = list(dict.fromkeys(name for figure in figures for name, _ in figure.latencies))
+    names = list(dict.fromkeys(name for figure in best_figures for name, _ in figure.latencies))
     names = names[:_LATENCIES_MAX]
     heads = [
         Column("workload", can_wrap=True),
@@ -134,7 +146,7 @@ def _figure_lines_table(figures: Sequence[BestFigure], titles: Mapping[str, str]
         Column("verdict", is_common=True),
     ]
     lines: list[Row] = []
-    for figure in figures:
+    for figure in best_figures:
         half, latencies = figure.value.half_width, dict(figure.latencies)
         value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [

@@ -130,9 +130,9 @@ class SessionUnion(Record):
                 if difference.forbids_comparison:
                     yield session.label, difference
 
-    def run_source(self, key: RunKey) -> RunSource:
+    def run_source(self, run_key: RunKey) -> RunSource:
         """Where a run is stored; of a single session without a label."""
-        return self.run_sources.get(key, RunSource("", *key))
+        return self.run_sources.get(run_key, RunSource("", *run_key))
 
 
 NO_UNION: Final = SessionUnion()

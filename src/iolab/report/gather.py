@@ -233,15 +233,17 @@ class _RunReader(Record):
                 self._record_damaged_run(key, error)
         return manifests
 
-    def read_run(self, key: RunKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
+    def read_run(
+        self, run_key: RunKey, *, with_counters: bool
+    ) -> tuple[Manifest, RunRecord] | None:
         """A run's evidence without the engine's own output, which a report does not show."""
         try:
-            manifest = self.source.manifest(*key)
+            manifest = self.source.manifest(*run_key)
             return manifest, read_run_record(
-                self.source, key, manifest, with_counters=with_counters
+                self.source, run_key, manifest, with_counters=with_counters
             )
         except StoreError as error:
-            self._record_damaged_run(key, error)
+            self._record_damaged_run(run_key, error)
             return None
 
     def preconditioning_rounds(self) -> tuple[RoundsSeries, ...]:
@@ -260,9 +262,9 @@ class _RunReader(Record):
         window = sum_measured_window(record, rule_measured_window(record)).measured_part.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
-    def _record_damaged_run(self, key: RunKey, error: StoreError) -> None:
+    def _record_damaged_run(self, run_key: RunKey, error: StoreError) -> None:
         message = _PATH_IN_MESSAGE.sub(r"'\1'", error.message)
-        trace = self.sessions.run_source(key)
+        trace = self.sessions.run_source(run_key)
         run = f"{trace.digest}, repeat {trace.repeat}"
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
@@ -274,24 +276,24 @@ def _best_point_run_keys(best: Sequence[Headline]) -> frozenset[RunKey]:
 
 
 def read_run_record(
-    source: StoredSessionReader, key: RunKey, manifest: Manifest, *, with_counters: bool
+    source: StoredSessionReader, run_key: RunKey, manifest: Manifest, *, with_counters: bool
 ) -> RunRecord:
     """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
     return RunRecord(
         **manifest.manifest_fields(),
-        intervals=source.intervals(*key),
-        bins=source.bins(*key),
-        counters=source.counters(*key) if with_counters else empty_counter_table(),
+        intervals=source.intervals(*run_key),
+        bins=source.bins(*run_key),
+        counters=source.counters(*run_key) if with_counters else empty_counter_table(),
         outputs=(),
     )
 
 
-def read_slow_ios(source: StoredSessionReader, key: RunKey) -> tuple[SlowIoContext, ...]:
+def read_slow_ios(source: StoredSessionReader, run_key: RunKey) -> tuple[SlowIoContext, ...]:
     """The slowest I/Os of a run with what its hosts did then; StoreError where it is damaged."""
-    manifest = source.manifest(*key)
+    manifest = source.manifest(*run_key)
     if not has_slow_ios(manifest.hosts):
         return ()
-    record = read_run_record(source, key, manifest, with_counters=True)
+    record = read_run_record(source, run_key, manifest, with_counters=True)
     return slow_ios_of_run(record, source.facts)
 
 
@@ -300,7 +302,7 @@ BootIds = Mapping[str, str] | None
 
 
 def _run_chart_data(
-    kind: LoadReport,
+    load_report: LoadReport,
     result: Result,
     record: RunRecord,
     name: str,
@@ -309,11 +311,13 @@ def _run_chart_data(
     with_heat: bool,
 ) -> RunChartData:
     """The run's latency curves, and its series if it is to be drawn over time."""
-    latencies = kind.latency_curves(record, name)
+    latencies = load_report.latency_curves(record, name)
     timeline = None
     if boot_ids is not None:
         series = derive_series(record.counters, record.host_names)
-        drawn = build_timeline(record, series, latencies.window, boot_ids, kind.timeline_panels)
+        drawn = build_timeline(
+            record, series, latencies.window, boot_ids, load_report.timeline_panels
+        )
         timeline = drawn if drawn.panels else None
     return RunChartData(
         result=result,

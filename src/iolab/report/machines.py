@@ -61,14 +61,14 @@ def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[Sca
 
 
 def _scaling_limit_of_curve(
-    workload: Workload, axis: str, fixed: Axis, curve: Sequence[PointSummary]
+    workload: Workload, axis_name: str, fixed: Axis, curve: Sequence[PointSummary]
 ) -> ScalingLimit:
     rate = workload.headline_metric or ""
     last = next(
         (
             point
             for point, following in pairwise(curve)
-            if not _is_gain_worthwhile(point, following, axis, rate)
+            if not _is_gain_worthwhile(point, following, axis_name, rate)
         ),
         None,
     )
@@ -76,8 +76,8 @@ def _scaling_limit_of_curve(
     return ScalingLimit(
         configuration=point.key.configuration,
         title=workload_and_axis_title(workload, fixed),
-        axis=axis,
-        load=point.load_on_axis(axis),
+        axis=axis_name,
+        load=point.load_on_axis(axis_name),
         machine_count=len(point.runs[0].hosts),
         is_limit=last is not None,
         rate_text=metric_value_text(point.metrics.get(rate)),
@@ -85,13 +85,15 @@ def _scaling_limit_of_curve(
     )
 
 
-def _is_gain_worthwhile(point: PointSummary, following: PointSummary, axis: str, rate: str) -> bool:
+def _is_gain_worthwhile(
+    point: PointSummary, following: PointSummary, axis_name: str, rate: str
+) -> bool:
     """Whether the rate grows by more than half in proportion to the machines."""
     low, high = point.metric_value(rate), following.metric_value(rate)
     if not low or not high:
         return False
     return math.log(high / low) >= WORTHWHILE_GAIN_SHARE * math.log(
-        following.load_on_axis(axis) / point.load_on_axis(axis)
+        following.load_on_axis(axis_name) / point.load_on_axis(axis_name)
     )
 
 

@@ -161,11 +161,11 @@ def workload_rows(figures: Iterable[BestFigure]) -> list[WorkloadRow]:
     return sorted(rows, key=lambda row: units.index(row.unit))
 
 
-def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
-    sound = [cell for cell in figures if cell.is_quotable]
-    title = figures[0].title
+def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
+    sound = [cell for cell in best_figures if cell.is_quotable]
+    title = best_figures[0].title
     if not sound:
-        return WorkloadRow(title, tuple(figures))
+        return WorkloadRow(title, tuple(best_figures))
     best = best_figure_of_metric(sound)
     leads = [_lead_over(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
@@ -173,9 +173,9 @@ def _build_workload_row(figures: Sequence[BestFigure]) -> WorkloadRow:
     if leads and any(cell.unsound_axes for cell in sound):
         reason = POINT_LOST
     if reason:
-        return WorkloadRow(title, tuple(figures), best, open_reason=reason, lead=lead)
+        return WorkloadRow(title, tuple(best_figures), best, open_reason=reason, lead=lead)
     alike = tuple(own.other for own in leads if not own.is_supported)
-    return WorkloadRow(title, tuple(figures), best, alike, lead=lead)
+    return WorkloadRow(title, tuple(best_figures), best, alike, lead=lead)
 
 
 class _Lead(Record):
@@ -613,13 +613,13 @@ def _operation_cell(row: WorkloadRow, most: Mapping[str, float], anchors: RunAnc
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most[row.unit], SERIES[0]))
 
 
-def best_figures_by_operation(figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
+def best_figures_by_operation(best_figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
     """The best figure of each unit and operation, in the order of the figures.
 
     Figures of mixed operations stand where no other has their unit.
     """
-    for unit in dict.fromkeys(figure.value.unit for figure in figures):
-        of_unit = [figure for figure in figures if figure.value.unit == unit]
+    for unit in dict.fromkeys(figure.value.unit for figure in best_figures):
+        of_unit = [figure for figure in best_figures if figure.value.unit == unit]
         plain = [figure for figure in of_unit if not figure.is_mixed] or of_unit
         for operation in dict.fromkeys(figure.operation for figure in plain):
             yield best_figure_of_metric(

@@ -309,7 +309,10 @@ def _metric_with_interval_text(metric: Metric) -> str:
 
 def recommendation_sentence(recommendation: Recommendation, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
-    best, second = names.title(recommendation.configuration), names.title(recommendation.runner_up)
+    best, second = (
+        names.title(recommendation.configuration),
+        names.title(recommendation.runner_up),
+    )
     level = LEVEL_SENTENCES[recommendation.level] if recommendation.level is not None else ""
     if recommendation.is_certain:
         choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"

@@ -462,11 +462,11 @@ def terabytes_text(size: float) -> str:
     return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
 
 
-def load_step_text(axis: str, load: int, next_load: int, gain: float) -> str:
+def load_step_text(axis_name: str, load: int, next_load: int, gain: float) -> str:
     """What a step of load does to the rate: `from iodepth 8 to 16 the rate rises by 3 %`."""
     way = "rises" if gain >= 1 else "falls"
     return (
-        f"from {axis_name_text(axis)} {load} to {next_load} the rate {way} by "
+        f"from {axis_name_text(axis_name)} {load} to {next_load} the rate {way} by "
         f"{percent_text(abs(gain - 1))}"
     )
 

@@ -205,10 +205,16 @@ def run_storage_text(brief: Brief, result: Result) -> str:
     return f"Session {next(ids, brief.session.id)}, {trace.folder}"
 
 
-def slowest_and_fastest_shares_table(kind: LoadReport, result: Result, workload: Workload) -> Table:
+def slowest_and_fastest_shares_table(
+    load_report: LoadReport, result: Result, workload: Workload
+) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
-    table = host_shares_table(result, kind.metric_columns([host.metrics for host in result.hosts]))
-    return table_without_middle_hosts(table, result, kind.host_ranking_metric_key(result, workload))
+    table = host_shares_table(
+        result, load_report.metric_columns([host.metrics for host in result.hosts])
+    )
+    return table_without_middle_hosts(
+        table, result, load_report.host_ranking_metric_key(result, workload)
+    )
 
 
 def table_without_middle_hosts(table: Table, result: Result, metric_key: str) -> Table:
@@ -269,12 +275,12 @@ def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, s
     return Table("How alike and how much together, phase by phase", heads, rows)
 
 
-def host_spread_tables(kind: LoadReport, result: Result) -> tuple[Table, ...]:
+def host_spread_tables(load_report: LoadReport, result: Result) -> tuple[Table, ...]:
     """The spread of a result's hosts as it is known: of the run, or of each of its phases."""
     tables = () if result.spread is None else (spread_table(result.spread),)
     if not result.operation_spreads:
         return tables
-    return (*tables, operation_spreads_table(result.operation_spreads, kind.spread_names))
+    return (*tables, operation_spreads_table(result.operation_spreads, load_report.spread_names))
 
 
 def _spread_texts(spread: Spread) -> tuple[str, ...]:
@@ -416,10 +422,10 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
 
 
 def _fleet_tables(
-    kind: LoadReport, result: Result, detail: RunChartData | None
+    load_report: LoadReport, result: Result, detail: RunChartData | None
 ) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the balance of bytes."""
-    spread = host_spread_tables(kind, result)
+    spread = host_spread_tables(load_report, result)
     balance = detail.byte_balance if detail is not None else None
     return spread if balance is None else (*spread, byte_balance_table(balance))
 

@@ -411,12 +411,12 @@ def point_sort_key(point: PointSummary) -> tuple[object, ...]:
     return tuple(values)
 
 
-def _verdict_with_steadiness(text: Text, run: Result) -> Text:
+def _verdict_with_steadiness(text: Text, result: Result) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
-    steady = steadiness_text(run)
-    if run.steadiness is not None and run.steadiness.status is SteadinessStatus.OK:
+    steady = steadiness_text(result)
+    if result.steadiness is not None and result.steadiness.status is SteadinessStatus.OK:
         # No heading says what is ok; a rate that is the same in every second has no interval.
-        half = run.steadiness.half_width
+        half = result.steadiness.half_width
         steady = "steady" if half < HALF_WIDTH_SHOWN_MIN else f"steady ±{percent_text(half)}"
     return text.append(f"  {steady}", style=QUIET_STYLE) if steady else text
 

@@ -148,7 +148,9 @@ def energy_cost_row(
 
 
 def value_for_money_row(
-    configurations: Sequence[Configuration], scores: Mapping[str, ScoreInterval], workloads: int
+    configurations: Sequence[Configuration],
+    scores: Mapping[str, ScoreInterval],
+    workload_count: int,
 ) -> CostCapacityRow | None:
     """Best rates for money of all workloads together, as times the best."""
     if not scores:
@@ -167,13 +169,15 @@ def value_for_money_row(
     )
     title = f"Performance per {MONEY:g} {currency}"
     is_open = any(top.low <= other.high for other in others)
-    scope = f"over {counted_noun(workloads, 'workload')}"
+    scope = f"over {counted_noun(workload_count, 'workload')}"
     return CostCapacityRow(
         title, figures, BetterDirection.HIGHER, is_open, scope, is_value_for_money=True
     )
 
 
-def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[CostCapacityRow, ...]:
+def cost_capacity_rows(
+    brief: Brief, best_figures: Sequence[BestFigure]
+) -> tuple[CostCapacityRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
     configurations = configurations_without_subsets(brief.study.configurations)
     scores, workloads = value_for_money_scores(configurations, brief.best_points)
@@ -186,7 +190,7 @@ def cost_capacity_rows(brief: Brief, figures: Sequence[BestFigure]) -> tuple[Cos
         _build_cost_capacity_row(
             "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
         ),
-        *_rate_per_terabyte_rows(configurations, figures),
+        *_rate_per_terabyte_rows(configurations, best_figures),
     )
     return tuple(row for row in rows if row is not None)
 
@@ -232,16 +236,16 @@ def _storage_alone_rows(
 
 
 def _rate_per_terabyte_rows(
-    configurations: Sequence[Configuration], figures: Sequence[BestFigure]
+    configurations: Sequence[Configuration], best_figures: Sequence[BestFigure]
 ) -> Iterator[CostCapacityRow | None]:
     """The first workload of each unit for each usable TB."""
     for unit in RATES_PER_TERABYTE_SHOWN:
-        first = next((figure for figure in figures if figure.value.unit == unit), None)
+        first = next((figure for figure in best_figures if figure.value.unit == unit), None)
         if first is None:
             continue
         own = {
             figure.configuration: figure.value
-            for figure in figures
+            for figure in best_figures
             if figure.workload == first.workload and figure.is_quotable
         }
 

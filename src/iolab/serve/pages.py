@@ -313,9 +313,9 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Re
     return draw_inline_svg(figure).svg if figure else ""
 
 
-def rates_by_second(kind: LoadReport, table: IntervalTable) -> Floats:
+def rates_by_second(load_report: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
-    counted = sorted(kind.non_overlapping_operations(np.unique(table.direction).tolist()))
+    counted = sorted(load_report.non_overlapping_operations(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)
     per_s = table.ios[kept] * 1e9 / table.span_ns[kept]
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)

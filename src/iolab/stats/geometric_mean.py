@@ -56,10 +56,10 @@ def geometric_mean_ratio(
 
 
 def _geometric_mean_ratio(
-    middle: float, reach: float, curves: int, *, bootstrapped: bool
+    middle: float, reach: float, curve_count: int, *, bootstrapped: bool
 ) -> GeometricMeanRatio:
     low, high = math.exp(middle - reach), math.exp(middle + reach)
-    return GeometricMeanRatio(math.exp(middle), low, high, curves, bootstrapped)
+    return GeometricMeanRatio(math.exp(middle), low, high, curve_count, bootstrapped)
 
 
 def _standard_error_and_df(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:

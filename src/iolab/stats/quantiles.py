@@ -53,9 +53,9 @@ class QuantileEstimate(Record):
     correlated: bool = False
 
 
-def has_few_stalls(episodes: int) -> bool:
+def has_few_stalls(episode_count: int) -> bool:
     """Whether a run stalled so few times that one stall more or less moves its far quantiles."""
-    return 0 < episodes < EPISODES_MIN
+    return 0 < episode_count < EPISODES_MIN
 
 
 def latency_quantile_estimates(

@@ -49,14 +49,14 @@ class IndexedManifest(NamedTuple):
 
 
 def add_index_entry(
-    session: Path, key: RunKey, entry: IndexEntry, manifest: IndexedManifest
+    session: Path, run_key: RunKey, entry: IndexEntry, manifest: IndexedManifest
 ) -> None:
     """Append a run that is committed; where that fails, readers find the run itself."""
     with suppress(OSError):
         _append_line(
             session,
             [
-                *key,
+                *run_key,
                 entry.configuration,
                 entry.workload,
                 entry.status,
@@ -66,10 +66,10 @@ def add_index_entry(
         )
 
 
-def withdraw_index_entry(session: Path, key: RunKey) -> None:
+def withdraw_index_entry(session: Path, run_key: RunKey) -> None:
     """Say, flushed to the device, that what stands there of a run is no more. Raises OSError."""
     if (session / layout.INDEX).exists():
-        _append_line(session, [*key], flush=True)
+        _append_line(session, [*run_key], flush=True)
 
 
 def read_index(session: Path) -> dict[RunKey, IndexEntry]:

@@ -68,9 +68,9 @@ def is_run_key(digest: object, repeat: object) -> bool:
     )
 
 
-def run_directory(session: Path, key: RunKey) -> Path:
+def run_directory(session: Path, run_key: RunKey) -> Path:
     """The directory of one committed run."""
-    digest, repeat = key
+    digest, repeat = run_key
     if repeat < 1:
         raise ValueError(f"repeats count from 1, not {repeat}")
     return point_directory(session, digest) / f"run-{repeat}"
@@ -107,10 +107,10 @@ def committed_run_keys(session: Path) -> Iterator[RunKey]:
                 yield digest, int(match.group(1))
 
 
-def run_key_of_directory(run: Path) -> RunKey:
+def run_key_of_directory(run_directory: Path) -> RunKey:
     """Which run it is that lies, or as an earlier attempt once lay, in that directory."""
-    number = run.name.removeprefix("run-").partition(".")[0]
-    return run.parent.name, int(number)
+    number = run_directory.name.removeprefix("run-").partition(".")[0]
+    return run_directory.parent.name, int(number)
 
 
 def earlier_attempt_directories(session: Path) -> tuple[Path, ...]:
@@ -180,13 +180,13 @@ def unfinished_paths(session: Path) -> tuple[Path, ...]:
     )
 
 
-def next_attempt_path(run: Path) -> Path:
-    """The first free name beside `run` for the attempt that a newer one replaces."""
-    taken = {entry.name for entry in run.parent.iterdir()}
+def next_attempt_path(run_directory: Path) -> Path:
+    """The first free name beside `run_directory` for the attempt that a newer one replaces."""
+    taken = {entry.name for entry in run_directory.parent.iterdir()}
     number = 1
-    while f"{run.name}.attempt-{number}" in taken:
+    while f"{run_directory.name}.attempt-{number}" in taken:
         number += 1
-    return run.with_name(f"{run.name}.attempt-{number}")
+    return run_directory.with_name(f"{run_directory.name}.attempt-{number}")
 
 
 def _point_directories(session: Path) -> Iterator[Path]:

@@ -212,12 +212,14 @@ class SessionReader:
             self._report_damage(damage)
         return damages
 
-    def _index_entry_of_run(self, key: RunKey) -> IndexEntry | None:
-        run = layout.run_directory(self.directory, key)
+    def _index_entry_of_run(self, run_key: RunKey) -> IndexEntry | None:
+        run = layout.run_directory(self.directory, run_key)
         try:
-            return index_entry(self._manifest_head(key, run, run_file_stamps(run)).analysis.result)
+            return index_entry(
+                self._manifest_head(run_key, run, run_file_stamps(run)).analysis.result
+            )
         except StoreError as error:
-            self._report_damage(self._run_damage(key, run, error))
+            self._report_damage(self._run_damage(run_key, run, error))
             return None
 
     def all_damage(self) -> tuple[Damage, ...]:
@@ -314,8 +316,8 @@ class SessionReader:
             for point in self.plan.points
         }
 
-    def _run_name(self, key: RunKey) -> str:
-        return f"{self._point_names.get(key[0], f'point {key[0]}')}, repeat {key[1]}"
+    def _run_name(self, run_key: RunKey) -> str:
+        return f"{self._point_names.get(run_key[0], f'point {run_key[0]}')}, repeat {run_key[1]}"
 
     def _report_damage(self, damage: Damage) -> None:
         if damage not in self._seen_damage:
@@ -333,9 +335,11 @@ class SessionReader:
     def _read_table(self, digest: str, repeat: int, name: str, shape: type[U]) -> U:
         from iolab.store.runs import read_table
 
-        def read(run: Path) -> U:
-            files = self._manifest_head((digest, repeat), run, run_file_stamps(run)).files
-            return read_table(require_unchanged_file(run, files, name), shape)
+        def read(run_directory: Path) -> U:
+            files = self._manifest_head(
+                (digest, repeat), run_directory, run_file_stamps(run_directory)
+            ).files
+            return read_table(require_unchanged_file(run_directory, files, name), shape)
 
         return self._read_from_run_directory(digest, repeat, read)
 
@@ -359,15 +363,15 @@ class SessionReader:
             self._report_damage(self._run_damage(key, run, error))
             raise
 
-    def _run_damage(self, key: RunKey, run: Path, error: StoreError) -> Damage:
-        place = str(run.relative_to(self.directory))
-        return damage_from_error(run, place, error, self._run_name(key))
+    def _run_damage(self, run_key: RunKey, run_directory: Path, error: StoreError) -> Damage:
+        place = str(run_directory.relative_to(self.directory))
+        return damage_from_error(run_directory, place, error, self._run_name(run_key))
 
-    def _manifest_head(self, key: RunKey, run: Path, stamp: Stamp) -> ManifestHead:
+    def _manifest_head(self, run_key: RunKey, run_directory: Path, stamp: Stamp) -> ManifestHead:
         """The head of a run's manifest, read again only where a file of the run was written."""
-        kept = self._heads.get(key)
+        kept = self._heads.get(run_key)
         if kept is None or kept[0] != stamp:
-            kept = self._heads[key] = (stamp, read_manifest_head(run, stamp))
+            kept = self._heads[run_key] = (stamp, read_manifest_head(run_directory, stamp))
         return kept[1]
 
     def _read_heads(self) -> dict[RunKey, ManifestHead]:

@@ -84,15 +84,15 @@ It differs as soon as one of them was written, by whomever.
 """
 
 
-def run_file_stamps(run: Path) -> Stamp:
+def run_file_stamps(run_directory: Path) -> Stamp:
     """How the manifest, its digest and the tables of a run lie on disk."""
-    place = str(run)
+    place = str(run_directory)
     return tuple(_file_stamp(f"{place}/{name}") for name in _STAMPED)
 
 
-def read_manifest(shape: type[M], run: Path) -> M:
+def read_manifest(shape: type[M], run_directory: Path) -> M:
     """A run's manifest, or its head; StoreError where it is not what was committed."""
-    path = run / layout.MANIFEST
+    path = run_directory / layout.MANIFEST
     try:
         with disk_errors_as_store_errors(path, "read"):
             content = read_regular_file(path)
@@ -100,12 +100,16 @@ def read_manifest(shape: type[M], run: Path) -> M:
         with disk_errors_as_store_errors(
             path, "read"
         ):  # A file system that was aborted cannot tell even that.
-            missing = run.is_dir() and not path.exists()
+            missing = run_directory.is_dir() and not path.exists()
         if missing:
             raise damaged_file_error(path, "it is missing", RESTORE_HINT) from None
         raise
     try:
-        expected = read_regular_file(run / layout.MANIFEST_SUM).decode(errors="replace").split()[:1]
+        expected = (
+            read_regular_file(run_directory / layout.MANIFEST_SUM)
+            .decode(errors="replace")
+            .split()[:1]
+        )
     except FileNotFoundError:
         raise damaged_file_error(path, "its digest is missing", RESTORE_HINT) from None
     except OSError as error:
@@ -118,33 +122,33 @@ def read_manifest(shape: type[M], run: Path) -> M:
     return parse_document(shape, content, path)
 
 
-def _require_result_of_run(result: Result, run: Path) -> None:
+def _require_result_of_run(result: Result, run_directory: Path) -> None:
     """StoreError where a run's folder holds another run, as a copy of one does."""
-    if result.key != layout.run_key_of_directory(run):
+    if result.key != layout.run_key_of_directory(run_directory):
         raise damaged_file_error(
-            run / layout.MANIFEST,
+            run_directory / layout.MANIFEST,
             f"its result is that of run {result.repeat} of point {result.digest}",
             RESTORE_HINT,
         )
 
 
-def read_manifest_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
+def read_manifest_head(run_directory: Path, stamp: Stamp | None = None) -> ManifestHead:
     """The head of a run's manifest; StoreError also where its kept result does not fit the run.
 
     The result is that of this run, and of tables with the sizes that they had; none is read.
     `stamp` is the run's, where it is known.
     """
-    head = read_manifest(ManifestHead, run)
-    _require_result_of_run(head.analysis.result, run)
-    stamps = dict(zip(_STAMPED, stamp or run_file_stamps(run), strict=True))
+    head = read_manifest(ManifestHead, run_directory)
+    _require_result_of_run(head.analysis.result, run_directory)
+    stamps = dict(zip(_STAMPED, stamp or run_file_stamps(run_directory), strict=True))
     for file in head.files:
         if file.name in stamps:
             file_stamp = stamps[file.name]
             if file_stamp is None:
-                raise damaged_file_error(run / file.name, "it is missing", RESTORE_HINT)
+                raise damaged_file_error(run_directory / file.name, "it is missing", RESTORE_HINT)
             if file_stamp[1] != file.size_bytes:
                 raise damaged_file_error(
-                    run / file.name,
+                    run_directory / file.name,
                     _size_mismatch_text(file_stamp[1], file.size_bytes),
                     RESTORE_HINT,
                 )
@@ -298,20 +302,20 @@ def verify_session(directory: Path, run_name: Callable[[RunKey], str]) -> tuple[
     return tuple(damages)
 
 
-def run_damage(directory: Path, run: Path, name: str) -> Iterator[Damage]:
+def run_damage(directory: Path, run_directory: Path, name: str) -> Iterator[Damage]:
     """Damage of one run, its manifest first: the digests of all other files stand there."""
-    place = str(run.relative_to(directory))
+    place = str(run_directory.relative_to(directory))
     try:
-        manifest = read_manifest(Manifest, run)
-        _require_result_of_run(manifest.analysis.result, run)
+        manifest = read_manifest(Manifest, run_directory)
+        _require_result_of_run(manifest.analysis.result, run_directory)
     except StoreError as error:
-        yield damage_from_error(run, f"{place}/{layout.MANIFEST}", error, name)
+        yield damage_from_error(run_directory, f"{place}/{layout.MANIFEST}", error, name)
         return
     for file in manifest.files:
         try:
-            require_unchanged_file(run, manifest.files, file.name)
+            require_unchanged_file(run_directory, manifest.files, file.name)
         except StoreError as error:
-            yield damage_from_error(run, f"{place}/{file.name}", error, name)
+            yield damage_from_error(run_directory, f"{place}/{file.name}", error, name)
 
 
 def damage_from_error(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:

@@ -346,12 +346,12 @@ def _add_missing_runs_to_index(directory: Path) -> None:
             _add_to_index(directory, key, head.analysis.result)
 
 
-def _add_to_index(directory: Path, key: RunKey, result: Result) -> None:
+def _add_to_index(directory: Path, run_key: RunKey, result: Result) -> None:
     """Add a committed run to the index; where that fails, readers find the run itself."""
     with suppress(OSError):
-        manifest = describe_stored_file(layout.run_directory(directory, key), layout.MANIFEST)
+        manifest = describe_stored_file(layout.run_directory(directory, run_key), layout.MANIFEST)
         listed = index.IndexedManifest(manifest.size_bytes, manifest.sha256)
-        index.add_index_entry(directory, key, index.index_entry(result), listed)
+        index.add_index_entry(directory, run_key, index.index_entry(result), listed)
 
 
 def _write_session_document(directory: Path, session: SessionDocument) -> None:
@@ -359,15 +359,16 @@ def _write_session_document(directory: Path, session: SessionDocument) -> None:
     replace_file(directory / layout.SESSION, encode_with_digest(session, indent=2))
 
 
-def _require_run_not_done(run: Path) -> None:
+def _require_run_not_done(run_directory: Path) -> None:
     """StoreError if the run in place is done: evidence is never replaced."""
     try:
-        head = read_manifest_head(run)
+        head = read_manifest_head(run_directory)
     except StoreError:
         return  # there is none, or a damaged one: it stays as an earlier attempt
     if head.analysis.result.status is RunStatus.DONE:
         raise StoreError(
-            f"'{run}' is done already.", "Resume runs only what is missing; nothing was changed."
+            f"'{run_directory}' is done already.",
+            "Resume runs only what is missing; nothing was changed.",
         )
 
 

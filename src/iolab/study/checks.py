@@ -84,7 +84,7 @@ def add_objective_faults(document: StudyDocument, tables: StudyTables) -> None:
     _add_sentinel_faults(document, tables.method, tables)
 
 
-def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
+def _objective_problems(table_item: TableItem, workload: SearchTable) -> Iterator[Problem]:
     adaptive = workload.axis is AxisSampling.ADAPTIVE
     objective = workload.objective
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
@@ -93,7 +93,7 @@ def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Prob
         has = f"axis = 'adaptive' and objective = {quote_value(objective.value)}"
         yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
     elif adaptive and (
-        workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in item.user_values
+        workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in table_item.user_values
     ):
         yield from _axis_problems(workload, varied)
     if workload.headline and not adaptive:
@@ -101,7 +101,7 @@ def _objective_problems(item: TableItem, workload: SearchTable) -> Iterator[Prob
     if objective is Objective.PEAK:
         yield from _peak_problems(workload, varied)
     if objective is Objective.MAX_LOAD:
-        yield from _max_load_problems(item, workload)
+        yield from _max_load_problems(table_item, workload)
     elif workload.limit is not None:
         hint = "Write objective = 'max-load', or leave limit out."
         yield Problem(("limit",), f"a limit but objective = {quote_value(objective.value)}", hint)
@@ -140,10 +140,14 @@ def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
         yield Problem(("indicator",), "objective = 'peak' and indicator = 'latency'", hint)
 
 
-def _max_load_problems(item: TableItem, workload: SearchTable) -> Iterator[Problem]:
+def _max_load_problems(table_item: TableItem, workload: SearchTable) -> Iterator[Problem]:
     job = workload.build_job()
     listed = job.limit_axis
-    if workload.limit is None and "limit" not in item.user_values and not job.search_limit_text:
+    if (
+        workload.limit is None
+        and "limit" not in table_item.user_values
+        and not job.search_limit_text
+    ):
         hint = "Write for example limit = 'p99 <= 2ms'."
         yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
     if workload.limit is not None and job.search_limit_text:
@@ -207,15 +211,15 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 def _add_storage_role_faults(
     document: StudyDocument,
-    item: TableItem,
+    table_item: TableItem,
     configuration: ConfigurationTable,
     roles: dict[str, Role],
 ) -> None:
     """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
     nodes = [name for name, role in roles.items() if role is Role.STORAGE]
     for index, name in enumerate(configuration.storage or ()):
-        path = (*item.path, "storage", index)
-        around = table_name(document, item.path)
+        path = (*table_item.path, "storage", index)
+        around = table_name(document, table_item.path)
         if name not in roles:
             message = f"storage of {around} names {quote_value(name)}, which is no host."
             document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
@@ -229,7 +233,10 @@ def _add_storage_role_faults(
 
 
 def _add_rotation_faults(
-    document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
+    document: StudyDocument,
+    table_item: TableItem,
+    configuration: ConfigurationTable,
+    tables: StudyTables,
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
@@ -239,7 +246,9 @@ def _add_rotation_faults(
         return
     clients = counted_noun(count, "client")
     at_least = "" if count == every else " in its smallest fleet"
-    message = f"rotate of [target] is {rotate}, but {table_name(document, item.path)} has {clients}"
+    message = (
+        f"rotate of [target] is {rotate}, but {table_name(document, table_item.path)} has {clients}"
+    )
     message += f"{at_least}."
     hint = (
         "Leave rotate out; one client has only files of its own."
@@ -250,15 +259,15 @@ def _add_rotation_faults(
 
 
 def _add_host_count_faults(
-    document: StudyDocument, item: TableItem, max_hosts: int, tables: StudyTables
+    document: StudyDocument, table_item: TableItem, max_hosts: int, tables: StudyTables
 ) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
-    path = (*item.path, HOSTS_AXIS)
-    around = f"{table_name_capitalised(document, item.path)} has {HOSTS_AXIS} = {max_hosts}"
+    path = (*table_item.path, HOSTS_AXIS)
+    around = f"{table_name_capitalised(document, table_item.path)} has {HOSTS_AXIS} = {max_hosts}"
     if tables.makes_hosts or existing_guest_tables(tables):
         message = (
-            f"{table_name_capitalised(document, item.path)} has {HOSTS_AXIS}, but the study's "
-            "clients are guests."
+            f"{table_name_capitalised(document, table_item.path)} has {HOSTS_AXIS}, but the "
+            "study's clients are guests."
         )
         document.add_fault(
             path, message, f"Leave it out, or write {VMS_PER_NODE_AXIS}.", about=HOSTS_AXIS
@@ -479,12 +488,12 @@ def _add_duplicate_name_faults(
         first.setdefault(name, item)
 
 
-def _host_problems(item: TableItem, host: HostTable) -> Iterator[Problem]:
+def _host_problems(table_item: TableItem, host: HostTable) -> Iterator[Problem]:
     kind = host_kind(host)
-    if host.kind is HostKind.COMMAND and not item.user_values.get("command"):
+    if host.kind is HostKind.COMMAND and not table_item.user_values.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         yield Problem(("kind",), "kind = 'command' but no command", hint)
-    elif item.user_values.get("command") == []:
+    elif table_item.user_values.get("command") == []:
         hint = "Give the arguments that reach it, or leave the command out for this machine."
         yield Problem(("command",), "a command without a word", hint)
     if kind is not HostKind.COMMAND and host.command:
@@ -504,7 +513,10 @@ def _usable_over_raw_capacity_problems(configuration: ConfigurationTable) -> Ite
 
 
 def _add_unknown_host_faults(
-    document: StudyDocument, item: TableItem, configuration: ConfigurationTable, tables: StudyTables
+    document: StudyDocument,
+    table_item: TableItem,
+    configuration: ConfigurationTable,
+    tables: StudyTables,
 ) -> None:
     names = [
         name
@@ -527,26 +539,28 @@ def _add_unknown_host_faults(
             continue
         if name not in names:
             message = (
-                f"hosts of {table_name(document, item.path)} names "
+                f"hosts of {table_name(document, table_item.path)} names "
                 f"{quote_value(name)}, which is no host."
             )
             hint = suggestion(name, names, "hosts")
-            document.add_fault((*item.path, "hosts", index), message, hint)
+            document.add_fault((*table_item.path, "hosts", index), message, hint)
         elif name in others:
             message = (
-                f"hosts of {table_name(document, item.path)} names {quote_value(name)}, "
+                f"hosts of {table_name(document, table_item.path)} names {quote_value(name)}, "
                 f"which has the role {quote_value(others[name].value)} and makes no load."
             )
             hint = "Leave it out, or write role = 'client'."
-            document.add_fault((*item.path, "hosts", index), message, hint)
+            document.add_fault((*table_item.path, "hosts", index), message, hint)
     if configuration.hosts is None and names and len(others) == len(names) and not booting:
-        message = f"{table_name_capitalised(document, item.path)} has no client among its hosts."
-        document.add_fault(item.path, message, "Write role = 'client' for at least one.")
+        message = (
+            f"{table_name_capitalised(document, table_item.path)} has no client among its hosts."
+        )
+        document.add_fault(table_item.path, message, "Write role = 'client' for at least one.")
 
 
-def _workload_repeats(item: TableItem, tables: StudyTables) -> int:
+def _workload_repeats(table_item: TableItem, tables: StudyTables) -> int:
     """How often each point of a workload runs."""
-    own = item.table.repeats if isinstance(item.table, LoadTable) else None
+    own = table_item.table.repeats if isinstance(table_item.table, LoadTable) else None
     return own or tables.method.repeats
 
 
@@ -642,20 +656,24 @@ def tables_with_targets(tables: StudyTables) -> Iterator[tuple[KeyPath, AnyTarge
         yield item.path, host
 
 
-def _add_path_and_serial_faults(document: StudyDocument, path: KeyPath, table: AnyTarget) -> None:
+def _add_path_and_serial_faults(
+    document: StudyDocument, key_path: KeyPath, table: AnyTarget
+) -> None:
     """A device is opted into by its path and its serial, both."""
-    where = "[target]" if isinstance(table, TargetTable) else table_name_capitalised(document, path)
+    where = (
+        "[target]" if isinstance(table, TargetTable) else table_name_capitalised(document, key_path)
+    )
     if table.device and table.path:
         message = f"{where} has two targets, the device {quote_value(table.device)} and "
         message += f"the directory {quote_value(table.path)}."
-        document.add_fault((*path, "device"), message, "Leave one of them out.")
+        document.add_fault((*key_path, "device"), message, "Leave one of them out.")
     if table.device and not table.serial:
         message = f"{where} has the device {quote_value(table.device)} but no serial."
         hint = "Give its serial too: all that is on that device will be destroyed."
-        document.add_fault((*path, "device"), message, hint)
+        document.add_fault((*key_path, "device"), message, hint)
     if table.serial and not table.device:
         message = f"{where} has the serial {quote_value(table.serial)} but no device."
-        document.add_fault((*path, "serial"), message, "Give the device's path too.")
+        document.add_fault((*key_path, "serial"), message, "Give the device's path too.")
 
 
 def _add_files_on_device_faults(

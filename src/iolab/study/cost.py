@@ -240,9 +240,9 @@ def extra_watch_seconds(method: Method) -> float:
     return max(method.idle_watch_s - method.settle_s, 0.0)
 
 
-def total_settle_seconds(method: Method, runs: int) -> float:
+def total_settle_seconds(method: Method, run_count: int) -> float:
     """Seconds of rest in that many runs: the first follows none, and is only watched."""
-    return runs * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
+    return run_count * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
 
 
 def meter_idle_seconds(study: Study) -> float:
@@ -350,17 +350,16 @@ def _layout_time_items(layout_bytes: int, rate: float) -> tuple[TimeItem, ...]:
 
 
 def _time_items(
-    study: Study, layout: tuple[TimeItem, ...], demands: Sequence[LoadDemand], runs: int
+    study: Study, layout: tuple[TimeItem, ...], demands: Sequence[LoadDemand], run_count: int
 ) -> tuple[TimeItem, ...]:
     method, prepared = study.method, sum(demand.prepared_runs for demand in demands)
     proving = f"{counted_noun(prepared, 'run')}: verify, drop caches, idle watch, commit"
-    settling = (
-        f"rest between {counted_noun(runs, 'run')}: settle {format_duration_s(method.settle_s)}"
-    )
-    resting_s = total_settle_seconds(method, runs)
-    idle_s = runs * meter_idle_seconds(study)
+    rest = format_duration_s(method.settle_s)
+    settling = f"rest between {counted_noun(run_count, 'run')}: settle {rest}"
+    resting_s = total_settle_seconds(method, run_count)
+    idle_s = run_count * meter_idle_seconds(study)
     idle = format_duration_s(study.meters.idle_s)
-    metering = f"{counted_noun(runs, 'run')}: meters of idle machines, {idle} before and after"
+    metering = f"{counted_noun(run_count, 'run')}: meters of idle machines, {idle} before and after"
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,

@@ -87,10 +87,10 @@ class _TomlLineScanner(Struct):
         self.lines[path] = line  # also over the line of `[a.b]`, which may stand before `[a]`
         return path
 
-    def _innermost_table(self, path: KeyPath, line: int) -> KeyPath:
+    def _innermost_table(self, key_path: KeyPath, line: int) -> KeyPath:
         """The table that a header's inner key names: in an array of tables, its last element."""
-        self.lines.setdefault(path, line)
-        return (*path, self.tables[path]) if path in self.tables else path
+        self.lines.setdefault(key_path, line)
+        return (*key_path, self.tables[key_path]) if key_path in self.tables else key_path
 
     def _scan_pair(self, table: KeyPath) -> None:
         line = self._current_line()
@@ -118,25 +118,25 @@ class _TomlLineScanner(Struct):
                 return
             self.position += 1
 
-    def _scan_value(self, path: KeyPath) -> None:
+    def _scan_value(self, key_path: KeyPath) -> None:
         first = self.text[self.position]
         if first == "[":
-            self._scan_array(path)
+            self._scan_array(key_path)
         elif first == "{":
-            self._scan_inline_table(path)
+            self._scan_inline_table(key_path)
         else:
             match = _STRING.match(self.text, self.position) or _SCALAR.match(
                 self.text, self.position
             )
             self.position = match.end() if match else self.position + 1
 
-    def _scan_array(self, path: KeyPath) -> None:
+    def _scan_array(self, key_path: KeyPath) -> None:
         self.position += 1
         index = 0
         self._skip_match(_BLANK)
         while not self.text.startswith("]", self.position):
-            self.lines[(*path, index)] = self._current_line()
-            self._scan_value((*path, index))
+            self.lines[(*key_path, index)] = self._current_line()
+            self._scan_value((*key_path, index))
             index += 1
             self._skip_match(_BLANK)
             if self.text.startswith(",", self.position):
@@ -144,11 +144,11 @@ class _TomlLineScanner(Struct):
                 self._skip_match(_BLANK)
         self.position += 1
 
-    def _scan_inline_table(self, path: KeyPath) -> None:
+    def _scan_inline_table(self, key_path: KeyPath) -> None:
         self.position += 1
         self._skip_match(_BLANK)
         while not self.text.startswith("}", self.position):
-            self._scan_pair(path)
+            self._scan_pair(key_path)
             self._skip_match(_BLANK)
             if self.text.startswith(",", self.position):
                 self.position += 1
@@ -221,40 +221,40 @@ class StudyDocument(Struct):
     faults: FaultCollector
     overrides: dict[KeyPath, ValueOrigin] = field(default_factory=dict)
 
-    def add_fault(self, path: KeyPath, message: str, hint: str, *, about: str = "") -> None:
-        """Add a fault of the value at `path`, told in two sentences.
+    def add_fault(self, key_path: KeyPath, message: str, hint: str, *, about: str = "") -> None:
+        """Add a fault of the value at `key_path`, told in two sentences.
 
         With `about` it is told once of what one option or line set on many elements at a time.
         """
         if about:
-            self.faults.add_once(self.origin_of(path), about, message, hint)
+            self.faults.add_once(self.origin_of(key_path), about, message, hint)
         else:
-            self.faults.add(self.origin_of(path), message, hint)
+            self.faults.add(self.origin_of(key_path), message, hint)
 
-    def origin_of(self, path: KeyPath) -> ValueOrigin:
-        """The origin of the value at `path`, else of the nearest table around it."""
-        for length in range(len(path), 0, -1):
-            part = path[:length]
+    def origin_of(self, key_path: KeyPath) -> ValueOrigin:
+        """The origin of the value at `key_path`, else of the nearest table around it."""
+        for length in range(len(key_path), 0, -1):
+            part = key_path[:length]
             if part in self.overrides:
                 return self.overrides[part]
             if part in self.lines and not self._is_overridden(part):
                 return ValueOrigin(self.file, self.lines[part])
         return ValueOrigin(self.file)
 
-    def assign(self, path: KeyPath, value: object, origin: ValueOrigin) -> None:
-        """Set the value at `path`; tables around it are made where there are none."""
+    def assign(self, key_path: KeyPath, value: object, origin: ValueOrigin) -> None:
+        """Set the value at `key_path`; tables around it are made where there are none."""
         table: Any = self.tree
-        for length, key in enumerate(path[:-1], start=1):
+        for length, key in enumerate(key_path[:-1], start=1):
             if isinstance(table, dict) and key not in table:
                 table[str(key)] = {}
-                self.overrides[path[:length]] = origin
+                self.overrides[key_path[:length]] = origin
             table = table[key]
-        table[str(path[-1])] = value
-        self.overrides[path] = origin
+        table[str(key_path[-1])] = value
+        self.overrides[key_path] = origin
 
-    def _is_overridden(self, path: KeyPath) -> bool:
-        """Whether a table or list around `path` was replaced as a whole."""
-        return any(path[:length] in self.overrides for length in range(1, len(path)))
+    def _is_overridden(self, key_path: KeyPath) -> bool:
+        """Whether a table or list around `key_path` was replaced as a whole."""
+        return any(key_path[:length] in self.overrides for length in range(1, len(key_path)))
 
 
 def read_document(text: str, file_name: str, faults: FaultCollector) -> StudyDocument | None:

@@ -73,21 +73,21 @@ def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _expand_name(text: str, part: str, max_names: int) -> list[str]:
+def _expand_name(text: str, part: str, max_name_count: int) -> list[str]:
     pieces = list(_PIECE.finditer(part))
     if not part or "".join(piece.group() for piece in pieces) != part:
         raise HostNamesError(f"is {quote_value(text)}", _HINT)
     choices = [
-        [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], max_names)
+        [piece[2]] if piece[2] is not None else _range_numbers(text, piece[1], max_name_count)
         for piece in pieces
     ]
     count = math.prod(len(choice) for choice in choices)
-    if count > max_names:
+    if count > max_name_count:
         raise _too_many_hosts_error(text)
     return ["".join(chosen) for chosen in itertools.product(*choices)]
 
 
-def _range_numbers(text: str, ranges: str, max_names: int) -> list[str]:
+def _range_numbers(text: str, ranges: str, max_name_count: int) -> list[str]:
     """The numbers of one pair of brackets."""
     numbers: list[str] = []
     for step in ranges.split(","):
@@ -101,7 +101,7 @@ def _range_numbers(text: str, ranges: str, max_names: int) -> list[str]:
         if last[0] == "0" and len(last) != len(first):
             hint = "Write as many digits on both sides, as in [01-12]."
             raise HostNamesError(f"is {quote_value(text)}, whose zeros do not agree", hint)
-        if int(last) - int(first) + 1 > max_names:
+        if int(last) - int(first) + 1 > max_name_count:
             raise _too_many_hosts_error(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
@@ -156,7 +156,7 @@ def _has_range_keys(element: object) -> bool:
 
 
 def _host_tables_of_element(
-    document: StudyDocument, path: KeyPath, element: object
+    document: StudyDocument, key_path: KeyPath, element: object
 ) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
@@ -164,7 +164,9 @@ def _host_tables_of_element(
     lists: dict[str, tuple[str, ...]] = {}
     for key in RANGED:
         if isinstance(element.get(key), str) and has_ranges(element[key]):
-            if (values := _expanded_names_or_none(document, (*path, key), element[key])) is None:
+            if (
+                values := _expanded_names_or_none(document, (*key_path, key), element[key])
+            ) is None:
                 return []
             lists[key] = values
     names = lists.get("name", (element["name"],))
@@ -172,7 +174,7 @@ def _host_tables_of_element(
     for key, values in others.items():
         fits = len(names) % len(values) == 0 if key in SHARED else len(names) == len(values)
         if not fits:
-            _add_count_mismatch(document, (*path, key), element[key], (len(names), len(values)))
+            _add_count_mismatch(document, (*key_path, key), element[key], (len(names), len(values)))
             return []
     return [
         {
@@ -185,10 +187,10 @@ def _host_tables_of_element(
 
 
 def _add_count_mismatch(
-    document: StudyDocument, path: KeyPath, text: str, counts: tuple[int, int]
+    document: StudyDocument, key_path: KeyPath, text: str, counts: tuple[int, int]
 ) -> None:
     """Add the fault of a key that stands for another number than the names of the hosts."""
-    host, key = path[1], path[2]
+    host, key = key_path[1], key_path[2]
     message = (
         f"name of host {host + 1 if isinstance(host, int) else ''} stands for {counts[0]} hosts, "
         f"its {key} {quote_value(text)} for {counts[1]}."
@@ -198,31 +200,33 @@ def _add_count_mismatch(
         hint = "Give each host one address."
     if key in SHARED:
         hint = "Give each node as many hosts."
-    document.add_fault(path, message, hint)
+    document.add_fault(key_path, message, hint)
 
 
-def _expand_list(document: StudyDocument, path: KeyPath, key: str, element: dict[str, Any]) -> None:
+def _expand_list(
+    document: StudyDocument, key_path: KeyPath, key: str, element: dict[str, Any]
+) -> None:
     """A configuration's list of hosts with the ranges in it expanded."""
     names: list[Any] = []
     origins: dict[KeyPath, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
-        copies = _expanded_names_or_none(document, (*path, index), name) if ranged else (name,)
+        copies = _expanded_names_or_none(document, (*key_path, index), name) if ranged else (name,)
         for copy in copies or ():
-            origins[(*path, len(names))] = document.origin_of((*path, index))
+            origins[(*key_path, len(names))] = document.origin_of((*key_path, index))
             names.append(copy)
     if names != element[key]:
         element[key] = names
-        document.overrides.update({path: document.origin_of(path), **origins})
+        document.overrides.update({key_path: document.origin_of(key_path), **origins})
 
 
 def _expanded_names_or_none(
-    document: StudyDocument, path: KeyPath, text: str
+    document: StudyDocument, key_path: KeyPath, text: str
 ) -> tuple[str, ...] | None:
     try:
         return expand_names(text)
     except HostNamesError as fault:
-        section, index, key = path[0], path[1], path[2]
+        section, index, key = key_path[0], key_path[1], key_path[2]
         number = index + 1 if isinstance(index, int) else 0
-        document.add_fault(path, f"{key} of {section} {number} {fault.message}.", fault.hint)
+        document.add_fault(key_path, f"{key} of {section} {number} {fault.message}.", fault.hint)
         return None

@@ -137,13 +137,13 @@ class LoadStudyKind:
     def add_point_faults(self, document: StudyDocument, study: Study) -> None:
         """Add the faults that only show in the points."""
 
-    def build_workload(self, item: TableItem, table: Any, tables: StudyTables) -> Workload:  # noqa: ANN401, ARG002
+    def build_workload(self, table_item: TableItem, table: Any, tables: StudyTables) -> Workload:  # noqa: ANN401, ARG002
         """The workload of one of its tables, which has no faults."""
         return Workload(
             id=table.id,
             title=table.title or table.id,
             job=table.build_job(),
-            sweep=table.sweep_axes(item.user_values),
+            sweep=table.sweep_axes(table_item.user_values),
             indicator=table.headline_indicator,
             repeats=table.repeats,
             search_goal=table.workload_objective,
@@ -268,7 +268,7 @@ class HostStudyKind(Protocol):
     def iops_limit(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
-    def host_demand(self, study: Study, runs: int, rate: float) -> HostDemand:
+    def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:
         """What the hosts of that many runs take, where a node writes `rate` bytes a second."""
 
 

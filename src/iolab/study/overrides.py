@@ -132,16 +132,18 @@ class _Assignment(Record):
         return []
 
     def _assign_key(
-        self, table: type[StudyTable], path: KeyPath, name: str, value: object, *, typed: bool
+        self, table: type[StudyTable], key_path: KeyPath, name: str, value: object, *, typed: bool
     ) -> None:
         key, _, inner = name.partition(".")
         shape = value_shape(table, key) if key in table.model_fields else None
         if shape is None or (inner and not shape.has_keys):
             unknown = name if shape is not None else key
             message = f"Unknown key {quote_value(unknown)}."
-            hint = suggestion(unknown, table.model_fields, f"keys of {path[0]}")
+            hint = suggestion(unknown, table.model_fields, f"keys of {key_path[0]}")
             if engines := self.form.engines_with_key_text(key, table):
-                message = f"{key} does not go with the engine of {table_name(self.document, path)}."
+                message = (
+                    f"{key} does not go with the engine of {table_name(self.document, key_path)}."
+                )
                 hint = f"It is a key of workloads with engine = {engines}."
             self.document.faults.add_once(self.origin, name, message, hint)
             return
@@ -151,7 +153,7 @@ class _Assignment(Record):
                 self.origin, name, f"{quote_value(key)} is a table.", hint
             )
             return
-        full: KeyPath = (*path, key, inner) if inner else (*path, key)
+        full: KeyPath = (*key_path, key, inner) if inner else (*key_path, key)
         if not typed:
             value = _parse_set_value(
                 str(value), listed=shape.is_list, text=shape.is_text or shape.has_free_keys
@@ -165,9 +167,9 @@ class _Assignment(Record):
         if self._is_inside_tables(full):
             self.document.assign(full, value, self.origin)
 
-    def _current_value(self, path: KeyPath) -> object:
+    def _current_value(self, key_path: KeyPath) -> object:
         value: Any = self.document.tree
-        for key in path:
+        for key in key_path:
             if isinstance(value, dict):
                 value = value.get(str(key))
             elif isinstance(value, list) and isinstance(key, int):
@@ -176,11 +178,11 @@ class _Assignment(Record):
                 return None
         return value
 
-    def _is_inside_tables(self, path: KeyPath) -> bool:
+    def _is_inside_tables(self, key_path: KeyPath) -> bool:
         """Whether the tables around the key are tables; if not, the file's own fault is told."""
         return all(
-            isinstance(self._current_value(path[:length]), dict | list | None)
-            for length in range(1, len(path))
+            isinstance(self._current_value(key_path[:length]), dict | list | None)
+            for length in range(1, len(key_path))
         )
 
     def _add_unknown_section_fault(self, name: str, section: str) -> None:
@@ -211,14 +213,16 @@ def _guess_meant_id(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
     return ".".join(parts[:-1]) or rest
 
 
-def _dotted_values(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, str, object]]:
+def _dotted_values(
+    table: dict[str, Any], key_path: KeyPath
+) -> Iterator[tuple[KeyPath, str, object]]:
     """Every value in nested tables with its path and the dotted name that the path spells."""
     for key, value in table.items():
         if isinstance(value, dict):
-            for inner, name, inner_value in _dotted_values(value, (*path, key)):
+            for inner, name, inner_value in _dotted_values(value, (*key_path, key)):
                 yield inner, f"{key}.{name}", inner_value
         else:
-            yield (*path, key), key, value
+            yield (*key_path, key), key, value
 
 
 class ValueShape(Record):

@@ -169,16 +169,16 @@ def read_table(
     document: StudyDocument,
     model: type[TableT],
     user_values: dict[str, Any],
-    path: KeyPath,
+    key_path: KeyPath,
     form: StudyFileSchema | None = None,
 ) -> TableT | None:
-    """The table written at `path`, without the keys that have faults; None if it needs those."""
+    """The table written there, without the keys that have faults; None if it needs those."""
     try:
         return model.model_validate(user_values)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
-            _add_pydantic_fault(document, model, detail, path, form)
+            _add_pydantic_fault(document, model, detail, key_path, form)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
     rest = copy.copy({key: value for key, value in user_values.items() if key not in wrong})
     try:
@@ -214,23 +214,27 @@ def read_items(
     return tuple(items)
 
 
-def table_name(document: StudyDocument, path: KeyPath) -> str:
-    """What people call the table at `path`: `workload 'x'`, `[method]`, or nothing for the root."""
-    if not path:
+def table_name(document: StudyDocument, key_path: KeyPath) -> str:
+    """What people call the table there: `workload 'x'`, `[method]`, or nothing for the root."""
+    if not key_path:
         return ""
-    section = str(path[0])
+    section = str(key_path[0])
     if section not in ITEMS:
         return f"[{section}]"
-    if len(path) < 2 or not isinstance(path[1], int):
+    if len(key_path) < 2 or not isinstance(key_path[1], int):
         return section
-    item = document.tree[section][path[1]]
+    item = document.tree[section][key_path[1]]
     name = item.get(ITEMS[section][1]) if isinstance(item, dict) else None
-    return f"{section} {quote_value(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
+    return (
+        f"{section} {quote_value(name)}"
+        if isinstance(name, str)
+        else f"{section} {key_path[1] + 1}"
+    )
 
 
-def table_name_capitalised(document: StudyDocument, path: KeyPath) -> str:
-    """The table at `path` as a sentence begins with it."""
-    return capitalised(table_name(document, path))
+def table_name_capitalised(document: StudyDocument, key_path: KeyPath) -> str:
+    """The table at `key_path` as a sentence begins with it."""
+    return capitalised(table_name(document, key_path))
 
 
 class Problem(NamedTuple):
@@ -245,20 +249,24 @@ class Problem(NamedTuple):
     hint: str
 
 
-def add_problems(document: StudyDocument, item: TableItem, problems: Iterable[Problem]) -> None:
+def add_problems(
+    document: StudyDocument, table_item: TableItem, problems: Iterable[Problem]
+) -> None:
     """Add each problem of an element as a fault, where its key was written.
 
     Of what one option or line set on many elements, those that need the same change are one.
     """
     for problem in problems:
-        path = (*item.path, *problem.key)
-        message = f"{table_name_capitalised(document, item.path)} has {problem.conflict_text}."
+        path = (*table_item.path, *problem.key)
+        message = (
+            f"{table_name_capitalised(document, table_item.path)} has {problem.conflict_text}."
+        )
         document.add_fault(path, message, problem.hint, about=f"{problem.key} {problem.hint}")
 
 
 def add_option_faults(
     document: StudyDocument,
-    item: TableItem,
+    table_item: TableItem,
     key: str,
     model: type[StudyTable],
     allowed: Mapping[str, EngineOption],
@@ -271,16 +279,16 @@ def add_option_faults(
     They are read as written, so that they are told of also where another key is at fault.
     `text_of` gives the text that an engine gets, `advice` what to do about a name of another place.
     """
-    user_value = item.user_values.get(key)
-    if item.table is not None and not isinstance(item.table, model):
+    user_value = table_item.user_values.get(key)
+    if table_item.table is not None and not isinstance(table_item.table, model):
         return  # the key itself is told of
     for name, value in user_value.items() if isinstance(user_value, dict) else ():
         if not isinstance(value, str | int | float):
             continue  # it is told of where the table is read
-        path = (*item.path, key, name)
+        path = (*table_item.path, key, name)
         if name not in allowed:
             message = (
-                f"{key} option {quote_value(name)} of {table_name(document, item.path)} "
+                f"{key} option {quote_value(name)} of {table_name(document, table_item.path)} "
                 "is not allowed."
             )
             hint = advice(name) or suggestion(name, allowed, "allowed options")
@@ -288,9 +296,8 @@ def add_option_faults(
                 hint = f"Write {name} as a key of the workload itself."
             document.add_fault(path, message, hint, about=name)
         elif not allowed[name].accepts_value(text_of(value)):
-            message = (
-                f"{key} option {name} of {table_name(document, item.path)} is {quote_value(value)}."
-            )
+            whose = table_name(document, table_item.path)
+            message = f"{key} option {name} of {whose} is {quote_value(value)}."
             hint = f"Write for example {quote_value(allowed[name].example)}."
             document.add_fault(path, message, hint, about=name)
 
@@ -311,13 +318,13 @@ def _add_pydantic_fault(
     document: StudyDocument,
     model: type[StudyTable],
     detail: ErrorDetails,
-    path: KeyPath,
+    key_path: KeyPath,
     form: StudyFileSchema | None,
 ) -> None:
     """One fault that pydantic found, in our words."""
-    full = (*path, *detail["loc"])
+    full = (*key_path, *detail["loc"])
     name = ".".join(str(part) for part in detail["loc"] if isinstance(part, str))
-    around = table_name(document, path)
+    around = table_name(document, key_path)
     subject = f"{printable_key(name)} of {around}" if around else printable_key(name)
     kind = detail["type"]
     if kind == FAULT:
@@ -339,7 +346,7 @@ def _add_pydantic_fault(
             hint = f"Leave it out; it is a key of workloads with engine = {engines}."
     elif kind == "missing":
         message = (
-            f"{table_name_capitalised(document, path)} has no {name}."
+            f"{table_name_capitalised(document, key_path)} has no {name}."
             if around
             else f"There is no {name}."
         )

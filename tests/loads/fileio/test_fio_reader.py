@@ -428,5 +428,5 @@ def test_means_over_jobs_weigh_by_their_ios() -> None:
     jobs = [job(100, 1000.0, 0.0), job(300, 2000.0, 100.0)]
     read = direction_totals([one["read"] for one in jobs], np.zeros(BIN_COUNT, dtype=np.int64))
     assert (read.lat_mean_ns, read.slat_mean_ns, read.clat_mean_ns) == (1750, 1750, 1750)
-    whole = engine_totals(jobs, {Direction.READ: read}, error=0, jobs=2)
+    whole = engine_totals(jobs, {Direction.READ: read}, error=0, job_count=2)
     assert dict(whole.depth_percent)["8"] == 75

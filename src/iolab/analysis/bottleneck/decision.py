@@ -68,7 +68,7 @@ class LoadStep(Record):
 
 
 def load_step_of_best(
-    curve: Sequence[PointSummary], best: PointSummary, axis: str, key: str
+    curve: Sequence[PointSummary], best: PointSummary, axis_name: str, key: str
 ) -> LoadStep | None:
     """The step that tells whether `best` has met a limit; None where the curve has one point.
 
@@ -82,7 +82,9 @@ def load_step_of_best(
     before, after = low.metrics.get(key), high.metrics.get(key)
     if before is None or after is None or not before.value or not after.value:
         return None
-    enough = WORTHWHILE_GAIN_SHARE * math.log(high.load_on_axis(axis) / low.load_on_axis(axis))
+    enough = WORTHWHILE_GAIN_SHARE * math.log(
+        high.load_on_axis(axis_name) / low.load_on_axis(axis_name)
+    )
     gain = after.value / before.value
     pays = math.log(gain) >= enough
     sure = False
@@ -90,9 +92,9 @@ def load_step_of_best(
         worse = after.low / before.high if pays else after.high / before.low
         sure = (math.log(worse) >= enough) is pays
     return LoadStep(
-        axis=axis,
-        load=low.load_on_axis(axis),
-        next_load=high.load_on_axis(axis),
+        axis=axis_name,
+        load=low.load_on_axis(axis_name),
+        next_load=high.load_on_axis(axis_name),
         rate_gain_share=gain,
         is_worthwhile=pays,
         is_certain=sure,
@@ -101,10 +103,12 @@ def load_step_of_best(
     )
 
 
-def usl_fit_of_curve(curve: Sequence[PointSummary], axis: str, key: str) -> UslFit | None:
+def usl_fit_of_curve(curve: Sequence[PointSummary], axis_name: str, key: str) -> UslFit | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
     measured = [
-        (point.load_on_axis(axis), point.metrics[key]) for point in curve if key in point.metrics
+        (point.load_on_axis(axis_name), point.metrics[key])
+        for point in curve
+        if key in point.metrics
     ]
     bounded = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))

@@ -322,7 +322,7 @@ def device_resource_uses(
 
 
 def _io_limit_uses(
-    view: RunView, index: int, facts: HostFacts | None, window: Window
+    view: RunView, host_index: int, facts: HostFacts | None, window: Window
 ) -> Iterator[ResourceUse]:
     """How much of each limit of its control groups a client's own I/Os at its device used.
 
@@ -330,15 +330,15 @@ def _io_limit_uses(
     What bypasses caches and nearly all reaches the device counts as the engine counts it: samples
     of the device's counters do not begin and end with the window.
     """
-    seconds = float(view.load.seconds[index])
+    seconds = float(view.load.seconds[host_index])
     if facts is None or seconds <= 0:
         return
-    host = view.hosts[index].host
+    host = view.hosts[host_index].host
     for limit in facts.target_cgroup_io_limits:
         for counted, allowed in limit.rates:
             metric, direction = _LIMITED_RATES[counted]
             done = view.load.ios if counted in (READS, WRITES) else view.load.bytes
-            own = float(done[index, DIRECTIONS.index(direction)]) / seconds
+            own = float(done[host_index, DIRECTIONS.index(direction)]) / seconds
             at_device = device_metric_means(view, host, "disk", metric, window).get(limit.device)
             if not allowed or own <= 0 or at_device is None:
                 continue
@@ -348,13 +348,13 @@ def _io_limit_uses(
             yield ResourceUse(Resource.IO_LIMIT, host, Role.CLIENT, name, rate / allowed, rate=rate)
 
 
-def _saturated_or_busiest_device(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
+def _saturated_or_busiest_device(uses: Sequence[ResourceUse], leaf_count: int) -> ResourceUse:
     """The lowest that is always busy and holds its part of the queue, else the busiest."""
     longest = max(use.queue or 0.0 for use in uses)
     full = [
         use
         for use in uses
         if (use.share or 0.0) >= ALWAYS_BUSY
-        and (use.queue or 0.0) >= QUEUE_SHARE * longest / leaves
+        and (use.queue or 0.0) >= QUEUE_SHARE * longest / leaf_count
     ]
     return full[-1] if full else max(uses, key=lambda use: use.busiest_sort_key)

@@ -391,9 +391,9 @@ def _file_size_vs_memory_answer(view: RunView, host: HostRun) -> CheckAnswer:
 
 @check("target-in-memory", "Target in memory", needs_load=False)
 @per_host()
-def check_target_in_memory(view: RunView, index: int) -> CheckAnswer:
+def check_target_in_memory(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the target is storage at all."""
-    host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
+    host, target = view.hosts[host_index].host, view.target_of_host(view.hosts[host_index])
     if target is None:
         return unchecked_answer(f"the target of {host} is not known", host=host)
     evidence: EvidenceValues = {"host": host, "fs_type": target.fs_type, "device": target.device}
@@ -412,9 +412,9 @@ def check_target_in_memory(view: RunView, index: int) -> CheckAnswer:
 
 @check("hidden-layer", "Layers that hide the storage", needs_load=False)
 @per_host()
-def check_hidden_layer(view: RunView, index: int) -> CheckAnswer:
+def check_hidden_layer(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the hosts see what their targets are on, down to a device or a server."""
-    host, target = view.hosts[index].host, view.target_of_host(view.hosts[index])
+    host, target = view.hosts[host_index].host, view.target_of_host(view.hosts[host_index])
     if target is None:
         return not_applicable_answer(f"The target of {host} is not known.", host=host)
     layers = target.layers_text
@@ -434,11 +434,11 @@ def check_hidden_layer(view: RunView, index: int) -> CheckAnswer:
 
 @check("unwritten-extents", "Reads of unwritten extents", needs_load=False)
 @per_host()
-def check_unwritten_extents(view: RunView, index: int) -> CheckAnswer:
+def check_unwritten_extents(view: RunView, host_index: int) -> CheckAnswer:
     """Whether all that is read was written before."""
     if Direction.READ not in view.job.data_directions:
         return not_applicable_answer("The workload reads nothing.", reads=False)
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     proof = host.extents
     if proof is None or proof.method == "none" or proof.file_count == 0:
         return unchecked_answer(

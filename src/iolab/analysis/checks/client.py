@@ -58,15 +58,15 @@ result is not of the storage at all. Below it a busy client makes it less certai
 
 @check("cpu-bound-client", "Client bound by its processors")
 @per_host(max_key="cores_busy_share")
-def check_cpu_bound_client(view: RunView, index: int) -> CheckAnswer:
+def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the client could have submitted more."""
-    host = view.hosts[index]
-    cores, job = busy_share_of_allowed_cores(view, index), job_core_use_share(host)
+    host = view.hosts[host_index]
+    cores, job = busy_share_of_allowed_cores(view, host_index), job_core_use_share(host)
     evidence: EvidenceValues = {
         "host": host.host,
         "cores_busy_share": cores,
         "job_cpu_percent": None if job is None else 100 * job,
-        "agent_cpu_share": view.mean_metric(index, "agent", None, "cpu_share"),
+        "agent_cpu_share": view.mean_metric(host_index, "agent", None, "cpu_share"),
     }
     where = view.host_suffix_text(host)
     is_pinned = is_pinned_to_some_cores(host, view.facts_of_host(host))
@@ -109,12 +109,12 @@ def is_pinned_to_some_cores(host: HostRun, facts: HostFacts | None) -> bool:
     return facts is not None and 0 < len(cores) < facts.cpu.threads
 
 
-def busy_share_of_allowed_cores(view: RunView, index: int) -> float | None:
+def busy_share_of_allowed_cores(view: RunView, host_index: int) -> float | None:
     """The busy share of the cores that the load may use: of all where it is not bound to some."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     if host.processor is None or not is_pinned_to_some_cores(host, view.facts_of_host(host)):
-        return view.mean_metric(index, "cpu", "all", "busy_share")
-    names, window = {str(core) for core in host.processor.cores}, view.measured_window(index)
+        return view.mean_metric(host_index, "cpu", "all", "busy_share")
+    names, window = {str(core) for core in host.processor.cores}, view.measured_window(host_index)
     shares = (
         view.mean_metric_of_named_host(host.host, "cpu", series.name, "busy_share", window)
         for series in view.counter_series(host.host, "cpu", "busy_share")
@@ -126,10 +126,10 @@ def busy_share_of_allowed_cores(view: RunView, index: int) -> float | None:
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
 @per_host(max_key="steal_share", good=STOLEN)
-def check_cpu_stolen(view: RunView, index: int) -> HostAnswer:
+def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
-    host = view.hosts[index]
-    share = view.mean_metric(index, "cpu", "all", "steal_share")
+    host = view.hosts[host_index]
+    share = view.mean_metric(host_index, "cpu", "all", "steal_share")
     if host.host in view.externally_counted_hosts:
         return not_applicable_answer(
             f"What {host.host} had of its node's processors was counted there.",
@@ -147,13 +147,13 @@ def check_cpu_stolen(view: RunView, index: int) -> HostAnswer:
 
 @check("thermal-throttling", "Thermal throttling")
 @per_host(max_key="throttle_events")
-def check_thermal_throttling(view: RunView, index: int) -> CheckAnswer:
+def check_thermal_throttling(view: RunView, host_index: int) -> CheckAnswer:
     """Whether processors were slowed down to cool.
 
     Kernels without the counter (most guests) are no objection: there is nothing to see.
     """
-    host, window = view.hosts[index], view.measured_window(index)
-    rate = view.mean_metric(index, "thermal", None, "throttle_events_per_s")
+    host, window = view.hosts[host_index], view.measured_window(host_index)
+    rate = view.mean_metric(host_index, "thermal", None, "throttle_events_per_s")
     if rate is None or window is None:
         facts = view.facts_of_host(host)
         in_guest = facts is not None and facts.kernel.hypervisor
@@ -176,9 +176,9 @@ def check_thermal_throttling(view: RunView, index: int) -> CheckAnswer:
     )
 
 
-def _quota_throttling_answer(view: RunView, index: int) -> CheckAnswer:
+def _quota_throttling_answer(view: RunView, host_index: int) -> CheckAnswer:
     """Whether a control group's quota stopped the load's processes."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     use = host.processor
     if use is None or use.watched_ns <= 0:
         return not_applicable_answer(f"The control groups of {host.host} were not watched.")
@@ -244,20 +244,20 @@ def _throttled_time_share(group: CgroupCpuUse, use: ProcessorUse) -> float:
 
 @check("client-starved", "Client CPU starvation")
 @per_host(max_key="wait_share")
-def check_client_starved(view: RunView, index: int) -> CheckAnswer:
+def check_client_starved(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     use = host.processor
     waited = None if use is None else _processor_wait_share(use)
     if use is None or waited is None:
         return not_applicable_answer(
             f"Nothing tells how long the load of {host.host} waited to run."
         )
-    quota = _quota_throttling_answer(view, index)
+    quota = _quota_throttling_answer(view, host_index)
     by_quota = 0.0
     if quota.level not in {None, Level.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)
-    cores, busy = _cpu_thread_count(view, host), busy_share_of_allowed_cores(view, index)
+    cores, busy = _cpu_thread_count(view, host), busy_share_of_allowed_cores(view, host_index)
     others = None
     if busy is not None and use.cores and use.watched_ns > 0:
         others = max(busy - use.run_ns / use.watched_ns / len(use.cores), 0.0)

@@ -26,9 +26,9 @@ _NO_POWER_STATE: Final = not_applicable_answer("No power state of an NVMe drive 
 
 @check("drive-counters", "Counters of the drive")
 @per_host()
-def check_drive_counters(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_drive_counters(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was on throughout and its counters went on."""
-    for change in drive_changes(view, index):
+    for change in drive_changes(view, host_index):
         evidence = _drive_evidence(change)
         if change.was_reset:
             yield indicative_answer(
@@ -50,14 +50,14 @@ def check_drive_counters(view: RunView, index: int) -> Iterator[CheckAnswer]:
 
 @check("foreign-drive-writer", "Something else wrote on the drive")
 @per_host(max_key="foreign_bytes")
-def check_foreign_drive_writer(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_foreign_drive_writer(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the drive counted more bytes than this host's block layer wrote on it.
 
     Another namespace, another host or another guest shares the drive then: what it did cost the
     load some of the drive's time.
     """
     yield _NO_COUNTERS
-    for change in _comparable_drive_changes(view, index):
+    for change in _comparable_drive_changes(view, host_index):
         evidence = _drive_evidence(change) | {"foreign_bytes": change.foreign_bytes}
         if change.foreign_bytes:
             yield indicative_answer(
@@ -73,10 +73,10 @@ def check_foreign_drive_writer(view: RunView, index: int) -> Iterator[CheckAnswe
 
 @check("drive-throttled", "Drive slowed down by heat")
 @per_host(max_key="throttled_s")
-def check_drive_throttled(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_drive_throttled(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the drive's own counters of thermal management rose."""
     yield _NO_COUNTERS
-    for change in _comparable_drive_changes(view, index):
+    for change in _comparable_drive_changes(view, host_index):
         seconds = change.throttled_s or 0
         evidence: EvidenceValues = {"drive": change.name, "throttled_s": seconds}
         if seconds:
@@ -90,10 +90,10 @@ def check_drive_throttled(view: RunView, index: int) -> Iterator[CheckAnswer]:
 
 @check("drive-power-state", "Power state of the drive")
 @per_host()
-def check_drive_power_state(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_drive_power_state(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the drive was in its state of full power before and after the run."""
     yield _NO_POWER_STATE
-    for change in drive_changes(view, index):
+    for change in drive_changes(view, host_index):
         states = change.before.power_state, change.after.power_state if change.after else None
         if None in states:
             continue
@@ -114,8 +114,8 @@ def check_drive_power_state(view: RunView, index: int) -> Iterator[CheckAnswer]:
             )
 
 
-def _comparable_drive_changes(view: RunView, index: int) -> Iterator[DriveCounterChange]:
-    for change in drive_changes(view, index):
+def _comparable_drive_changes(view: RunView, host_index: int) -> Iterator[DriveCounterChange]:
+    for change in drive_changes(view, host_index):
         if not change.fault and not change.was_reset:
             yield change
 

@@ -76,14 +76,14 @@ def check_start_skew(view: RunView) -> CheckAnswer:
 
 @check("clock-drift", "Clocks that moved during the run")
 @per_host(max_key="drift_s")
-def check_clock_drift(view: RunView, index: int) -> CheckAnswer:
+def check_clock_drift(view: RunView, host_index: int) -> CheckAnswer:
     """Whether every host's clock kept its distance from the controller's.
 
     A guest's seconds are its hypervisor's work, and are held against others even where it is alone.
     """
     if len(view.hosts) == 1 and view.record.fleet is None:
         return not_applicable_answer("One host: its own clock is enough.")
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     drift = drift_ns(host)
     if drift is None:
         return indicative_answer(
@@ -109,9 +109,9 @@ def check_clock_drift(view: RunView, index: int) -> CheckAnswer:
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
 @per_host(max_key="step_s")
-def check_clock_step(view: RunView, index: int) -> CheckAnswer:
+def check_clock_step(view: RunView, host_index: int) -> CheckAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     step_ns = host.clock_step_ns
     if step_ns is None:
         return not_applicable_answer(

@@ -32,33 +32,35 @@ TIMES_MAX: Final = 1000
 
 @check("device-busy", "Device busy before the start")
 @per_host(max_key="share_of_run")
-def check_device_busy(view: RunView, index: int) -> CheckAnswer:
+def check_device_busy(view: RunView, host_index: int) -> CheckAnswer:
     """Whether others used the target's devices just before the start.
 
     Against the I/O that the engine did in the window.
     """
     load = view.load
-    ios = float(load.ios[index, : len(DIRECTIONS)].sum())
-    moved = float(load.bytes[index].sum())
-    return _other_io_answer(view, index, moved, ios, float(load.seconds[index]))
+    ios = float(load.ios[host_index, : len(DIRECTIONS)].sum())
+    moved = float(load.bytes[host_index].sum())
+    return _other_io_answer(view, host_index, moved, ios, float(load.seconds[host_index]))
 
 
-def other_io_answer_for_window(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
+def other_io_answer_for_window(
+    view: RunView, host_index: int, seconds: float | None
+) -> CheckAnswer:
     """Whether others used a host's devices just before, against what they moved in the run.
 
     `seconds` are those in which they moved it; None where nobody knows.
     """
-    devices = view.hosts[index].devices
+    devices = view.hosts[host_index].devices
     moved = max((device.read_bytes + device.write_bytes for device in devices), default=0)
     ios = max((device.read_ios + device.write_ios for device in devices), default=0)
-    return _other_io_answer(view, index, moved, ios, seconds)
+    return _other_io_answer(view, host_index, moved, ios, seconds)
 
 
 def _other_io_answer(
-    view: RunView, index: int, moved: float, ios: float, seconds: float | None
+    view: RunView, host_index: int, moved: float, ios: float, seconds: float | None
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     proof = host.idle
     if proof is None or seconds is None:
         return unchecked_answer(f"the devices of {host.host} were not watched before the start")

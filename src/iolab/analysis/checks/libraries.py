@@ -28,9 +28,9 @@ from iolab.text import counted_noun, excerpt
 
 @check("preloaded-library", "A library between the load and the kernel")
 @per_host(max_key="rank")
-def check_preloaded_library(view: RunView, index: int) -> Iterable[CheckAnswer]:
+def check_preloaded_library(view: RunView, host_index: int) -> Iterable[CheckAnswer]:
     """Whether a process of the load had a library that replaces what reaches storage or clocks."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     use = host.libraries
     if use is None:
         return [not_applicable_answer(f"{host.host} does not show which libraries its load had.")]

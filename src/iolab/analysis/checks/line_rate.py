@@ -29,11 +29,11 @@ PCIE_LINK: Final = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s x([0-9]{1,3})
 
 @check("line-rate", "More bytes than the line carries")
 @per_host(max_key="line_share")
-def check_line_rate(view: RunView, index: int) -> CheckAnswer:
+def check_line_rate(view: RunView, host_index: int) -> CheckAnswer:
     """Whether what is claimed fits through the ports or the links to the target."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     facts, where = view.facts_of_host(host), view.host_suffix_text(host)
-    rates = view.claimed_bytes_per_s(index)
+    rates = view.claimed_bytes_per_s(host_index)
     if facts is None or facts.target is None or not rates:
         return unchecked_answer(f"the target or the rates of {host.host} are not known")
     is_network = facts.target.network

@@ -48,13 +48,13 @@ class LoadHaltSums(Record):
 
 @check("engine-stopped", "The engine stood still")
 @per_host(max_key="stopped_share")
-def check_engine_stopped(view: RunView, index: int) -> CheckAnswer:
+def check_engine_stopped(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the engine worked through the measured time, or was kept from working."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     use = host.processor
     if use is None or use.load_halts is None:
         return not_applicable_answer(f"{host.host} does not show whether its load was stopped.")
-    sums = sum_load_halts(view, index)
+    sums = sum_load_halts(view, host_index)
     if sums is None:
         return valid_answer(
             f"The engine{view.host_suffix_text(host)} was never stopped.", host=host.host
@@ -84,9 +84,9 @@ def has_load_halts(view: RunView) -> bool:
     return any(sum_load_halts(view, index) for index in range(len(view.hosts)))
 
 
-def sum_load_halts(view: RunView, index: int) -> LoadHaltSums | None:
+def sum_load_halts(view: RunView, host_index: int) -> LoadHaltSums | None:
     """The halts of a host's load within its measured time; None without any."""
-    host, window = view.hosts[index], view.measured_window(index)
+    host, window = view.hosts[host_index], view.measured_window(host_index)
     use = host.processor
     if use is None or not use.load_halts or window is None or window.seconds <= 0:
         return None

@@ -79,12 +79,12 @@ def check_run_unfinished(view: RunView) -> CheckAnswer:
 
 @check("engine-errors", "Errors of the engine", needs_load=False)
 @per_host()
-def check_engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_engine_errors(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether the engine ran without error for as long as it was asked to."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
-    window = view.load.measured_part.hosts[index]
+    window = view.load.measured_part.hosts[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: EvidenceValues = {
@@ -99,7 +99,7 @@ def check_engine_errors(view: RunView, index: int) -> Iterator[CheckAnswer]:
     }
     for fault in engine_process_faults(host):
         yield invalid_answer(f"The engine{where} {fault}.", **evidence)
-    if window is not None and not view.completed_count(index):
+    if window is not None and not view.completed_count(host_index):
         yield invalid_answer(
             f"The engine{where} completed no I/O in the measured window.", **evidence
         )
@@ -165,8 +165,8 @@ def check_totals_disagree(view: RunView) -> CheckAnswer:
     )
 
 
-def _engine_totals_answer(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
-    host = view.hosts[index]
+def _engine_totals_answer(view: RunView, host_index: int, counted: int, binned: int) -> CheckAnswer:
+    host = view.hosts[host_index]
     if host.error is not None:
         return lost_host_answer(host)
     if host.totals is None:
@@ -319,9 +319,9 @@ def operation_count_answer(
 
 @check("verify-mismatch", "Blocks that do not hold what was written", needs_load=False)
 @per_host(max_key="wrong")
-def check_verify_mismatch(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_verify_mismatch(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether every block that was read and verified held what was last written there."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     generator = host.totals.generator if host.totals else None
     verify = generator.verify if generator else None
     if not view.job.verify and verify is None:

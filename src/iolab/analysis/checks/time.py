@@ -135,19 +135,19 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
 
 @check("missing-seconds", "Seconds missing from the record")
 @per_host(min_key="covered_share", good=COVERED_GOOD, bad=COVERED_BAD)
-def check_missing_seconds(view: RunView, index: int) -> HostAnswer:
+def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
-    table, host = view.record.intervals, view.hosts[index]
-    own = view.interval_rows(index)
+    table, host = view.record.intervals, view.hosts[host_index]
+    own = view.interval_rows(host_index)
     rows = own[view.load.measured_part.intervals[own]]
     if not rows.size:
         return unchecked_answer(f"no interval was measured on {host.host}")
     ends = table.end_real_ns[rows]
     between_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
-    window = view.measured_window(index)
+    window = view.measured_window(host_index)
     edges_s = 2 * float(np.median(table.span_ns[own])) / 1e9
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
-    share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
+    share = float(view.load.seconds[host_index]) / whole_s if whole_s > 0 else 0.0
     text = (
         f"The intervals{view.host_suffix_text(host)} cover {percent_text(share)} of {whole_s:.1f} s"
     )

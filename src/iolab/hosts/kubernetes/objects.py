@@ -97,34 +97,37 @@ def dry_run_objects(fleet: PodFleet) -> Iterator[Object]:
         yield stateful_set_manifest(fleet, item)
 
 
-def claim_object(fleet: PodFleet, item: StorageClassPods) -> Object:
+def claim_object(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     """A claim for a volume of the class."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": fleet.object_name(item.group), "labels": _object_labels(fleet, item)},
-        "spec": _claim_spec_of_storage_class(fleet, item),
+        "metadata": {
+            "name": fleet.object_name(class_pods.group),
+            "labels": _object_labels(fleet, class_pods),
+        },
+        "spec": _claim_spec_of_storage_class(fleet, class_pods),
     }
 
 
-def stateful_set_manifest(fleet: PodFleet, item: StorageClassPods) -> Object:
+def stateful_set_manifest(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     """The pods of a class: one that is lost is made again, on the same volume."""
     shared = fleet.access is VolumeAccess.RWX
-    name = fleet.object_name(item.group)
+    name = fleet.object_name(class_pods.group)
     spec: Object = {
         "serviceName": name,
-        "replicas": len(item.host_names),
+        "replicas": len(class_pods.host_names),
         "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": {SESSION_LABEL: fleet.name, CLASS_LABEL: item.group}},
+        "selector": {"matchLabels": {SESSION_LABEL: fleet.name, CLASS_LABEL: class_pods.group}},
         # The claims go with the StatefulSet, so that one delete takes them, too.
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
         "template": {
-            "metadata": {"labels": _object_labels(fleet, item)},
+            "metadata": {"labels": _object_labels(fleet, class_pods)},
             "spec": {
-                **_pod_spec(fleet, item),
+                **_pod_spec(fleet, class_pods),
                 "volumes": [
                     _temporary_volume(),
-                    *([_claim_volume(fleet, item)] if shared else []),
+                    *([_claim_volume(fleet, class_pods)] if shared else []),
                 ],
             },
         },
@@ -132,14 +135,14 @@ def stateful_set_manifest(fleet: PodFleet, item: StorageClassPods) -> Object:
     if not shared:
         spec["volumeClaimTemplates"] = [
             {
-                "metadata": {"name": "data", "labels": _object_labels(fleet, item)},
-                "spec": _claim_spec_of_storage_class(fleet, item),
+                "metadata": {"name": "data", "labels": _object_labels(fleet, class_pods)},
+                "spec": _claim_spec_of_storage_class(fleet, class_pods),
             }
         ]
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": name, "labels": _object_labels(fleet, item)},
+        "metadata": {"name": name, "labels": _object_labels(fleet, class_pods)},
         "spec": spec,
     }
 
@@ -153,11 +156,11 @@ def _with_owner_reference(made: Object, owner: dict[str, str]) -> Object:
     return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
 
-def _claim_spec_of_storage_class(fleet: PodFleet, item: StorageClassPods) -> Object:
+def _claim_spec_of_storage_class(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     return {
         "accessModes": [fleet.access.mode],
         "volumeMode": "Block" if fleet.volume_mode is VolumeMode.BLOCK else "Filesystem",
-        "storageClassName": item.storage_class,
+        "storageClassName": class_pods.storage_class,
         "resources": {"requests": {"storage": str(fleet.volume_bytes)}},
     }
 
@@ -166,14 +169,14 @@ def _temporary_volume() -> Object:
     return {"name": "tmp", "emptyDir": {}}
 
 
-def _claim_volume(fleet: PodFleet, item: StorageClassPods) -> Object:
+def _claim_volume(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     return {
         "name": "data",
-        "persistentVolumeClaim": {"claimName": fleet.object_name(item.group)},
+        "persistentVolumeClaim": {"claimName": fleet.object_name(class_pods.group)},
     }
 
 
-def _pod_spec(fleet: PodFleet, item: StorageClassPods) -> Object:
+def _pod_spec(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     """Fit for restricted Pod Security; a block device is opened by root alone."""
     is_block = fleet.volume_mode is VolumeMode.BLOCK
     target = (
@@ -217,7 +220,7 @@ def _pod_spec(fleet: PodFleet, item: StorageClassPods) -> Object:
     if fleet.node_selector:
         spec["nodeSelector"] = dict(fleet.node_selector)
     if fleet.one_per_node:
-        selector = {"matchLabels": {SESSION_LABEL: fleet.name, CLASS_LABEL: item.group}}
+        selector = {"matchLabels": {SESSION_LABEL: fleet.name, CLASS_LABEL: class_pods.group}}
         term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         spec["affinity"] = {"podAntiAffinity": affinity}

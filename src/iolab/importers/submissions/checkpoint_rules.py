@@ -69,39 +69,41 @@ def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 
 
 def _direction_evidence(
-    row: SubmittedRow, folder: ResultFolder, way: str
+    row: SubmittedRow, folder: ResultFolder, direction: str
 ) -> Iterator[FileEvidence]:
-    times = {rank: checkpoint_times(document, way) for rank, document in folder.epochs.items()}
+    times = {
+        rank: checkpoint_times(document, direction) for rank, document in folder.epochs.items()
+    }
     times = {rank: each for rank, each in times.items() if each}
-    yield from _slowest_rank_evidence(row, folder, way, times)
-    yield from _mean_of_rates_evidence(row, folder, way)
+    yield from _slowest_rank_evidence(row, folder, direction, times)
+    yield from _mean_of_rates_evidence(row, folder, direction)
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     count = len(next(iter(times.values()), ()))
     claimed = size * GIB * count if size and count else None
     # One pair of snapshots holds what both ways moved.
-    other = "load" if way == "save" else "save"
+    other = "load" if direction == "save" else "save"
     if number_at(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second") is None:
-        counted = list(counter_evidence(row, folder, claimed, WAYS[way]))
+        counted = list(counter_evidence(row, folder, claimed, WAYS[direction]))
     else:
         counted = [
             each
-            for each in counter_evidence(row, folder, claimed, WAYS[way])
+            for each in counter_evidence(row, folder, claimed, WAYS[direction])
             if each.kind is not EXPLAINS or "RDMA" in each.message
         ]
     yield from counted
-    if way == "load":
+    if direction == "load":
         yield from _uneven_load_evidence(row, folder, times)
         yield from _load_from_memory_evidence(
             row, folder, are_reads_counted=any(each.kind is SUPPORTS for each in counted)
         )
 
 
-def checkpoint_times(document: Document, way: str) -> Mapping[str, CheckpointTime]:
+def checkpoint_times(document: Document, direction: str) -> Mapping[str, CheckpointTime]:
     """The times of one rank by the name of the checkpoint."""
     found: dict[str, CheckpointTime] = {}
     for epoch in document.values():
         for name, entry in epoch.items() if isinstance(epoch, dict) else ():
-            if name.startswith(f"{way}_ckpt") and isinstance(entry, dict):
+            if name.startswith(f"{direction}_ckpt") and isinstance(entry, dict):
                 time = _checkpoint_time(entry)
                 if time is not None:
                     found[name] = time
@@ -116,16 +118,16 @@ def _checkpoint_time(entry: dict[str, Any]) -> CheckpointTime | None:
 def _slowest_rank_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
-    way: str,
+    direction: str,
     times: Mapping[int, Mapping[str, CheckpointTime]],
 ) -> Iterator[FileEvidence]:
     """The slowest rank's time: of all ranks' files, else what the starts leave room for."""
-    key = f"{way}_checkpoint_duration_mean_seconds"
+    key = f"{direction}_checkpoint_duration_mean_seconds"
     published = number_at(folder.summary, "metric", key)
     ranks = int(number_at(folder.summary, "num_accelerators") or 0)
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     if not published or not times:
-        message = f"The times of no rank's {way}s are in the tree."
+        message = f"The times of no rank's {direction}s are in the tree."
         yield row.evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
         return
     names = set.intersection(*(set(each) for each in times.values()))
@@ -133,21 +135,23 @@ def _slowest_rank_evidence(
         return
     slowest = fmean(max(each[name].seconds for each in times.values()) for name in names)
     files = [folder.epoch_files[rank] for rank in times]
-    place = (first_name_and_file_count(folder, files)[0], f"{way}_ckpt*.duration")
+    place = (first_name_and_file_count(folder, files)[0], f"{direction}_ckpt*.duration")
     if slowest > published * SLOWER and len(times) > 1:
         yield row.evidence(
             "slowest-rank",
             CONTRADICTS,
-            f"{way}: the slowest of {len(times)} ranks took {slowest:.1f} s, {published:.1f} s are "
-            f"published{_rate_suffix_text(size, slowest)}.",
+            f"{direction}: the slowest of {len(times)} ranks took {slowest:.1f} s, "
+            f"{published:.1f} s are published{_rate_suffix_text(size, slowest)}.",
             folder,
             place,
         )
     elif len(times) >= ranks:
-        message = f"{way}: the slowest of {len(times)} ranks took {slowest:.1f} s, as published."
+        message = (
+            f"{direction}: the slowest of {len(times)} ranks took {slowest:.1f} s, as published."
+        )
         yield row.evidence("slowest-rank", SUPPORTS, message, folder, place)
     else:
-        yield from _start_spacing_evidence(row, folder, way, times[min(times)])
+        yield from _start_spacing_evidence(row, folder, direction, times[min(times)])
 
 
 def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
@@ -155,7 +159,7 @@ def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
 
 
 def _start_spacing_evidence(
-    row: SubmittedRow, folder: ResultFolder, way: str, times: Mapping[str, CheckpointTime]
+    row: SubmittedRow, folder: ResultFolder, direction: str, times: Mapping[str, CheckpointTime]
 ) -> Iterator[FileEvidence]:
     """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
     pause_s = folder.parameter("checkpoint.time_between_checkpoints")
@@ -170,8 +174,8 @@ def _start_spacing_evidence(
     own, bound = fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs)
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     ranks = int(number_at(folder.summary, "num_accelerators") or 0)
-    place = (folder.epoch_files[min(folder.epochs)], f"{way}_ckpt*.start")
-    text = f"{way}: the times are those of one rank of {ranks}, {own:.1f} s"
+    place = (folder.epoch_files[min(folder.epochs)], f"{direction}_ckpt*.start")
+    text = f"{direction}: the times are those of one rank of {ranks}, {own:.1f} s"
     if bound < own - 1:
         message = f"{text}; the next began after less than that: clocks or pauses differ."
         yield row.evidence("slowest-rank", QUESTIONS, message, folder, place)
@@ -187,18 +191,18 @@ def _start_spacing_evidence(
 
 
 def _mean_of_rates_evidence(
-    row: SubmittedRow, folder: ResultFolder, way: str
+    row: SubmittedRow, folder: ResultFolder, direction: str
 ) -> Iterator[FileEvidence]:
     """Bytes over time, beside the published mean of rates."""
-    key = f"{way}_checkpoint_io_mean_GB_per_second"
+    key = f"{direction}_checkpoint_io_mean_GB_per_second"
     rate = number_at(folder.summary, "metric", key)
-    seconds = number_at(folder.summary, "metric", f"{way}_checkpoint_duration_mean_seconds")
+    seconds = number_at(folder.summary, "metric", f"{direction}_checkpoint_duration_mean_seconds")
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     if not rate or not seconds or not size:
         return
     over_time = size / seconds
     text = (
-        f"{way}: {format_bytes(size * GIB)} in {seconds:.2f} s are "
+        f"{direction}: {format_bytes(size * GIB)} in {seconds:.2f} s are "
         f"{format_rate_bytes(over_time * GIB)}; {format_rate_bytes(rate * GIB)} are published"
     )
     place = ("summary.json", f"metric.{key}")

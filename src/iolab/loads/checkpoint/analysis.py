@@ -93,10 +93,10 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
         every = group_metrics(view.load, hosts, self.directions_of_run(view.record))
         return checkpoint_metrics(view) | _request_latencies(every)
 
-    def host_metrics(self, view: CheckpointView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: CheckpointView, host_index: int) -> dict[str, Metric]:
         """The same of one host's ranks."""
-        every = io_host_metrics(view.load, index, self.directions_of_run(view.record))
-        return checkpoint_metrics(view, [index]) | _request_latencies(every)
+        every = io_host_metrics(view.load, host_index, self.directions_of_run(view.record))
+        return checkpoint_metrics(view, [host_index]) | _request_latencies(every)
 
     def window_s(self, view: CheckpointView) -> float:
         """All phases together."""

@@ -53,9 +53,9 @@ ALIKE_SHARE: Final = 0.1
 
 
 @per_host()
-def check_checkpoint_engine(view: CheckpointView, index: int) -> Iterator[CheckAnswer]:
+def check_checkpoint_engine(view: CheckpointView, host_index: int) -> Iterator[CheckAnswer]:
     """engine-errors of checkpoint load: it ends with its work, and not at a time."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     where = view.host_suffix_text(host)
     evidence: EvidenceValues = {
         "host": host.host,

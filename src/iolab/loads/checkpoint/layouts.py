@@ -80,38 +80,38 @@ class Checkpoint(Record):
 
 
 @lru_cache(maxsize=16)
-def plan_checkpoint(model: ModelShape, layout: Layout, ranks: int, shrink: int) -> Checkpoint:
+def plan_checkpoint(model: ModelShape, layout: Layout, rank_count: int, shrink: int) -> Checkpoint:
     """The files of a checkpoint by so many ranks, every tensor divided by `shrink`.
 
     The ranks must be a multiple of those that hold one copy, unless the layout is `dcp`.
     """
-    return _LAYOUTS[layout](model, ranks, shrink)
+    return _LAYOUTS[layout](model, rank_count, shrink)
 
 
-def _zero3_checkpoint(model: ModelShape, ranks: int, shrink: int) -> Checkpoint:
-    copies = ranks // model.model_parallel
+def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoint:
+    copies = rank_count // model.model_parallel
     layer = sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(copies))
     ends = 2 * _shrunk_element_count(model.embedding_elements(copies), shrink)
     norm = _shrunk_element_count(model.hidden // copies, shrink)
     model_bytes = MODEL_BYTES * (model.layers * layer + ends + norm)
-    optimizer = _optimizer_file_bytes(model, ranks, shrink)
+    optimizer = _optimizer_file_bytes(model, rank_count, shrink)
     return _checkpoint_of_numbered_files(
         (
             (f"{_zero_shard_name(model, rank)}_model_states.pt", model_bytes),
             (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
-        for rank in range(ranks)
+        for rank in range(rank_count)
     )
 
 
-def _megatron_checkpoint(model: ModelShape, ranks: int, shrink: int) -> Checkpoint:
-    optimizer = _optimizer_file_bytes(model, ranks, shrink)
+def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoint:
+    optimizer = _optimizer_file_bytes(model, rank_count, shrink)
     return _checkpoint_of_numbered_files(
         (
             *(_layer_files(model, rank, shrink) if rank < model.model_parallel else ()),
             (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
-        for rank in range(ranks)
+        for rank in range(rank_count)
     )
 
 
@@ -132,25 +132,25 @@ def _layer_files(model: ModelShape, rank: int, shrink: int) -> Iterator[tuple[st
         yield f"layer_{number}-model_{tensor}_model_states.pt", size
 
 
-def _dcp_checkpoint(model: ModelShape, ranks: int, shrink: int) -> Checkpoint:
+def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoint:
     """Every tensor is split over all ranks along its first dimension."""
     whole = replace(model, tensor_parallel=1)
-    layer = [_shrunk_element_count(n, shrink) for n in whole.layer_elements(ranks)]
-    ends = [_shrunk_element_count(whole.embedding_elements(ranks), shrink)] * 2
-    norm = _shrunk_element_count(model.hidden // ranks, shrink)
+    layer = [_shrunk_element_count(n, shrink) for n in whole.layer_elements(rank_count)]
+    ends = [_shrunk_element_count(whole.embedding_elements(rank_count), shrink)] * 2
+    norm = _shrunk_element_count(model.hidden // rank_count, shrink)
     elements = [*layer * model.layers, *ends, norm]
     items = (
         *(TensorGroup(1, MODEL_BYTES * count) for count in elements),
         *(TensorGroup(3, OPTIMIZER_BYTES // 3 * count) for count in elements),
     )
     size = sum(item.count * item.size for item in items)
-    metadata = METADATA_BYTES * sum(item.count for item in items) * ranks
+    metadata = METADATA_BYTES * sum(item.count for item in items) * rank_count
     checkpoint = _checkpoint_of_numbered_files(
         (
             (f"__{rank}_0.distcp", size),
             *(((".metadata", metadata),) if rank == 0 else ()),
         )
-        for rank in range(ranks)
+        for rank in range(rank_count)
     )
     return Checkpoint(checkpoint.ranks, items)
 
@@ -160,13 +160,13 @@ def _zero_shard_name(model: ModelShape, rank: int) -> str:
     return f"zero_pp_rank_{copy}_mp_rank_{place}"
 
 
-def _optimizer_file_bytes(model: ModelShape, ranks: int, shrink: int) -> int:
-    elements = model.parameters // ranks + OPTIMIZER_VECTORS * model.hidden
+def _optimizer_file_bytes(model: ModelShape, rank_count: int, shrink: int) -> int:
+    elements = model.parameters // rank_count + OPTIMIZER_VECTORS * model.hidden
     return OPTIMIZER_BYTES * _shrunk_element_count(elements, shrink)
 
 
-def _shrunk_element_count(elements: int, shrink: int) -> int:
-    return max(elements // shrink, 1)
+def _shrunk_element_count(element_count: int, shrink: int) -> int:
+    return max(element_count // shrink, 1)
 
 
 def _checkpoint_of_numbered_files(ranks: Iterator[tuple[tuple[str, int], ...]]) -> Checkpoint:

@@ -138,12 +138,12 @@ class CheckpointView(RunView, Record, dict=True):
         )
         return PhaseTimes(phase, ranks) if ranks else None
 
-    def claimed_bytes_per_s(self, host: int) -> dict[Direction, float]:
+    def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
         """See `RunView`: of each phase, until the last rank of the host ended."""
         found = {
             phase.direction: times.rate_bytes_per_s
             for phase in PhaseName
-            if (times := self.phase_times(phase, [host])) is not None
+            if (times := self.phase_times(phase, [host_index])) is not None
         }
         return {way: rate for way, rate in found.items() if rate is not None}
 

@@ -50,24 +50,24 @@ class ModelShape(Record):
         layer = 2 * h + h * (h + 2 * self.key_value_width) + h * h + 3 * h * f
         return 2 * h * self.vocabulary + self.layers * layer + h
 
-    def layer_elements(self, shards: int) -> tuple[int, ...]:
+    def layer_elements(self, shard_count: int) -> tuple[int, ...]:
         """Elements of a layer's tensors on one of the tensor-parallel ranks.
 
-        Each is split once more into `shards`.
+        Each is split once more into `shard_count`.
         """
-        h, f, split = self.hidden, self.ffn, self.tensor_parallel * shards
+        h, f, split = self.hidden, self.ffn, self.tensor_parallel * shard_count
         return (
-            h // shards,
+            h // shard_count,
             h * (h + 2 * self.key_value_width) // split,
             h * h // split,
-            h // shards,
+            h // shard_count,
             2 * f * h // split,
             f * h // split,
         )
 
-    def embedding_elements(self, shards: int) -> int:
+    def embedding_elements(self, shard_count: int) -> int:
         """Elements of the embedding, or of the head, on one of these ranks."""
-        return self.hidden * self.vocabulary // (self.tensor_parallel * shards)
+        return self.hidden * self.vocabulary // (self.tensor_parallel * shard_count)
 
 
 def custom_model(
@@ -80,7 +80,7 @@ def custom_model(
     vocabulary: int,
     tensor_parallel: int,
     pipeline_parallel: int,
-    ranks: int,
+    rank_count: int,
 ) -> ModelShape:
     """A model of a study's own; with pipeline stages it is laid out as the published ones are."""
     layout = "zero3" if pipeline_parallel == 1 else "megatron"
@@ -93,7 +93,7 @@ def custom_model(
         layers,
         tensor_parallel,
         pipeline_parallel,
-        ranks,
+        rank_count,
         layout,
         vocabulary,
     )

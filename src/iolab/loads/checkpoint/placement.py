@@ -30,45 +30,45 @@ class RankWork(Record):
     files: tuple[RankFile, ...]
 
 
-def ranks_of_client(job: CheckpointJob, phase: PhaseName, clients: int, client: int) -> range:
+def ranks_of_client(job: CheckpointJob, phase: PhaseName, client_count: int, client: int) -> range:
     """The ranks of a client, which count over the clients in their order."""
-    each = job.ranks_of_phase(phase) // clients
+    each = job.ranks_of_phase(phase) // client_count
     return range(client * each, (client + 1) * each)
 
 
 def rank_work_of_client(
-    job: CheckpointJob, phase: PhaseName, clients: int, client: int
+    job: CheckpointJob, phase: PhaseName, client_count: int, client: int
 ) -> tuple[RankWork, ...]:
     """What each rank of a client does."""
     return tuple(
-        RankWork(rank, tuple(_rank_files(job, phase, clients, rank)))
-        for rank in ranks_of_client(job, phase, clients, client)
+        RankWork(rank, tuple(_rank_files(job, phase, client_count, rank)))
+        for rank in ranks_of_client(job, phase, client_count, client)
     )
 
 
-def savers_for_client(job: CheckpointJob, clients: int, client: int) -> tuple[int, ...]:
+def savers_for_client(job: CheckpointJob, client_count: int, client: int) -> tuple[int, ...]:
     """The other clients, by their places, whose files a client restores."""
     if PhaseName.RESTORE not in job.phases:
         return ()
-    works = rank_work_of_client(job, PhaseName.RESTORE, clients, client)
+    works = rank_work_of_client(job, PhaseName.RESTORE, client_count, client)
     makers = {read.client for work in works for read in work.files}
     return tuple(sorted(makers - {client}))
 
 
 def _rank_files(
-    job: CheckpointJob, phase: PhaseName, clients: int, rank: int
+    job: CheckpointJob, phase: PhaseName, client_count: int, rank: int
 ) -> Iterator[RankFile]:
-    saved, each = job.checkpoint.ranks, job.ranks // clients
+    saved, each = job.checkpoint.ranks, job.ranks // client_count
     if phase is PhaseName.SAVE:
         yield from (RankFile(file, rank // each) for file in saved[rank])
         return
     if job.restore_ranks == job.ranks:
-        saver = (rank + job.rank_shift_for_clients(clients)) % job.ranks
+        saver = (rank + job.rank_shift_for_clients(client_count)) % job.ranks
         yield from (RankFile(file, saver // each) for file in saved[saver])
         return
     readers = job.restore_ranks
     # A shift of whole clients stays one of whole clients.
-    rank = (rank + job.rank_shift_for_clients(clients) * readers // job.ranks) % readers
+    rank = (rank + job.rank_shift_for_clients(client_count) * readers // job.ranks) % readers
     for saver, files in enumerate(saved):
         # Both in parts of 1 / (ranks x readers) of every tensor.
         first = max(rank * job.ranks - saver * readers, 0)

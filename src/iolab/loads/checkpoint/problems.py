@@ -107,7 +107,7 @@ def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator
             yield Problem((key,), has, f"At most {THREADS_MAX:,}: give more hosts, or less of it.")
 
 
-def _restore_problems(table: CheckpointTable, layout: Layout, ranks: int) -> Iterator[Problem]:
+def _restore_problems(table: CheckpointTable, layout: Layout, rank_count: int) -> Iterator[Problem]:
     if not table.restore:
         for key, value in (
             ("restore_ranks", table.restore_ranks),
@@ -117,15 +117,15 @@ def _restore_problems(table: CheckpointTable, layout: Layout, ranks: int) -> Ite
                 has = f"{key} = {value}, but restore = false"
                 yield Problem((key,), has, f"Leave {key} out, or write restore = true.")
         return
-    if (table.restore_ranks or ranks) != ranks and layout is not Layout.DCP:
+    if (table.restore_ranks or rank_count) != rank_count and layout is not Layout.DCP:
         has = (
-            f"restore_ranks = {table.restore_ranks} for {ranks} ranks, but files of layout "
+            f"restore_ranks = {table.restore_ranks} for {rank_count} ranks, but files of layout "
             f"{quote_value(layout.value)} are restored by as many ranks as saved them"
         )
         yield Problem(("restore_ranks",), has, "Write layout = 'dcp', or leave restore_ranks out.")
-    if table.rank_shift is not None and table.rank_shift >= ranks:
-        has = f"rank_shift = {table.rank_shift} of {ranks} ranks"
-        yield Problem(("rank_shift",), has, f"Give 0 to {ranks - 1}.")
+    if table.rank_shift is not None and table.rank_shift >= rank_count:
+        has = f"rank_shift = {table.rank_shift} of {rank_count} ranks"
+        yield Problem(("rank_shift",), has, f"Give 0 to {rank_count - 1}.")
 
 
 def request_memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:

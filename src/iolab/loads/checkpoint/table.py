@@ -115,7 +115,7 @@ class CheckpointTable(LoadTable):
             vocabulary=self.vocabulary or VOCABULARY,
             tensor_parallel=tensor,
             pipeline_parallel=pipeline,
-            ranks=self.ranks or tensor * pipeline,
+            rank_count=self.ranks or tensor * pipeline,
         )
 
     @property

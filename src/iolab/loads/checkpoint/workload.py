@@ -100,7 +100,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
             vocabulary=self.vocabulary or VOCABULARY,
             tensor_parallel=self.tensor_parallel or 1,
             pipeline_parallel=self.pipeline_parallel or 1,
-            ranks=self.ranks,
+            rank_count=self.ranks,
         )
 
     @property
@@ -133,25 +133,25 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         """Of one of these."""
         return self.write_bytes if phase is PhaseName.SAVE else self.read_bytes
 
-    def rank_shift_for_clients(self, clients: int) -> int:
+    def rank_shift_for_clients(self, client_count: int) -> int:
         """How many ranks on lies what a rank restores."""
         if self.rank_shift is None:
-            return self.ranks // clients if clients > 1 else 0
+            return self.ranks // client_count if client_count > 1 else 0
         return self.rank_shift % self.ranks
 
-    def buffer_bytes_per_client(self, clients: int) -> int:
+    def buffer_bytes_per_client(self, client_count: int) -> int:
         """Memory that the requests of one client take."""
         return max(
             self.ranks_of_phase(phase)
-            // clients
+            // client_count
             * self.requests_in_flight_per_rank(phase)
             * self.request_bytes(phase)
             for phase in self.phases
         )
 
-    def largest_client_space_bytes(self, clients: int) -> int:
+    def largest_client_space_bytes(self, client_count: int) -> int:
         """What the ranks of one client save: of the client that saves most."""
-        each, checkpoint = self.ranks // clients, self.checkpoint
+        each, checkpoint = self.ranks // client_count, self.checkpoint
         return max(
             sum(checkpoint.bytes_of_rank(rank) for rank in range(first, first + each))
             for first in range(0, self.ranks, each)

@@ -79,23 +79,23 @@ I/O's time is its own than the target's."""
 
 @check_rate_kept
 @per_host(min_key="achieved")
-def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
+def check_coordinated_omission(view: RunView, host_index: int) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
     if view.job.target_iops_per_job is None:
         loop = "Closed loop" if view.job.is_closed_loop else "Paced by think time"
         return not_applicable_answer(
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
         )
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     job = Job.require_type(view.record.run.point.job_on(host.host))
     if view.service_times is not None:
-        return _reached_rate_answer(view, index, job)
-    measured = host_concurrency(view.load, index, job.iodepth_per_client)
-    seconds = float(view.load.seconds[index])
+        return _reached_rate_answer(view, host_index, job)
+    measured = host_concurrency(view.load, host_index, job.iodepth_per_client)
+    seconds = float(view.load.seconds[host_index])
     if measured is None or seconds <= 0 or job.target_iops_per_job is None:
         return unchecked_answer(f"no I/O was measured on {host.host}")
     target = job.target_iops_per_job * job.numjobs
-    achieved = float(view.load.ios[index].sum()) / seconds / target
+    achieved = float(view.load.ios[host_index].sum()) / seconds / target
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
@@ -104,7 +104,7 @@ def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
         "in_flight": measured.in_flight,
         "depth": job.iodepth_per_client,
     }
-    full = _full_depth_share(view, index, job.iodepth_per_client)
+    full = _full_depth_share(view, host_index, job.iodepth_per_client)
     evidence["full_seconds"] = full
     text = (
         f"{percent_text(achieved)} of {format_count(target)} IOPS were "
@@ -127,16 +127,16 @@ def check_coordinated_omission(view: RunView, index: int) -> CheckAnswer:
     return valid_answer(f"{text}: the latencies are those at that rate.", **evidence)
 
 
-def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
+def _reached_rate_answer(view: RunView, host_index: int, job: Job) -> CheckAnswer:
     """Of latencies from when I/Os were due: nothing waits unseen, but a rate may be too high.
 
     What is due then waits ever longer, and a latency says how long the run was.
     """
-    host, seconds = view.hosts[index], float(view.load.seconds[index])
+    host, seconds = view.hosts[host_index], float(view.load.seconds[host_index])
     if seconds <= 0 or job.target_iops_per_job is None:
         return unchecked_answer(f"no I/O was measured on {host.host}")
     target = job.target_iops_per_job * job.numjobs
-    achieved = float(view.load.ios[index].sum()) / seconds / target
+    achieved = float(view.load.ios[host_index].sum()) / seconds / target
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
     unsubmitted = generator.unsubmitted if generator else 0
@@ -162,7 +162,7 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
             **evidence,
         )
     lost = drained + unsubmitted
-    share, usual = _unfinished_share_and_mean_in_flight(view, index, lost, job)
+    share, usual = _unfinished_share_and_mean_in_flight(view, host_index, lost, job)
     evidence |= {"lost": share, "in_flight": usual}
     if share > LOST_MAX:
         return indicative_answer(
@@ -175,16 +175,16 @@ def _reached_rate_answer(view: RunView, index: int, job: Job) -> CheckAnswer:
 
 
 def _unfinished_share_and_mean_in_flight(
-    view: RunView, index: int, lost: int, job: Job
+    view: RunView, host_index: int, lost: int, job: Job
 ) -> tuple[float, float]:
     """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
 
     So many had not ended when the window began either, and count in it: they stand for as many at
     its end, and only what is beyond them makes the share.
     """
-    measured = host_concurrency(view.load, index, job.iodepth_per_client)
+    measured = host_concurrency(view.load, host_index, job.iodepth_per_client)
     usual = measured.in_flight if measured else 0.0
-    due = int(view.load.ios[index].sum()) + lost
+    due = int(view.load.ios[host_index].sum()) + lost
     return max(lost - usual, 0.0) / max(due, 1), usual
 
 
@@ -202,10 +202,10 @@ def _unsubmitted_ios_text(generator: GeneratorTotals | None) -> str:
     )
 
 
-def _full_depth_share(view: RunView, index: int, depth: int) -> float:
+def _full_depth_share(view: RunView, host_index: int, depth: int) -> float:
     """Share of the host's measured intervals in which the depth was all but used up."""
     table = view.record.intervals
-    rows = view.load.measured_part.intervals & (table.host == index)
+    rows = view.load.measured_part.intervals & (table.host == host_index)
     _, first, at = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     waited_ns = np.bincount(at, weights=table.lat_sum_ns[rows])
     in_flight = waited_ns / np.maximum(table.span_ns[rows][first], 1)
@@ -214,13 +214,13 @@ def _full_depth_share(view: RunView, index: int, depth: int) -> float:
 
 @check("depth-not-reached", "Queue depth not reached")
 @per_host(min_key="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
-def check_depth_not_reached(view: RunView, index: int) -> HostAnswer:
+def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
     """Whether the engine submitted its I/Os at the depth that was requested."""
     if not view.job.is_closed_loop:
         return not_applicable_answer(
             "The load is paced, so the queue is not meant to be full.", paced=True
         )
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     job, where = Job.require_type(view.job), view.host_suffix_text(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
         return _granted_depth_answer(host.totals.generator, host.host, where)
@@ -265,11 +265,11 @@ def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> 
 
 @check("littles-law", "Little's law")
 @per_host(max_key="off", needs_complete_host_run=True)
-def check_littles_law(view: RunView, index: int) -> CheckAnswer:
+def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     job = Job.require_type(view.record.run.point.job_on(host.host))
-    measured = host_concurrency(view.load, index, job.iodepth_per_client, view.service_times)
+    measured = host_concurrency(view.load, host_index, job.iodepth_per_client, view.service_times)
     if measured is None:
         return unchecked_answer(f"no latency was measured on {host.host}")
     evidence: EvidenceValues = {
@@ -293,7 +293,9 @@ def check_littles_law(view: RunView, index: int) -> CheckAnswer:
         )
     deviation = measured.reached_depth_share - 1
     too_few = deviation < -good_concurrency_deviation(job.iodepth) - measured.tolerance
-    if too_few and is_latency_contradicted_by_device(view, index, view.run_bin_counts(index)):
+    if too_few and is_latency_contradicted_by_device(
+        view, host_index, view.run_bin_counts(host_index)
+    ):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid_answer if deviation < RHO_BAD_LOW - 1 else indicative_answer
         return verdict(
@@ -328,11 +330,11 @@ def _littles_law_answer(
 
 @check_schedule_kept
 @per_host(max_key="share")
-def check_generator_late(view: RunView, index: int) -> CheckAnswer:
+def check_generator_late(view: RunView, host_index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
     host, job = (
-        view.hosts[index],
-        Job.require_type(view.record.run.point.job_on(view.hosts[index].host)),
+        view.hosts[host_index],
+        Job.require_type(view.record.run.point.job_on(view.hosts[host_index].host)),
     )
     if job.target_iops_per_job is None:
         return not_applicable_answer(
@@ -349,7 +351,7 @@ def check_generator_late(view: RunView, index: int) -> CheckAnswer:
             f"the engine{view.host_suffix_text(host)} told no lateness", host=host.host
         )
     ways = [int(way) for way in DIRECTIONS]
-    response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
+    response_ns = view.load.histogram([host_index], ways).percentile_ns(99.0)
     late = generator.lateness
     interval_ns = NS_PER_S / (job.target_iops_per_job * job.numjobs)
     share = late.p99_ns / response_ns if response_ns else None
@@ -385,14 +387,14 @@ def check_generator_late(view: RunView, index: int) -> CheckAnswer:
 
 @check_generator_bound
 @per_host(max_key="share", good=GENERATOR_LIMIT_SHARE)
-def check_near_generator_limit(view: RunView, index: int) -> HostAnswer:
+def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 
     A run without a limit is no objection: what its jobs used of their cores is checked too.
 
     One whose limit should have been had, and was not, is.
     """
-    host, seconds = view.hosts[index], float(view.load.seconds[index])
+    host, seconds = view.hosts[host_index], float(view.load.seconds[host_index])
     engine = Job.require_type(view.record.run.point.job_on(host.host)).engine
     if host.generator_limit_fault:
         why = f"{engine} did not make its load on the null target{view.host_suffix_text(host)}"
@@ -405,7 +407,7 @@ def check_near_generator_limit(view: RunView, index: int) -> HostAnswer:
         return not_applicable_answer(
             f"No whole interval was measured on {host.host}.", host=host.host
         )
-    iops = float(view.load.ios[index].sum()) / seconds
+    iops = float(view.load.ios[host_index].sum()) / seconds
     share = iops / host.generator_limit_iops
     return graded_answer(
         f"The load{view.host_suffix_text(host)} was {percent_text(share)} of the "
@@ -425,9 +427,9 @@ def _generator_totals(host: HostRun) -> GeneratorTotals | None:
 
 @check("files-changed", "Files changed under the load", needs_load=False)
 @per_host()
-def check_files_changed(view: RunView, index: int) -> CheckAnswer:
+def check_files_changed(view: RunView, host_index: int) -> CheckAnswer:
     """Whether the files on which the load worked were the same, and as large, at its end."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     files, where = host.files, view.host_suffix_text(host)
     if files is None:
         return not_applicable_answer(

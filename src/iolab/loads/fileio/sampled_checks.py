@@ -240,17 +240,17 @@ def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
 
 
 def _claimed_size_answer(
-    job: Job, direction: Direction, ios: int, moved: int, short: int, name: str, where: str
+    job: Job, direction: Direction, io_count: int, moved: int, short: int, name: str, where: str
 ) -> CheckAnswer:
     sizes = block_size_shares(job, direction)
-    low, high = _mean_io_size_bounds(job, sizes, ios)
+    low, high = _mean_io_size_bounds(job, sizes, io_count)
     slack = short * max(size for size, _ in sizes)
     evidence: EvidenceValues = {
         "host": name,
         "direction": direction.key,
-        "claimed_run_ios": ios,
+        "claimed_run_ios": io_count,
         "claimed_bytes": moved,
-        "bytes_per_io": moved / ios,
+        "bytes_per_io": moved / io_count,
         "least_bytes_per_io": low,
         "most_bytes_per_io": high,
     }
@@ -260,16 +260,16 @@ def _claimed_size_answer(
         else f"{format_bytes(min(s for s, _ in sizes))} to {format_bytes(max(s for s, _ in sizes))}"
     )
     message = (
-        f"The engine claims {format_bytes(moved)} {_WORDS[direction]} in {format_count(ios)} "
-        f"I/Os{where}, {moved / ios:,.0f} B each"
+        f"The engine claims {format_bytes(moved)} {_WORDS[direction]} in {format_count(io_count)} "
+        f"I/Os{where}, {moved / io_count:,.0f} B each"
     )
-    if low * ios - slack <= moved <= high * ios:
+    if low * io_count - slack <= moved <= high * io_count:
         return valid_answer(f"{message}.", **evidence)
     return invalid_answer(f"{message}, where the job's I/Os are of {asked}.", **evidence)
 
 
 def _mean_io_size_bounds(
-    job: Job, sizes: tuple[tuple[int, float], ...], ios: int
+    job: Job, sizes: tuple[tuple[int, float], ...], io_count: int
 ) -> tuple[float, float]:
     """Between which the bytes of an I/O lie in the mean: exactly known where there is one size.
 
@@ -285,8 +285,10 @@ def _mean_io_size_bounds(
         return float(min(block_sizes)), float(max(block_sizes))
     mean = sum(size * share for size, share in sizes)
     deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
-    chance = SIGMAS * deviation / math.sqrt(ios)
-    edges = max(block_sizes) * (job.iodepth_per_client / ios + max(block_sizes) / job.file_bytes)
+    chance = SIGMAS * deviation / math.sqrt(io_count)
+    edges = max(block_sizes) * (
+        job.iodepth_per_client / io_count + max(block_sizes) / job.file_bytes
+    )
     low = max(mean - chance - edges, min(block_sizes))
     if job.access.is_random and dict(job.options).get("norandommap") != "1":
         low = min(block_sizes)
@@ -444,14 +446,14 @@ def _sum_ios_and_merges(deltas: list[DeviceDelta], direction: Direction) -> tupl
 
 @check("access-pattern", "Access pattern")
 @per_host()
-def check_access_pattern(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
     if not view.job.direct:
         yield not_applicable_answer(
             "The page cache decides what reaches the device, and in what order."
         )
         return
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     job, where = (
         Job.require_type(view.record.run.point.job_on(host.host)),
         view.host_suffix_text(host),
@@ -581,7 +583,7 @@ def _not_sequential_answer(
     direction: Direction,
     trace: DirectionTrace,
     sizes: tuple[tuple[int, float], ...],
-    blocks: int,
+    block_count: int,
     zones: tuple[tuple[float, float], ...],
     place: tuple[str, str],
 ) -> CheckAnswer:
@@ -589,7 +591,7 @@ def _not_sequential_answer(
     host, where = place
     share = trace.sequential / trace.bios
     likelier = max((ios / size for ios, size in zones if size), default=1.0)
-    chance = min(trace.ends / trace.bios / max(blocks, 1) * likelier * MAPPED_CHANCE, 1.0)
+    chance = min(trace.ends / trace.bios / max(block_count, 1) * likelier * MAPPED_CHANCE, 1.0)
     mean = sum(size * part for size, part in sizes)
     sized = sum(bios for size, bios in trace.sizes if size)
     piece = sum(size * bios for size, bios in trace.sizes) / max(sized, 1)
@@ -624,21 +626,21 @@ def _coverage_answer(
     direction: Direction,
     trace: DirectionTrace,
     grain: int,
-    blocks: int,
+    block_count: int,
     zones: tuple[tuple[float, float], ...],
     place: tuple[str, str],
 ) -> CheckAnswer:
     """So many draws meet so many places; a map of visited blocks and split I/Os only more."""
     host, where = place
     drawn, distinct = len(trace.sectors), len(set(trace.sectors))
-    mean, deviation = _expected_distinct_blocks(drawn, blocks, zones)
+    mean, deviation = _expected_distinct_blocks(drawn, block_count, zones)
     evidence: EvidenceValues = {
         "host": host,
         "direction": direction.key,
         "places": drawn,
         "distinct_places": distinct,
         "expected_places": mean,
-        "data_bytes": blocks * grain,
+        "data_bytes": block_count * grain,
     }
     message = (
         f"{format_count(drawn)} sampled {direction_ios_text(direction)}{where} began at "
@@ -646,13 +648,13 @@ def _coverage_answer(
         "places"
     )
     if distinct < mean - SIGMAS * max(deviation, 1.0):
-        covered = _block_count_for_distinct(drawn, distinct, blocks, zones)
+        covered = _block_count_for_distinct(drawn, distinct, block_count, zones)
         evidence = {**evidence, "covered_bytes": covered * grain}
-        if covered < COVERED_GOOD * blocks:
-            verdict = invalid_answer if covered < COVERED_BAD * blocks else indicative_answer
+        if covered < COVERED_GOOD * block_count:
+            verdict = invalid_answer if covered < COVERED_BAD * block_count else indicative_answer
             return verdict(
                 f"{message}, as of {format_bytes(covered * grain)}, where the data set has "
-                f"{format_bytes(blocks * grain)}: the load did not go over all of it.",
+                f"{format_bytes(block_count * grain)}: the load did not go over all of it.",
                 **evidence,
             )
     return valid_answer(f"{message}, as many as of the whole data set.", **evidence)
@@ -674,10 +676,10 @@ def _expected_distinct_blocks(
 
 
 def _block_count_for_distinct(
-    draw_count: int, distinct: int, blocks: int, zones: tuple[tuple[float, float], ...]
+    draw_count: int, distinct: int, block_count: int, zones: tuple[tuple[float, float], ...]
 ) -> int:
     """Of how many blocks so many draws would meet so many places, at most all."""
-    low, high = 1.0, float(blocks)
+    low, high = 1.0, float(block_count)
     for _ in range(64):
         middle = (low + high) / 2
         low, high = (
@@ -699,15 +701,15 @@ def check_latency_contradicted(view: RunView) -> CheckAnswer:
     return worst_answer(answers or [not_applicable_answer("No latency was measured.")])
 
 
-def _latency_answers_of_host(view: RunView, index: int) -> Iterator[CheckAnswer]:
+def _latency_answers_of_host(view: RunView, host_index: int) -> Iterator[CheckAnswer]:
     """A host's latencies against its device, then against themselves.
 
     Where nothing is known of the device, the second answer has the reason as well.
     """
-    bins = view.run_bin_counts(index)
-    by_device = tuple(_device_latency_answers(view, index, bins)) if bins.any() else ()
+    bins = view.run_bin_counts(host_index)
+    by_device = tuple(_device_latency_answers(view, host_index, bins)) if bins.any() else ()
     yield from by_device
-    for answer in _histogram_consistency_answers(view, index, bins):
+    for answer in _histogram_consistency_answers(view, host_index, bins):
         if answer.level is Level.VALID and all(other.level is None for other in by_device):
             reasons = " ".join(other.message for other in by_device[:1])
             yield replace(answer, message=f"{answer.message} {reasons}".rstrip())
@@ -715,22 +717,24 @@ def _latency_answers_of_host(view: RunView, index: int) -> Iterator[CheckAnswer]
             yield answer
 
 
-def is_latency_contradicted_by_device(view: RunView, index: int, bins: Ints) -> bool:
+def is_latency_contradicted_by_device(view: RunView, host_index: int, bins: Ints) -> bool:
     """Whether a host's latencies are told shorter than its device took, of its bins."""
-    answers = _device_latency_answers(view, index, bins)
+    answers = _device_latency_answers(view, host_index, bins)
     return any(answer.level in (Level.INDICATIVE, Level.INVALID) for answer in answers)
 
 
-def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
+def _histogram_consistency_answers(
+    view: RunView, host_index: int, bins: Ints
+) -> Iterator[CheckAnswer]:
     """Sums, extremes and percentiles against the bins, which all tell the same I/Os."""
-    host, table = view.hosts[index], view.record.intervals
+    host, table = view.hosts[host_index], view.record.intervals
     for way in Direction:
         counts = bins[way]
         total = int(counts.sum())
         totals = engine_totals_by_direction(host)[way]
         if not total:
             continue
-        claimed_ns = float(table.lat_sum_ns[view.interval_rows(index, way)].sum())
+        claimed_ns = float(table.lat_sum_ns[view.interval_rows(host_index, way)].sum())
         least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
         evidence: EvidenceValues = {
             "host": host.host,
@@ -781,9 +785,9 @@ def _histogram_consistency_answers(view: RunView, index: int, bins: Ints) -> Ite
         )
 
 
-def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
+def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     job, where = (
         Job.require_type(view.record.run.point.job_on(host.host)),
         view.host_suffix_text(host),
@@ -807,7 +811,7 @@ def _device_latency_answers(view: RunView, index: int, bins: Ints) -> Iterator[C
         if not counts.sum():
             continue
         if trace is None or has_too_many_unfinished_ios(trace):
-            yield _mean_latency_answer(view, index, way, counts)
+            yield _mean_latency_answer(view, host_index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
             yield not_applicable_answer(
                 f"Only {format_count(trace.timed)} {direction_ios_text(way)}{where} were "
@@ -904,12 +908,12 @@ def _latency_agrees_answer(
     )
 
 
-def _finite_population_factor(trace: DirectionTrace, ios: int) -> float:
+def _finite_population_factor(trace: DirectionTrace, io_count: int) -> float:
     """How far chance can move a share of the sampled, who are a part of those whose share it is.
 
     Where all were sampled not at all (the correction for a finite population).
     """
-    sampled = min(trace.timed / ios, trace.timed / trace.weight if trace.weight else 1.0, 1.0)
+    sampled = min(trace.timed / io_count, trace.timed / trace.weight if trace.weight else 1.0, 1.0)
     return math.sqrt(1 - sampled)
 
 
@@ -938,10 +942,10 @@ def _slower_bio_statistics(
 
 
 def _mean_latency_answer(
-    view: RunView, index: int, direction: Direction, counts: Ints
+    view: RunView, host_index: int, direction: Direction, counts: Ints
 ) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     where = view.host_suffix_text(host)
     trace = host.trace.direction_trace(direction) if host.trace else None
     unknown = (

@@ -279,9 +279,9 @@ class Job(AnyJob, Record, tag="io"):
         """See `AnyJob`."""
         return self.numjobs
 
-    def with_numjobs(self, jobs: int | None) -> Job:
+    def with_numjobs(self, job_count: int | None) -> Job:
         """See `AnyJob`."""
-        return self if jobs is None else replace(self, numjobs=jobs)
+        return self if job_count is None else replace(self, numjobs=job_count)
 
     @property
     def is_closed_loop(self) -> bool:

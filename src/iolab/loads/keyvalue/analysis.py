@@ -136,9 +136,9 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         metrics = key_value_metrics(load, view.key_value_job)
         return with_key_value_intervals(metrics, view.record, load, view.steadiness_view)
 
-    def host_metrics(self, view: KeyValueView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: KeyValueView, host_index: int) -> dict[str, Metric]:
         """See `key_value_host_metrics`."""
-        return key_value_host_metrics(view.key_value_load, index, view.key_value_job)
+        return key_value_host_metrics(view.key_value_load, host_index, view.key_value_job)
 
     def host_spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
         """By whole operations."""

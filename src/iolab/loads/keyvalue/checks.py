@@ -101,14 +101,14 @@ _BY_ROCKSDB: Final = (
 
 
 @per_host()
-def check_key_value_engine_errors(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
+def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterator[CheckAnswer]:
     """engine-errors of load on a key-value store: also what the engine was found not to have done.
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     reply = key_value_run_of_host(host)
-    window = view.load.measured_part.hosts[index]
+    window = view.load.measured_part.hosts[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: EvidenceValues = {
@@ -130,7 +130,7 @@ def check_key_value_engine_errors(view: KeyValueView, index: int) -> Iterator[Ch
             f"Not the run that was requested{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
-    if window is not None and not view.key_value_load.completed_operations_by_host[index]:
+    if window is not None and not view.key_value_load.completed_operations_by_host[host_index]:
         yield invalid_answer(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
@@ -250,12 +250,12 @@ def check_shared_seed(view: KeyValueView) -> CheckAnswer:
 
 
 @per_host(max_key="unexplained", needs_complete_host_run=True)
-def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
+def check_key_value_totals(view: KeyValueView, host_index: int) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
     What is in no interval is explained by the time that no interval covers.
     """
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     reply = key_value_run_of_host(host)
     if reply is None or not reply.counts:
         return unchecked_answer(
@@ -269,11 +269,11 @@ def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
         claimed = sum(count.completed for count in reply.counts if count.operation is not beside)
-    counted, busiest, covered_s = _interval_totals(view, index)
+    counted, busiest, covered_s = _interval_totals(view, host_index)
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
-    ours = float(view.key_value_load.operation_rates_by_host[index])
+    ours = float(view.key_value_load.operation_rates_by_host[host_index])
     evidence: EvidenceValues = {
         "host": host.host,
         "interval_operations": counted,
@@ -305,17 +305,17 @@ def check_key_value_totals(view: KeyValueView, index: int) -> CheckAnswer:
     )
 
 
-def _interval_totals(view: KeyValueView, index: int) -> tuple[int, float, float]:
+def _interval_totals(view: KeyValueView, host_index: int) -> tuple[int, float, float]:
     """Whole operations in all intervals of a host, the most in a second, the time they cover."""
     table = view.record.intervals
-    own_rows = table.host == index
+    own_rows = table.host == host_index
     total, busiest = 0, 0.0
     for operation, weight in WHOLE_OPERATION_WEIGHTS.items():
         rows = np.flatnonzero(own_rows & (table.direction == int(operation)))
         total += weight * int(table.ios[rows].sum())
         if weight > 0 and rows.size:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
-    window = view.load.measured_part.hosts[index]
+    window = view.load.measured_part.hosts[host_index]
     return total, busiest, 0.0 if window is None else window.seconds
 
 
@@ -413,11 +413,11 @@ def check_key_value_omission(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _achieved_rate_answer(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
-    host, load = view.hosts[index], view.key_value_load
-    if load.seconds[index] <= 0:
+def _achieved_rate_answer(view: KeyValueView, host_index: int, rate: int) -> CheckAnswer:
+    host, load = view.hosts[host_index], view.key_value_load
+    if load.seconds[host_index] <= 0:
         return unchecked_answer(f"no operation was measured on {host.host}")
-    achieved = float(load.operation_rates_by_host[index]) / rate
+    achieved = float(load.operation_rates_by_host[host_index]) / rate
     evidence: EvidenceValues = {
         "host": host.host,
         "open_loop": True,
@@ -473,9 +473,9 @@ def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
 
 @check("writer-rate", "Concurrent writer without its rate")
 @per_host(min_key="achieved", good=WRITER_MIN)
-def check_writer_rate(view: KeyValueView, index: int) -> HostAnswer:
+def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
-    job, where = view.key_value_job, view.host_suffix_text(view.hosts[index])
+    job, where = view.key_value_job, view.host_suffix_text(view.hosts[host_index])
     if not isinstance(job, KeyValueJob) or not job.has_writer:
         return not_applicable_answer("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
@@ -486,13 +486,13 @@ def check_writer_rate(view: KeyValueView, index: int) -> HostAnswer:
             writer=True,
             written_bytes_per_s=float(rates.sum()),
         )
-    written = float(rates[index])
+    written = float(rates[host_index])
     if not written:
         return unchecked_answer(f"what the writer{where} did in the window is not known")
     return graded_answer(
         f"The writer{where} wrote {format_rate_bytes(written)} of {format_rate_bytes(asked)}",
         ": the readers had fewer writes beside them",
-        host=view.hosts[index].host,
+        host=view.hosts[host_index].host,
         written_bytes_per_s=written,
         asked_bytes_per_s=asked,
         achieved=written / asked,
@@ -500,10 +500,10 @@ def check_writer_rate(view: KeyValueView, index: int) -> HostAnswer:
 
 
 @per_host(max_key="cores_busy_share", good=FULL_PROCESSORS)
-def check_key_value_cpu(view: KeyValueView, index: int) -> HostAnswer:
+def check_key_value_cpu(view: KeyValueView, host_index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
-    host = view.hosts[index]
-    share = view.mean_metric(index, "cpu", "all", "busy_share")
+    host = view.hosts[host_index]
+    share = view.mean_metric(host_index, "cpu", "all", "busy_share")
     facts = view.facts_of_host(host)
     evidence: EvidenceValues = {
         "host": host.host,
@@ -545,13 +545,13 @@ def check_key_operations_counted(view: KeyValueView) -> CheckAnswer:
     return worst_answer(_server_count_answers(view, server), min_key="counted_share")
 
 
-def _rocksdb_count_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
-    host = view.hosts[index]
+def _rocksdb_count_answers(view: KeyValueView, host_index: int) -> Iterator[CheckAnswer]:
+    host = view.hosts[host_index]
     reply = key_value_run_of_host(host)
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
-        claimed = _claimed_operations(view, (index,), operations)
+        claimed = _claimed_operations(view, (host_index,), operations)
         claimed_all += claimed
         if claimed and name in statistics:
             counted += 1

@@ -177,20 +177,20 @@ def _is_read_only(job: KeyValueJob) -> bool:
     return job.workload.startswith(_READS) and not job.workload.endswith(_WRITES)
 
 
-def start_allowance_s(kind: ServerKind, clients: int) -> int:
+def start_allowance_s(kind: ServerKind, client_count: int) -> int:
     """What a run lasts beyond its warm-up and runtime, so that all clients have these in common."""
-    return CONNECT_S[kind] + (CONNECT_SPREAD_S if clients > 1 else 0)
+    return CONNECT_S[kind] + (CONNECT_SPREAD_S if client_count > 1 else 0)
 
 
-def execution_limit_s(method: Method, kind: ServerKind, clients: int) -> int:
+def execution_limit_s(method: Method, kind: ServerKind, client_count: int) -> int:
     """YCSB's `maxexecutiontime` on each client: connecting, warm-up and runtime, whole seconds."""
-    return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(kind, clients)
+    return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(kind, client_count)
 
 
-def key_value_run_s(method_s: float, job: KeyJob, kind: ServerKind, clients: int) -> float:
+def key_value_run_s(method_s: float, job: KeyJob, kind: ServerKind, client_count: int) -> float:
     """How long one run loads its store; `method_s` is warm-up and runtime."""
     if isinstance(job, YcsbJob):
-        return method_s + start_allowance_s(kind, clients)
+        return method_s + start_allowance_s(kind, client_count)
     return method_s + DB_BENCH_OVERRUN_S
 
 

@@ -222,9 +222,10 @@ class KeyValueLoad(Record):
         binned = self.engine_run_histogram(operation, hosts)
         return binned.count if binned else 0
 
-    def _engine_bins(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
+    def _engine_bins(self, operation: KeyOperation, host_index: int) -> BinnedLatency | None:
         return next(
-            (latency for latency in self.engine_bins[host] if latency.operation is operation), None
+            (latency for latency in self.engine_bins[host_index] if latency.operation is operation),
+            None,
         )
 
     def _operation_index(self, operation: KeyOperation) -> int | None:
@@ -346,11 +347,11 @@ class KeyValueView(RunView, kw_only=True):
             if (reply := key_value_run_of_host(host)) is not None
         ]
 
-    def application_written_bytes(self, host: int) -> int | None:
+    def application_written_bytes(self, host_index: int) -> int | None:
         """Keys and values that RocksDB took; of YCSB the values that it wrote."""
-        job, reply = self.key_value_job, key_value_run_of_host(self.hosts[host])
+        job, reply = self.key_value_job, key_value_run_of_host(self.hosts[host_index])
         if not isinstance(job, YcsbJob):
-            return self._statistics_sum(host, (ROCKSDB_GIVEN,))
+            return self._statistics_sum(host_index, (ROCKSDB_GIVEN,))
         if reply is None:
             return None
         # A read-modify-write is counted as an update, too.
@@ -360,14 +361,14 @@ class KeyValueView(RunView, kw_only=True):
             for count in reply.counts
         )
 
-    def engine_written_bytes(self, host: int) -> int | None:
+    def engine_written_bytes(self, host_index: int) -> int | None:
         """What RocksDB wrote on its host: its log, flushes and compaction.
 
         Of a Cassandra node that iolab runs flushes and compaction, on the client where it is: its
         log has no counter.
         """
         if not isinstance(self.key_value_job, YcsbJob):
-            return self._statistics_sum(host, ROCKSDB_WRITTEN)
+            return self._statistics_sum(host_index, ROCKSDB_WRITTEN)
         server = self.record.details if isinstance(self.record.details, ServerRun) else None
         if server is None or server.host not in {each.host for each in self.hosts}:
             return None
@@ -377,10 +378,10 @@ class KeyValueView(RunView, kw_only=True):
         grown = [after[name] - before[name] for name in CASSANDRA_WRITTEN]
         if min(grown) < 0:  # a node that was started anew in the run counts from 0
             return None
-        return round(sum(grown)) if server.host == self.hosts[host].host else 0
+        return round(sum(grown)) if server.host == self.hosts[host_index].host else 0
 
-    def _statistics_sum(self, host: int, names: Sequence[str]) -> int | None:
-        reply = key_value_run_of_host(self.hosts[host])
+    def _statistics_sum(self, host_index: int, names: Sequence[str]) -> int | None:
+        reply = key_value_run_of_host(self.hosts[host_index])
         values = {each.name: each.value for each in reply.statistics} if reply else {}
         return round(sum(values[name] for name in names)) if values.keys() >= {*names} else None
 
@@ -420,9 +421,9 @@ def key_value_metrics(load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
     return _key_value_metrics(load, range(len(load.seconds)) if load.has_common_window else (), job)
 
 
-def key_value_host_metrics(load: KeyValueLoad, host: int, job: KeyJob) -> dict[str, Metric]:
+def key_value_host_metrics(load: KeyValueLoad, host_index: int, job: KeyJob) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _key_value_metrics(load, [host], job)
+    return _key_value_metrics(load, [host_index], job)
 
 
 def _operations_to_report(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
@@ -470,10 +471,12 @@ def _operation_rate(
     )
 
 
-def _operation_share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
+def _operation_share(load: KeyValueLoad, operation: KeyOperation, host_index: int) -> float:
     """Of all operations that a host's engine timed."""
-    total = sum(latency.count for latency in load.engine_bins[host])
-    own = sum(latency.count for latency in load.engine_bins[host] if latency.operation is operation)
+    total = sum(latency.count for latency in load.engine_bins[host_index])
+    own = sum(
+        latency.count for latency in load.engine_bins[host_index] if latency.operation is operation
+    )
     return own / total if total else 0.0
 
 

@@ -155,9 +155,9 @@ def _lower_device_answers(store: StoreReads, evidence: EvidenceValues) -> Iterat
         )
 
 
-def _read_key_count(view: KeyValueView, index: int) -> int:
+def _read_key_count(view: KeyValueView, host_index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    reply = key_value_run_of_host(view.hosts[index])
+    reply = key_value_run_of_host(view.hosts[host_index])
     if reply is None:
         return 0
     return sum(
@@ -295,22 +295,22 @@ def _store_shape_evidence(host: str, start: StoreShape) -> EvidenceValues:
     }
 
 
-def _row_count_answer(server: ServerRun | None, records: int) -> CheckAnswer:
+def _row_count_answer(server: ServerRun | None, record_count: int) -> CheckAnswer:
     if server is None:
         return not_applicable_answer(
             "Each client has the store in its own process: no server counts its rows.",
-            records=records,
+            records=record_count,
         )
     if server.rows is None:
-        return unchecked_answer("the server's rows were not counted", records=records)
-    evidence: EvidenceValues = {"rows": server.rows, "records": records, "by": server.rows_by}
-    deviation = abs(server.rows - records) / max(records, 1)
-    counted = f"The server holds {server.rows:,} rows of {records:,} records"
+        return unchecked_answer("the server's rows were not counted", records=record_count)
+    evidence: EvidenceValues = {"rows": server.rows, "records": record_count, "by": server.rows_by}
+    deviation = abs(server.rows - record_count) / max(record_count, 1)
+    counted = f"The server holds {server.rows:,} rows of {record_count:,} records"
     if server.rows_by == "estimate":
         verdict = indicative_answer if deviation > ESTIMATE_GOOD else valid_answer
         return verdict(f"{counted}, by its own estimate.", **evidence)
     # Inserts of earlier runs may be there; records that lack are reads that fail.
-    verdict = invalid_answer if server.rows < records else valid_answer
+    verdict = invalid_answer if server.rows < record_count else valid_answer
     return verdict(f"{counted}.", **evidence)
 
 
@@ -408,9 +408,9 @@ def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _client_window_s(view: KeyValueView, index: int) -> float | None:
+def _client_window_s(view: KeyValueView, host_index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
-    window = view.load.measured_part.hosts[index]
+    window = view.load.measured_part.hosts[host_index]
     return None if window is None else window.seconds
 
 

@@ -129,10 +129,10 @@ class KeyValueStudyKind(LoadStudyKind):
             document.add_fault(item.path, f"{message}device.", f"{hint}directory.")
 
     def build_workload(
-        self, item: TableItem, table: DbBenchTable | YcsbTable, tables: StudyTables
+        self, table_item: TableItem, table: DbBenchTable | YcsbTable, tables: StudyTables
     ) -> Workload:
         """See `LoadStudyKind`; a bound of memory is for a store within the client."""
-        workload, job = super().build_workload(item, table, tables), table.build_job()
+        workload, job = super().build_workload(table_item, table, tables), table.build_job()
         if (
             isinstance(job, YcsbJob)
             and server_table_or_default(tables).kind is not ServerKind.EMBEDDED

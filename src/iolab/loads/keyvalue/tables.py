@@ -263,13 +263,13 @@ def operations_table(result: Result) -> Table:
     return _operations_table("Each operation", [("", result.metrics, operations)])
 
 
-def operations_by_point_table(points: Sequence[PointSummary], name: Namer) -> Table:
+def operations_by_point_table(points: Sequence[PointSummary], point_namer: Namer) -> Table:
     """The same of the points of one workload, one row a point and operation."""
     parts = []
     for point in points:
         metrics = [point.metrics]
         operations = dict.fromkeys([*operations_with_rate(metrics), *timed_operations(metrics)])
-        parts.append((name(point), point.metrics, operations))
+        parts.append((point_namer(point), point.metrics, operations))
     table = _operations_table("Each operation by itself", parts)
     levels = [point.level for point, part in zip(points, parts, strict=True) for _ in part[2]]
     rows = tuple(
@@ -298,13 +298,13 @@ def _operations_table(
     return Table(title, text_and_number_columns(texts, numbers), rows)
 
 
-def percentile_bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
+def percentile_bounds_table(points: Sequence[PointSummary], point_namer: Namer) -> Table | None:
     """Between which latencies percentiles lie for certain, where bins are wide; else None."""
     names = tuple(key for key, _ in PERCENTILES)
     rows = [
         row_of_cells(
             operation.display_name,
-            name(point),
+            point_namer(point),
             str(run.repeat),
             *(
                 _percentile_bounds_text(run.metrics.get(operation.latency_key(key)))
@@ -342,7 +342,7 @@ def _percentile_bounds_text(metric: Metric | None) -> str:
     return high if low == high else f"{low} to {high}"
 
 
-def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
+def intended_latency_table(points: Sequence[PointSummary], point_namer: Namer) -> Table | None:
     """Latencies of service beside those from when an operation was due; None without a rate."""
     due = [
         operation
@@ -358,12 +358,14 @@ def intended_latency_table(points: Sequence[PointSummary], name: Namer) -> Table
         return None
     names = ("mean", "p99", "p99_9", "p99_99")
     numbers = tuple(
-        f"{WORDS[name]}{end}" for name in names for end in (" of service", " since due")
+        f"{WORDS[point_namer]}{end}"
+        for point_namer in names
+        for end in (" of service", " since due")
     )
     rows = tuple(
         row_of_cells(
             operation.display_name,
-            name(point),
+            point_namer(point),
             metric_value_text(point.metrics.get(WHOLE_OPERATIONS_RATE_KEY), bare_rate=True),
             *(
                 metric_value_text(point.metrics.get(shown.latency_key(key)))

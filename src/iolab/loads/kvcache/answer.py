@@ -40,7 +40,7 @@ def highest_rates_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     )
 
 
-def read_beats_recompute_sentence(points: Sequence[PointSummary], axis: str) -> str:
+def read_beats_recompute_sentence(points: Sequence[PointSummary], axis_name: str) -> str:
     """Up to where on the axis the mean prefix is read sooner than computed; empty if not known."""
     usable = [
         (place, mean < recompute)
@@ -48,11 +48,11 @@ def read_beats_recompute_sentence(points: Sequence[PointSummary], axis: str) -> 
         if point.level is not Level.INVALID
         and (mean := point.metric_value(PREFIX_MEAN_KEY)) is not None
         and (recompute := point.metric_value(RECOMPUTE.key)) is not None
-        and (place := axis_value_as_number(axis, dict(point.key.axis)[axis])) is not None
+        and (place := axis_value_as_number(axis_name, dict(point.key.axis)[axis_name])) is not None
     ]
     if not usable:
         return ""
-    name = axis_name_text(axis)
+    name = axis_name_text(axis_name)
     reads_faster = [is_faster for _, is_faster in sorted(usable)]
     if not any(reads_faster):
         return f"Recomputing a prefix is faster than reading it, at every {name}."

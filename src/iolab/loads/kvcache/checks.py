@@ -67,15 +67,17 @@ _NO_DETAILS: Final = "did not tell what it did with its requests"
 
 @check_schedule_kept
 @per_host(max_key="late_ns_p99")
-def check_requests_late(view: KvCacheView, index: int) -> CheckAnswer:
+def check_requests_late(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether requests were handed out when they were due."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     if view.kv_job.requests_per_s is None:
         return not_applicable_answer("No request was due at a set time.", open_loop=False)
     late = host.totals.generator.lateness if host.totals and host.totals.generator else None
     if late is None:
         return unchecked_answer(f"the engine{where} told no lateness", host=host.host)
-    response_ns = view.operation_histogram([index], KvOperation.PREFIX_LOAD).percentile_ns(99.0)
+    response_ns = view.operation_histogram([host_index], KvOperation.PREFIX_LOAD).percentile_ns(
+        99.0
+    )
     evidence: EvidenceValues = {
         "host": host.host,
         "late_ns_p50": late.p50_ns,
@@ -94,10 +96,10 @@ def check_requests_late(view: KvCacheView, index: int) -> CheckAnswer:
 
 @check("queue-grows", "Requests wait ever longer")
 @per_host(max_key="growth")
-def check_queue_grows(view: KvCacheView, index: int) -> CheckAnswer:
+def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store keeps up with its requests: else a latency says how long the run was."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.kv_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.kv_run(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     if view.kv_job.requests_per_s is None:
@@ -105,8 +107,8 @@ def check_queue_grows(view: KvCacheView, index: int) -> CheckAnswer:
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
     unwritten = run.blocks_dropped_unwritten / run.blocks_admitted if run.blocks_admitted else 0.0
-    growth = backlog_growth(_backlog_in_window(view, index, run.backlog))
-    write_growth = backlog_growth(_backlog_in_window(view, index, run.write_backlog))
+    growth = backlog_growth(_backlog_in_window(view, host_index, run.backlog))
+    write_growth = backlog_growth(_backlog_in_window(view, host_index, run.write_backlog))
     evidence: EvidenceValues = {
         "host": host.host,
         "growth": growth,
@@ -144,10 +146,10 @@ def check_queue_grows(view: KvCacheView, index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def _backlog_in_window(view: KvCacheView, index: int, backlog: Sequence[int]) -> Floats:
+def _backlog_in_window(view: KvCacheView, host_index: int, backlog: Sequence[int]) -> Floats:
     """The backlogs of the intervals that count."""
     table = view.record.intervals
-    rows = view.load.measured_part.intervals & (table.host == index)
+    rows = view.load.measured_part.intervals & (table.host == host_index)
     places = np.unique(table.seq[rows])
     return np.array([backlog[at] for at in places if at < len(backlog)], dtype=np.float64)
 
@@ -173,10 +175,10 @@ def backlog_growth(backlog: Floats) -> float:
 
 @check("capacity-not-filled", "The store never held what it may")
 @per_host(min_key="held_share")
-def check_capacity_filled(view: KvCacheView, index: int) -> CheckAnswer:
+def check_capacity_filled(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store was full: else its hits are those of a larger one."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.kv_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.kv_run(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     before, after = (
@@ -202,10 +204,10 @@ def check_capacity_filled(view: KvCacheView, index: int) -> CheckAnswer:
 
 @check("reuse-differs", "Hits that an LRU list of that capacity has not")
 @per_host(max_key="difference", bad=DIFFERENCE_MAX)
-def check_reuse_differs(view: KvCacheView, index: int) -> HostAnswer:
+def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
     """Whether the engine hit what the trace lets a store of that capacity hit."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.kv_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.kv_run(host_index)
     if run is None or not run.blocks:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     if view.kv_job.write is not WritePolicy.MISS:
@@ -225,19 +227,23 @@ def check_reuse_differs(view: KvCacheView, index: int) -> HostAnswer:
 
 @check("work-outside-window", "Work that ended after the run")
 @per_host(max_key="outside_share")
-def check_work_outside(view: KvCacheView, index: int) -> CheckAnswer:
+def check_work_outside(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether what was asked for was also done in the run's time."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     generator = host.totals.generator if host.totals else None
     if generator is None:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)
-    done = sum(view.claimed_run_ios(index, way) for way in view.kv_job.data_directions)
+    done = sum(view.claimed_run_ios(host_index, way) for way in view.kv_job.data_directions)
     outside = generator.drained_ios + generator.unsubmitted
-    flying = host_concurrency(view.load, index, view.kv_job.iodepth_per_client, view.service_times)
+    flying = host_concurrency(
+        view.load, host_index, view.kv_job.iodepth_per_client, view.service_times
+    )
     # So many were under way when the run began, too, and count in it.
     usual = flying.in_flight if flying else 0.0
     share = max(outside - usual, 0.0) / max(done + generator.unsubmitted, 1)
-    longest_ns = view.operation_histogram([index], KvOperation.PREFIX_LOAD).percentile_ns(100.0)
+    longest_ns = view.operation_histogram([host_index], KvOperation.PREFIX_LOAD).percentile_ns(
+        100.0
+    )
     evidence: EvidenceValues = {
         "host": host.host,
         "outside_share": share,

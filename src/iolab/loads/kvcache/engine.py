@@ -38,10 +38,10 @@ SPEC_HEAD_BYTES: Final = 1024
 
 
 def kv_cache_command(
-    job: KvCacheJob, replay: Replay, host: int, directory: str, *, seconds: float, seed: int
+    job: KvCacheJob, replay: Replay, host_index: int, directory: str, *, seconds: float, seed: int
 ) -> Command:
     """The process of one host. EngineError where it has more requests than a message holds."""
-    warm, requests = replay.warm_and_replayed_requests(host)
+    warm, requests = replay.warm_and_replayed_requests(host_index)
     data_set = job.data_set("")
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -74,9 +74,9 @@ def kv_cache_command(
     return timed_engine_command(ARGV, directory, text, seconds, recorded=compact_json(recorded))
 
 
-def requests_message_bytes(replay: Replay, host: int) -> int:
+def requests_message_bytes(replay: Replay, host_index: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
-    warm, requests = replay.warm_and_replayed_requests(host)
+    warm, requests = replay.warm_and_replayed_requests(host_index)
     return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
@@ -85,11 +85,11 @@ class KvCacheReader(LineReader):
 
     engine_title = "kv-cache"
 
-    def __init__(self, job: KvCacheJob, replay: Replay, host: int) -> None:
+    def __init__(self, job: KvCacheJob, replay: Replay, host_index: int) -> None:
         super().__init__()
         self._job = job
         self._replay = replay
-        self._host = host
+        self._host = host_index
         self._backlog: list[int] = []
         self._write_backlog: list[int] = []
         self.details: KvCacheRun | None = None

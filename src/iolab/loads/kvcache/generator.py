@@ -222,9 +222,9 @@ def _session_draft_requests(
 
 
 def _block_keys(
-    prefix_keys: Sequence[tuple[int, int]], tokens: int, ordinal: int
+    prefix_keys: Sequence[tuple[int, int]], token_count: int, ordinal: int
 ) -> tuple[tuple[int, int], ...]:
-    count = -(-tokens // BLOCK_TOKENS)
+    count = -(-token_count // BLOCK_TOKENS)
     known = (tuple(prefix_keys) or (SYSTEM_PROMPT_BLOCK_KEY,))[:count]
     return (*known, *((ordinal, place) for place in range(len(known), count)))
 

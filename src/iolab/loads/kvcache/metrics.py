@@ -47,9 +47,9 @@ class KvCacheView(OperationsView, Record, dict=True):
         """What the hosts were asked to do."""
         return KvCacheJob.require_type(self.job)
 
-    def kv_run(self, index: int) -> KvCacheRun | None:
+    def kv_run(self, host_index: int) -> KvCacheRun | None:
         """What a host did with its requests in the whole run."""
-        return kv_run_of_host(self.hosts[index])
+        return kv_run_of_host(self.hosts[host_index])
 
 
 def request_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:

@@ -52,11 +52,11 @@ class Replay(Record, dict=True):
     clock_factor: float
 
     def warm_and_replayed_requests(
-        self, index: int
+        self, host_index: int
     ) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
         """The warm and the replayed requests of one host."""
         warm, replayed = self._requests_by_host
-        return tuple(warm.get(index, ())), tuple(replayed.get(index, ()))
+        return tuple(warm.get(host_index, ())), tuple(replayed.get(host_index, ()))
 
     @cached_property
     def _requests_by_host(self) -> tuple[dict[int, list[Request]], dict[int, list[Request]]]:
@@ -99,11 +99,11 @@ def fleet_request_count(job: KvCacheJob, seconds: float) -> int:
 
 
 @lru_cache(maxsize=4)
-def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Replay:
+def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> Replay:
     """The requests of a run, so many that the asked rate is kept on average. TraceError."""
     wanted = fleet_request_count(job, seconds)
     trace, requests, first = _requests_and_first_replayed(job, wanted + 1)
-    if len(requests) > REQUESTS_OF_RUN_MAX * hosts:
+    if len(requests) > REQUESTS_OF_RUN_MAX * host_count:
         raise TraceError(
             f"the run replays {len(requests):,} requests, and {REQUESTS_OF_RUN_MAX:,} a host are "
             "the most"
@@ -125,7 +125,7 @@ def plan_replay(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> Repla
             )
             for at, request in zip(spread, chosen, strict=False)
         ),
-        hosts=tuple(_host_index_of_session(session, hosts) for session in sessions),
+        hosts=tuple(_host_index_of_session(session, host_count) for session in sessions),
         clock_factor=factor,
     )
 
@@ -174,10 +174,10 @@ def _arrival_times_ns(
     return [round(value) for value in times.tolist()]
 
 
-def _host_index_of_session(session: int, hosts: int) -> int:
+def _host_index_of_session(session: int, host_count: int) -> int:
     """The host of a session, by chance and always the same."""
     digest = hashlib.blake2b(session.to_bytes(8, "little"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % hosts
+    return int.from_bytes(digest, "little") % host_count
 
 
 def encode_requests(requests: Sequence[Request]) -> list[list[int]]:

@@ -43,17 +43,19 @@ class ReplayDemand(Record):
 
 
 @lru_cache(maxsize=64)
-def replay_demand(job: KvCacheJob, seconds: float, hosts: int, seed: int) -> ReplayDemand | None:
+def replay_demand(
+    job: KvCacheJob, seconds: float, host_count: int, seed: int
+) -> ReplayDemand | None:
     """What a run asks for at its rate; None without one, or without a trace."""
     if job.requests_per_s is None:
         return None
     seconds = min(seconds, PLANNED_S_MAX)
     try:
-        replay = plan_replay(job, seconds, hosts, seed)
+        replay = plan_replay(job, seconds, host_count, seed)
     except TraceError:
         return None
     counts = [
-        lru_hit_counts(job, *replay.warm_and_replayed_requests(host)) for host in range(hosts)
+        lru_hit_counts(job, *replay.warm_and_replayed_requests(host)) for host in range(host_count)
     ]
     blocks, hits = sum(c.references for c in counts), sum(c.hits for c in counts)
     writes = 0 if job.write is WritePolicy.NONE else blocks - hits

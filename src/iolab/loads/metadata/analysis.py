@@ -120,9 +120,9 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         """See `metadata_metrics`."""
         return metadata_metrics(view.record, view.metadata)
 
-    def host_metrics(self, view: MetadataView, index: int) -> dict[str, Metric]:
+    def host_metrics(self, view: MetadataView, host_index: int) -> dict[str, Metric]:
         """See `metadata_host_metrics`."""
-        return metadata_host_metrics(view.metadata, index)
+        return metadata_host_metrics(view.metadata, host_index)
 
     def window_s(self, view: MetadataView) -> float:
         """The shortest common window of the phases on files."""

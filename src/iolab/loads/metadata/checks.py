@@ -242,12 +242,12 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
 
 
 @per_host()
-def check_metadata_engine(view: MetadataView, index: int) -> Iterator[CheckAnswer]:
+def check_metadata_engine(view: MetadataView, host_index: int) -> Iterator[CheckAnswer]:
     """engine-errors of metadata load: what the engine said and how it ended on each host.
 
     An agent's ranks are no process of their own: they have no exit code.
     """
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     where = view.host_suffix_text(host)
     evidence: EvidenceValues = {
         "host": host.host,
@@ -393,8 +393,8 @@ def check_ranks_preempted(view: MetadataView) -> CheckAnswer:
     )
 
 
-def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
-    host, run = view.hosts[index], phase.operation_runs[index]
+def _preemptions_answer(view: MetadataView, phase: PhaseLoad, host_index: int) -> CheckAnswer:
+    host, run = view.hosts[host_index], phase.operation_runs[host_index]
     done = 0 if run is None else run.completed
     preemptions = 0 if run is None else run.preemptions
     share = preemptions / max(done, 1)
@@ -404,7 +404,7 @@ def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> Che
         "preemptions": preemptions,
         "share": share,
         "ranks": view.metadata_job.ranks,
-        "cores": _core_count(view, index),
+        "cores": _core_count(view, host_index),
     }
     text = (
         f"In {phase.operation.display_name}{view.host_suffix_text(host)} ranks lost their processor"
@@ -420,9 +420,13 @@ def _preemptions_answer(view: MetadataView, phase: PhaseLoad, index: int) -> Che
     )
 
 
-def _ranks_per_core_answer(view: MetadataView, index: int) -> CheckAnswer:
+def _ranks_per_core_answer(view: MetadataView, host_index: int) -> CheckAnswer:
     """Without a count of preemptions: more ranks than cores."""
-    host, cores, ranks = view.hosts[index], _core_count(view, index), view.metadata_job.ranks
+    host, cores, ranks = (
+        view.hosts[host_index],
+        _core_count(view, host_index),
+        view.metadata_job.ranks,
+    )
     if cores is None:
         return unchecked_answer(f"the cores of {host.host} are not known")
     evidence: EvidenceValues = {
@@ -440,8 +444,8 @@ def _ranks_per_core_answer(view: MetadataView, index: int) -> CheckAnswer:
     return valid_answer(f"Each rank{view.host_suffix_text(host)} had a core.", **evidence)
 
 
-def _core_count(view: MetadataView, index: int) -> int | None:
-    facts = view.facts_of_host(view.hosts[index])
+def _core_count(view: MetadataView, host_index: int) -> int | None:
+    facts = view.facts_of_host(view.hosts[host_index])
     return None if facts is None else max(facts.cpu.threads, 1)
 
 
@@ -498,9 +502,9 @@ def check_metadata_cpu(view: MetadataView) -> CheckAnswer:
 
 
 def _processor_use_answer(
-    view: MetadataView, index: int, word: str, share: float | None
+    view: MetadataView, host_index: int, word: str, share: float | None
 ) -> CheckAnswer:
-    host = view.hosts[index]
+    host = view.hosts[host_index]
     evidence: EvidenceValues = {"host": host.host, "phase": word, "cores_busy_share": share}
     if share is None:
         return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
@@ -591,10 +595,10 @@ def _can_samples_miss_files(view: MetadataView, files: _FileCounts) -> bool:
     return files.observed_s is None or files.observed_s < SAMPLES_SURE * interval_s
 
 
-def _used_inodes(view: MetadataView, index: int) -> Ints:
+def _used_inodes(view: MetadataView, host_index: int) -> Ints:
     """The inodes in use at each sample of a host, from before the first phase to after the last."""
     table = view.record.counters
-    rows = np.flatnonzero(table.host == index)
+    rows = np.flatnonzero(table.host == host_index)
     inode_rows = rows[
         (np.asarray(table.scope[rows]) == TARGET)
         & (np.asarray(table.metric[rows]) == "used_inodes")
@@ -632,7 +636,7 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
 
 
 @per_host(max_key="share_of_run")
-def check_metadata_device_busy(view: MetadataView, index: int) -> CheckAnswer:
+def check_metadata_device_busy(view: MetadataView, host_index: int) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
-    window = view.measured_window(index)
-    return other_io_answer_for_window(view, index, None if window is None else window.seconds)
+    window = view.measured_window(host_index)
+    return other_io_answer_for_window(view, host_index, None if window is None else window.seconds)

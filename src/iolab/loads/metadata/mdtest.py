@@ -198,19 +198,21 @@ def measure_command(
     )
 
 
-def output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, ...]:
+def output_faults(output: MdtestOutput, job: MetadataJob, rank_count: int) -> tuple[str, ...]:
     """Why an output is not that of the run that was requested; empty when it is.
 
     What mdtest or MPI said of an error comes first, but for what explains all of them.
     """
-    if output.ranks == 1 and ranks > 1:
+    if output.ranks == 1 and rank_count > 1:
         # Each is rank 0 of its own world; they make and remove the same files.
-        return (f"{ranks} ranks ran alone: this mdtest was built for another MPI than mpiexec's",)
+        return (
+            f"{rank_count} ranks ran alone: this mdtest was built for another MPI than mpiexec's",
+        )
     return (
         *output.messages,
         *output.faults,
         *output_contradictions(output),
-        *_missing_output_faults(output, job, ranks),
+        *_missing_output_faults(output, job, rank_count),
     )
 
 
@@ -225,10 +227,12 @@ def _optional_arguments(job: MetadataJob, total: int, options: dict[str, str]) -
         yield "-R"
 
 
-def _missing_output_faults(output: MdtestOutput, job: MetadataJob, ranks: int) -> Iterator[str]:
-    if output.ranks is not None and output.ranks != ranks:
-        yield f"mdtest ran {output.ranks} ranks, and {ranks} were requested"
-    files = ranks * job.files_per_rank
+def _missing_output_faults(
+    output: MdtestOutput, job: MetadataJob, rank_count: int
+) -> Iterator[str]:
+    if output.ranks is not None and output.ranks != rank_count:
+        yield f"mdtest ran {output.ranks} ranks, and {rank_count} were requested"
+    files = rank_count * job.files_per_rank
     if output.files is not None and output.files != files:
         yield f"mdtest used {output.files} files, and {files} were requested"
     if not output.rows:

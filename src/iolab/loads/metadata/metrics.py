@@ -253,19 +253,19 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     return metrics_from_values(METADATA_KEYS, values)
 
 
-def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
+def metadata_host_metrics(load: MetadataLoad, host_index: int) -> dict[str, Metric]:
     """The metrics of one host: over the window that all share, where there is one."""
     values: dict[str, float | None] = {}
     for phase in load.phases:
-        run, seconds = phase.operation_runs[host], float(phase.seconds[host])
+        run, seconds = phase.operation_runs[host_index], float(phase.seconds[host_index])
         if run is None:
             continue
         if seconds > 0:
-            values[phase.operation.rate_key] = float(phase.intervals_inside[host]) / seconds
+            values[phase.operation.rate_key] = float(phase.intervals_inside[host_index]) / seconds
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
             span = Window(run.first_start_real_ns, run.last_end_real_ns)
             values[phase.operation.phase_rate_key] = _rate_over_window(run.completed, span)
-        values |= _phase_latencies(phase, [host])
+        values |= _phase_latencies(phase, [host_index])
     return metrics_from_values(METADATA_KEYS, values)
 
 
@@ -301,7 +301,7 @@ class MetadataView(RunView, kw_only=True):
             reported_rates_of_run(self.record)
         )
 
-    def measured_window(self, host: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
+    def measured_window(self, host_index: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
         """All phases with what is between them; where the engine tells no times, the whole run."""
         record = self.record
         return self.metadata.span() or Window(record.started_real_ns, record.ended_real_ns)

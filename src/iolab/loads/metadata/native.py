@@ -93,10 +93,10 @@ class RankShare(Record):
         return tuple(maker for maker in self.maker_host_indexes if maker != self.index)
 
 
-def rank_shares(job: MetadataJob, hosts: int) -> tuple[RankShare, ...]:
+def rank_shares(job: MetadataJob, host_count: int) -> tuple[RankShare, ...]:
     """The hosts' shares: ranks count over the hosts in their order."""
-    total = job.ranks * hosts
-    return tuple(_rank_share(job, index, total) for index in range(hosts))
+    total = job.ranks * host_count
+    return tuple(_rank_share(job, index, total) for index in range(host_count))
 
 
 def phase_request(
@@ -282,9 +282,9 @@ def _bin_columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int
     return [number for number, _ in bins], [count for _, count in bins]
 
 
-def wall_limit_s(operations: int) -> float:
+def wall_limit_s(operation_count: int) -> float:
     """How long a phase of so many operations on one host may take."""
-    return LIMIT_S_MIN + operations / SLOWEST_OPS_PER_S
+    return LIMIT_S_MIN + operation_count / SLOWEST_OPS_PER_S
 
 
 async def request_phase(
@@ -321,7 +321,7 @@ async def measure_phase(
     reader: PhaseReader,
     on_interval: Callable[[Interval], None],
     *,
-    operations: int,
+    operation_count: int,
 ) -> MetadataPhaseAnswer:
     """A phase that counts: begun at `go_real_ns` of the host's clock, read by `reader`.
 
@@ -336,7 +336,7 @@ async def measure_phase(
         except ValueError as fault:
             _raise_protocol_error(host, "an interval", fault)
 
-    limit_s = start.lead_s + wall_limit_s(operations)
+    limit_s = start.lead_s + wall_limit_s(operation_count)
     timed = {**request, "start_at_real_ns": go_real_ns}
     final = await request_phase(host, timed, halt, on_message, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
@@ -565,7 +565,7 @@ class _Iteration:
                 self._halt,
                 reader,
                 lambda interval: self._emit_interval(state, interval, offset_ns),
-                operations=operations_per_client(self._job, operation),
+                operation_count=operations_per_client(self._job, operation),
             )
             try:
                 phase = reader.take_result(answers)

@@ -59,10 +59,10 @@ def add_metadata_faults(document: StudyDocument, tables: StudyTables) -> None:
         add_problems(document, item, _workload_problems(workload, clients))
 
 
-def _workload_problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:
+def _workload_problems(workload: MetadataTable, client_count: int) -> Iterator[Problem]:
     engine, ranks = f"engine = {quote_value(workload.engine)}", max(workload.ranks)
-    if ranks * clients > TOTAL_RANKS_MAX:
-        has = f"ranks = {ranks}, which makes {ranks * clients} on {clients} clients"
+    if ranks * client_count > TOTAL_RANKS_MAX:
+        has = f"ranks = {ranks}, which makes {ranks * client_count} on {client_count} clients"
         yield Problem(("ranks",), has, f"Keep ranks x clients at most {TOTAL_RANKS_MAX}.")
     # With several ranks one shift fits one point; left out, it is each point's own.
     if workload.rank_shift and len(workload.ranks) > 1:
@@ -152,12 +152,12 @@ def _unshared_target_faults(
             yield Fault(message, _SHARE)
 
 
-def _uses_files_of_others(point: Point, clients: int) -> bool:
+def _uses_files_of_others(point: Point, client_count: int) -> bool:
     """Whether a client works on what another one made."""
     job = point.job
-    if not isinstance(job, MetadataJob) or clients < 2:
+    if not isinstance(job, MetadataJob) or client_count < 2:
         return False
-    return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * clients) != 0
+    return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * client_count) != 0
 
 
 def _most_demanding_point(plan: Plan, configuration: str) -> Point | None:

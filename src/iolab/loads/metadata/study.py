@@ -150,9 +150,9 @@ class MetadataStudyKind(LoadStudyKind):
         return metadata_target_faults(study, plan, facts)
 
 
-def _does_look_up_own_files(job: MetadataJob, clients: int) -> bool:
+def _does_look_up_own_files(job: MetadataJob, client_count: int) -> bool:
     """Whether a rank looks up what its own client made."""
-    total = job.ranks * clients
+    total = job.ranks * client_count
     shift = job.rank_shift % total
     return min(shift, total - shift) < job.ranks
 

@@ -89,10 +89,10 @@ RANKS_MAX: Final = 10_000_000
 
 @check("object-requests-failed", "Requests to the object store that failed", needs_load=False)
 @per_host(max_key="failed_share")
-def check_requests_failed(view: ObjectsView, index: int) -> CheckAnswer:
+def check_requests_failed(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations failed, or had to be repeated: both are in no single latency."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.objects_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.objects_run(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     every = run.done + run.failed
@@ -132,10 +132,10 @@ def check_requests_failed(view: ObjectsView, index: int) -> CheckAnswer:
 
 @check("connections-opened", "Connections set up during the run")
 @per_host(max_key="opened_share")
-def check_connections_opened(view: ObjectsView, index: int) -> CheckAnswer:
+def check_connections_opened(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether requests used connections that were there, as they were to."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.objects_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.objects_run(host_index)
     if run is None or not run.attempts:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     share = run.opened / run.attempts
@@ -162,21 +162,21 @@ def check_connections_opened(view: ObjectsView, index: int) -> CheckAnswer:
 
 @check("delayed-acknowledgement", "Answers that wait for a socket option")
 @per_host(max_key="median_ns")
-def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
+def check_delayed_acknowledgement(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether answers take the 40 ms of delayed acknowledgements: then no storage is measured."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     medians = {
-        operation: view.operation_histogram([index], operation).percentile_ns(50.0)
+        operation: view.operation_histogram([host_index], operation).percentile_ns(50.0)
         for operation in SMALL_ANSWERS
-        if view.operation_count([index], operation)
+        if view.operation_count([host_index], operation)
     }
     known = {operation: ns for operation, ns in medians.items() if ns is not None}
     if not known:
         return not_applicable_answer("No answer was timed that could wait for one.")
-    connect_ns = view.operation_histogram([index], ObjectOperation.OBJECT_CONNECT).percentile_ns(
-        50.0
-    )
-    delayed = {operation: _delayed_ack_share(view, index, operation) for operation in known}
+    connect_ns = view.operation_histogram(
+        [host_index], ObjectOperation.OBJECT_CONNECT
+    ).percentile_ns(50.0)
+    delayed = {operation: _delayed_ack_share(view, host_index, operation) for operation in known}
     operation, median_ns = max(known.items(), key=lambda item: (delayed[item[0]], item[1]))
     evidence: EvidenceValues = {
         "host": host.host,
@@ -196,9 +196,9 @@ def check_delayed_acknowledgement(view: ObjectsView, index: int) -> CheckAnswer:
     return valid_answer(f"{text}, which is no delayed acknowledgement.", **evidence)
 
 
-def _delayed_ack_share(view: ObjectsView, index: int, operation: NamedOperation) -> float:
+def _delayed_ack_share(view: ObjectsView, host_index: int, operation: NamedOperation) -> float:
     """The part of a host's answers that took as long as a delayed acknowledgement."""
-    counts = view.operation_histogram([index], operation).counts
+    counts = view.operation_histogram([host_index], operation).counts
     first, last = bin_index_of_ns([DELAYED_FROM_NS, DELAYED_TO_NS])
     return float(counts[first : last + 1].sum() / counts.sum())
 
@@ -280,10 +280,10 @@ def check_put_durability(view: ObjectsView) -> CheckAnswer:
 
 @check("objects-lost", "Acknowledged objects that were not there afterwards")
 @per_host(max_key="lost_share")
-def check_objects_lost(view: ObjectsView, index: int) -> CheckAnswer:
+def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether what a run put could be read after it with its contents, where that was asked for."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.objects_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.objects_run(host_index)
     if not view.objects_job.read_back:
         return not_applicable_answer("What was put was not read back: read_back = false.")
     if run is None or run.read_back is None:
@@ -330,10 +330,10 @@ def check_objects_lost(view: ObjectsView, index: int) -> CheckAnswer:
 
 @check("contents-not-compared", "Contents that were not compared with what was put")
 @per_host(max_key="missing_share")
-def check_contents_compared(view: ObjectsView, index: int) -> CheckAnswer:
+def check_contents_compared(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether as much of what was read was compared as the study asks for."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    job, run = view.objects_job, view.objects_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    job, run = view.objects_job, view.objects_run(host_index)
     if not (job.get or job.get_range):
         return not_applicable_answer("No contents were read.")
     if not job.verify_every:
@@ -357,10 +357,10 @@ def check_contents_compared(view: ObjectsView, index: int) -> CheckAnswer:
 
 @check("server-clock", "A server's clock that is off")
 @per_host(max_key="off_s", good=CLOCK_GOOD_S)
-def check_server_clock(view: ObjectsView, index: int) -> HostAnswer:
+def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether server and client agree on the time, within what signatures allow."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.objects_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.objects_run(host_index)
     if run is None or run.ahead_min_ms is None or run.ahead_max_ms is None:
         return not_applicable_answer("No answer had a date.")
     # A date has whole seconds: up to one less than the time is the same.
@@ -375,17 +375,17 @@ def check_server_clock(view: ObjectsView, index: int) -> HostAnswer:
 
 @check_generator_bound
 @per_host(max_key="share", good=GENERATOR_LIMIT_SHARE)
-def check_near_generator_limit(view: ObjectsView, index: int) -> HostAnswer:
+def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether the engine could have made many more operations than it did."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     if host.generator_limit_fault:
         why = f"s3 did not make its load on the null target{where} ({host.generator_limit_fault})"
         return unchecked_answer(why, host=host.host)
-    rate = whole_operations_per_s(view, [index]) if view.can_tell_rates([index]) else None
+    rate = whole_operations_per_s(view, [host_index]) if view.can_tell_rates([host_index]) else None
     if host.generator_limit_iops is None or rate is None:
         return not_applicable_answer(f"No limit of s3 is known{where}.", host=host.host)
     share = rate / host.generator_limit_iops
-    run = view.objects_run(index)
+    run = view.objects_run(host_index)
     encrypted = (
         ", with the processor time of encryption" if run and run.generator_limit_has_tls else ""
     )
@@ -403,15 +403,15 @@ def check_near_generator_limit(view: ObjectsView, index: int) -> HostAnswer:
 
 @check_rate_kept
 @per_host(max_key="unsubmitted_share")
-def check_operations_on_time(view: ObjectsView, index: int) -> CheckAnswer:
+def check_operations_on_time(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations of a rate were begun at all; their latency is from when they were due."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     generator = host.totals.generator if host.totals else None
     if view.objects_job.rate is None:
         return not_applicable_answer("No operation was due at a set time.", open_loop=False)
     if generator is None:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)
-    run = view.objects_run(index)
+    run = view.objects_run(host_index)
     done = run.done + run.failed if run else 0
     share = generator.unsubmitted / max(done + generator.unsubmitted, 1)
     evidence: EvidenceValues = {
@@ -435,13 +435,15 @@ def check_bytes_carried(view: ObjectsView) -> CheckAnswer:
 
 
 @per_host(min_key="carried_share", good=CARRIED_GOOD, bad=CARRIED_BAD)
-def _bytes_carried_answer(view: ObjectsView, index: int) -> HostAnswer:
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    claimed = {way: view.claimed_run_bytes(index, way) for way in view.objects_job.data_directions}
+def _bytes_carried_answer(view: ObjectsView, host_index: int) -> HostAnswer:
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    claimed = {
+        way: view.claimed_run_bytes(host_index, way) for way in view.objects_job.data_directions
+    }
     total = sum(claimed.values())
     if not total:
         return not_applicable_answer("No contents were moved.")
-    run = view.objects_run(index)
+    run = view.objects_run(host_index)
     if run is None or any(_is_loopback(each.endpoint) for each in run.endpoints):
         return not_applicable_answer(f"Contents{where} went over no port that is counted.")
     counters = {Direction.READ: "rx_bytes_per_s", Direction.WRITE: "tx_bytes_per_s"}

@@ -108,7 +108,7 @@ def point_data_set(study: Study, point: Point) -> ObjectDataSet:
     )
 
 
-def host_object_range(object_count: int, place: int, hosts: int) -> tuple[int, int]:
+def host_object_range(object_count: int, host_index: int, host_count: int) -> tuple[int, int]:
     """The first object of a host, and how many it has: its part of those of the fleet."""
-    first = object_count * place // hosts
-    return first, object_count * (place + 1) // hosts - first
+    first = object_count * host_index // host_count
+    return first, object_count * (host_index + 1) // host_count - first

@@ -265,7 +265,7 @@ class ObjectsDriver(ProcessDriver):
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=limit_s,
                     stop=session.stop,
-                    parse=partial(parse_read_back, objects=objects),
+                    parse=partial(parse_read_back, object_count=objects),
                 )
             except Interrupted:
                 return
@@ -453,9 +453,9 @@ def _data_set_document(session: SessionContext, run: PlannedRun) -> dict[str, An
     return data_set.agent_document(session_object_prefix(session.session_id))
 
 
-def _new_object_prefix(session: SessionContext, run: PlannedRun, place: int) -> str:
+def _new_object_prefix(session: SessionContext, run: PlannedRun, host_index: int) -> str:
     """Below which one host of a run puts new objects."""
-    return f"{_run_prefix(session, run)}host-{place}/"
+    return f"{_run_prefix(session, run)}host-{host_index}/"
 
 
 def _run_prefix(session: SessionContext, run: PlannedRun) -> str:

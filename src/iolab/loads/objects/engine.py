@@ -117,7 +117,9 @@ def engine_command(
     )
 
 
-def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: int) -> Document:
+def load_document(
+    job: ObjectsJob, data_set: Document, new_prefix: str, host_count: int
+) -> Document:
     """What the load of one host is, as the agent is told; `rate` is this host's part."""
     document: Document = {
         "task": "load",
@@ -133,7 +135,7 @@ def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: i
         "delete_keys": "new",
         "concurrency": job.concurrency,
         "parts_in_flight": job.parts_in_flight,
-        "rate": None if job.rate is None else job.rate / hosts,
+        "rate": None if job.rate is None else job.rate / host_count,
         "arrivals": job.arrivals.value,
         "keep_alive": job.keep_alive,
         "verify_every": job.verify_every,
@@ -148,7 +150,12 @@ def load_document(job: ObjectsJob, data_set: Document, new_prefix: str, hosts: i
 
 
 def read_back_document(
-    job: ObjectsJob, data_set: Document, new_prefix: str, seed: int, objects: int, runtime_s: float
+    job: ObjectsJob,
+    data_set: Document,
+    new_prefix: str,
+    seed: int,
+    object_count: int,
+    runtime_s: float,
 ) -> Document:
     """Read and compare the objects that a load of that prefix and seed has put, each once."""
     reading = replace(job, get=1, get_range=0, put=0, head=0, list=0, rate=None)
@@ -156,7 +163,7 @@ def read_back_document(
         reading, order=ObjectOrder.ONCE, verify_every=1, retries_max=READ_BACK_RETRIES
     )
     return {
-        **load_document(reading, {**data_set, "count": objects}, new_prefix, 1),
+        **load_document(reading, {**data_set, "count": object_count}, new_prefix, 1),
         "reads_new": True,
         "seed": seed,
         "runtime_s": runtime_s,
@@ -358,21 +365,21 @@ def _endpoint_latencies(kinds: Mapping[str, Any]) -> Iterator[EndpointLatency]:
             yield EndpointLatency(operation=operation.key, **_binned_latencies(table))
 
 
-def parse_read_back(answer: object, objects: int) -> ReadBackCount:
+def parse_read_back(answer: object, object_count: int) -> ReadBackCount:
     """What a load that reads back so many objects told at its end. LineError for anything else."""
     counts = optional_table(require_object(answer), "objects")
     table = optional_table(optional_table(counts, "kinds"), ObjectOperation.OBJECT_GET.key)
     compared, errors = optional_count(table, "operations"), optional_table(table, "attempt_errors")
     missing = optional_count(errors, "NoSuchKey")
     differing = sum(optional_count(errors, name) for name in CONTENT_ERROR_CLASSES)
-    if (total := compared + missing + differing) > objects:
-        raise LineError(f"it read {total} objects back, where {objects} were put")
+    if (total := compared + missing + differing) > object_count:
+        raise LineError(f"it read {total} objects back, where {object_count} were put")
     return ReadBackCount(
-        objects=objects,
+        objects=object_count,
         compared=compared,
         missing=missing,
         differing=differing,
-        unread=objects - total,
+        unread=object_count - total,
     )
 
 

@@ -69,18 +69,18 @@ class ObjectsView(OperationsView, Record, dict=True):
         """Whether any operation was done in the window: HEAD, LIST and DELETE move no contents."""
         return bool(self.operation_sums.completed.sum() > 0)
 
-    def completed_count(self, index: int) -> int:
+    def completed_count(self, host_index: int) -> int:
         """Whole operations: HEAD, LIST and DELETE too."""
-        return sum(self.operation_count([index], operation) for operation in WHOLE_OPERATIONS)
+        return sum(self.operation_count([host_index], operation) for operation in WHOLE_OPERATIONS)
 
     @property
     def objects_job(self) -> ObjectsJob:
         """What the hosts were asked to do."""
         return ObjectsJob.require_type(self.job)
 
-    def objects_run(self, index: int) -> ObjectsRun | None:
+    def objects_run(self, host_index: int) -> ObjectsRun | None:
         """What a host did with its requests in the whole run."""
-        return objects_run_of_host(self.hosts[index])
+        return objects_run_of_host(self.hosts[host_index])
 
 
 def object_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:

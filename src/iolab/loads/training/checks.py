@@ -44,16 +44,16 @@ _NO_DETAILS: Final = "did not tell what it did in its epochs"
 
 @check("step-parts", "Steps that are more or less than their parts")
 @per_host(max_key="difference")
-def check_step_parts(view: TrainingView, index: int) -> CheckAnswer:
+def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether all time of all accelerators is accounted for, once."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run, shares = view.training_run(index), view.step_shares(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run, shares = view.training_run(host_index), view.step_shares(host_index)
     if run is None or shares is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
-    seconds = float(view.load.seconds[index])
+    seconds = float(view.load.seconds[host_index])
     counted = (TrainingOperation.STEP, TrainingOperation.FIRST_STEP)
-    spent_s = sum(view.count_and_seconds(index, operation)[1] for operation in counted)
-    steps = sum(view.count_and_seconds(index, operation)[0] for operation in counted)
+    spent_s = sum(view.count_and_seconds(host_index, operation)[1] for operation in counted)
+    steps = sum(view.count_and_seconds(host_index, operation)[0] for operation in counted)
     # One step of each may be cut by the begin of the window, and one by its end.
     cut_s = 2 * run.accelerators * spent_s / max(steps, 1)
     missing_s = max(abs(run.accelerators * seconds - spent_s) - cut_s, 0.0)
@@ -95,10 +95,10 @@ def check_step_parts(view: TrainingView, index: int) -> CheckAnswer:
 
 @check("first-epoch", "Later epochs that are faster")
 @per_host(max_key="gain", good=EPOCH_GOOD, bad=EPOCH_BAD)
-def check_first_epoch(view: TrainingView, index: int) -> HostAnswer:
+def check_first_epoch(view: TrainingView, host_index: int) -> HostAnswer:
     """Whether samples that were read before come faster: a cache holds them then."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    run = view.training_run(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    run = view.training_run(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     first = epoch_utilisation(view.training_job, run.first_epoch)
@@ -120,10 +120,10 @@ def check_first_epoch(view: TrainingView, index: int) -> HostAnswer:
 
 @check_schedule_kept
 @per_host(max_key="late_share")
-def check_emulator_late(view: TrainingView, index: int) -> CheckAnswer:
+def check_emulator_late(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether the emulator's timers kept to the computation that was asked for."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    shares = view.step_shares(index)
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    shares = view.step_shares(host_index)
     late = host.totals.generator.lateness if host.totals and host.totals.generator else None
     if shares is None or late is None:
         return unchecked_answer(f"the engine{where} told no lateness", host=host.host)
@@ -146,10 +146,10 @@ def check_emulator_late(view: TrainingView, index: int) -> CheckAnswer:
 
 @check("below-memory", "Files that memory may hold")
 @per_host(max_key="hit_share")
-def check_data_fits_in_memory(view: TrainingView, index: int) -> CheckAnswer:
+def check_data_fits_in_memory(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether files that are read through memory are several times as large."""
-    host, where = view.hosts[index], view.host_suffix_text(view.hosts[index])
-    job, facts = view.training_job, view.facts_of_host(view.hosts[index])
+    host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
+    job, facts = view.training_job, view.facts_of_host(view.hosts[host_index])
     if job.direct:
         return not_applicable_answer("O_DIRECT reads pass the page cache by.", direct=True)
     if facts is None:

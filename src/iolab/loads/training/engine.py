@@ -27,7 +27,7 @@ SIZES_SEED: Final = 1
 
 
 def training_command(
-    job: TrainingJob, accelerators: int, directory: str, *, seconds: float, seed: int
+    job: TrainingJob, accelerator_count: int, directory: str, *, seconds: float, seed: int
 ) -> Command:
     """The process of one host."""
     spec: dict[str, Any] = {
@@ -37,7 +37,7 @@ def training_command(
         "file_bytes": job.file_bytes,
         "samples": _sample_sizes(job),
         "samples_per_group": job.samples_per_file,
-        "accelerators": accelerators,
+        "accelerators": accelerator_count,
         "loaders": job.loaders,
         "prefetch": job.prefetch,
         "batch": job.batch,
@@ -65,9 +65,9 @@ class TrainingReader(LineReader):
 
     engine_title = "training-read"
 
-    def __init__(self, accelerators: int) -> None:
+    def __init__(self, accelerator_count: int) -> None:
         super().__init__()
-        self._accelerators = accelerators
+        self._accelerators = accelerator_count
         self.details: TrainingRun | None = None
 
     def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:

@@ -68,22 +68,22 @@ class TrainingView(OperationsView, Record, dict=True):
         """What the hosts were asked to do."""
         return TrainingJob.require_type(self.job)
 
-    def training_run(self, index: int) -> TrainingRun | None:
+    def training_run(self, host_index: int) -> TrainingRun | None:
         """What a host did in the whole run."""
-        return training_run_of_host(self.hosts[index])
+        return training_run_of_host(self.hosts[host_index])
 
-    def count_and_seconds(self, index: int, operation: TrainingOperation) -> tuple[int, float]:
+    def count_and_seconds(self, host_index: int, operation: TrainingOperation) -> tuple[int, float]:
         """How many of an operation a host did in the window, and their time together."""
-        seconds = self.operation_ns([index], operation) / NS_PER_S
-        return self.operation_count([index], operation), seconds
+        seconds = self.operation_ns([host_index], operation) / NS_PER_S
+        return self.operation_count([host_index], operation), seconds
 
-    def step_shares(self, index: int) -> StepShares | None:
+    def step_shares(self, host_index: int) -> StepShares | None:
         """The parts of a host's steps in the window; None where it ended none."""
-        count, step_s = self.count_and_seconds(index, TrainingOperation.STEP)
+        count, step_s = self.count_and_seconds(host_index, TrainingOperation.STEP)
         if not count or step_s <= 0:
             return None
         waits = [
-            self.count_and_seconds(index, operation)[1] / step_s
+            self.count_and_seconds(host_index, operation)[1] / step_s
             for operation in (
                 TrainingOperation.STORAGE_WAIT,
                 TrainingOperation.BARRIER_WAIT,

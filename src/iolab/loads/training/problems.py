@@ -78,12 +78,12 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
             document.add_fault((*where, key), message, hint, about=f"{key} {job.accelerators}")
 
 
-def _accelerator_share_fault(job: TrainingJob, hosts: int) -> tuple[str, str, str] | None:
+def _accelerator_share_fault(job: TrainingJob, host_count: int) -> tuple[str, str, str] | None:
     """The key, what is wrong, and what to do, of a job on so many hosts."""
-    if job.accelerators < hosts:
-        message = f"accelerators = {job.accelerators}, which {hosts} hosts cannot share."
-        return "accelerators", message, f"Give at least {hosts}, or fewer hosts."
-    most = job.accelerators_of_host(0, hosts)
+    if job.accelerators < host_count:
+        message = f"accelerators = {job.accelerators}, which {host_count} hosts cannot share."
+        return "accelerators", message, f"Give at least {host_count}, or fewer hosts."
+    most = job.accelerators_of_host(0, host_count)
     threads = most * (job.loaders + 1)
     if threads > THREADS_MAX:
         message = (

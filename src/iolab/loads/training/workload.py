@@ -102,13 +102,13 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         """What an accelerator reads that never waits."""
         return self.batch * self.sample_bytes * 1e9 / self.compute_ns
 
-    def accelerators_of_host(self, host_index: int, hosts: int) -> int:
+    def accelerators_of_host(self, host_index: int, host_count: int) -> int:
         """How many the host at that place has: as many as the others, or one more."""
-        return self.accelerators // hosts + (host_index < self.accelerators % hosts)
+        return self.accelerators // host_count + (host_index < self.accelerators % host_count)
 
-    def steps_of_epoch_on_host(self, accelerators: int) -> int:
+    def steps_of_epoch_on_host(self, accelerator_count: int) -> int:
         """Steps of an epoch on a host with so many accelerators: whole batches of each."""
-        groups = self.samples_per_client // self.samples_per_file // accelerators
+        groups = self.samples_per_client // self.samples_per_file // accelerator_count
         return groups * self.samples_per_file // self.batch
 
     @property

@@ -129,7 +129,7 @@ def charts_over_axis(
 
 
 def _load_and_appendix_charts(
-    workload: Workload, axis: str, lines: Sequence[ChartLine]
+    workload: Workload, axis_name: str, lines: Sequence[ChartLine]
 ) -> tuple[list[Figure], list[Figure]]:
     """Rate and latency over the load, and for the appendix one against the other."""
     points = [point for line in lines for point in line.points]
@@ -137,19 +137,21 @@ def _load_and_appendix_charts(
     has_load = any(_has_metric_value(point, "iops") for point in points)
     rate = rate_quantity(workload.rate_metric)
     if not has_latency:
-        chart = quantity_chart(workload.title, axis, lines, rate)
+        chart = quantity_chart(workload.title, axis_name, lines, rate)
         return ([replace(chart, title=workload.title)] if has_load else []), []
     if not has_load:
-        return [latency_chart(workload.title, axis, lines)], []
-    figures = [load_chart(workload.title, axis, lines, rate)]
-    if axis not in workload.job.load_axes:
+        return [latency_chart(workload.title, axis_name, lines)], []
+    figures = [load_chart(workload.title, axis_name, lines, rate)]
+    if axis_name not in workload.job.load_axes:
         return figures, []
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
     limit = workload.search_goal.limit
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
-    return figures, [latency_tradeoff_chart(workload.title, axis, lines, rate, shown, limit=limit)]
+    return figures, [
+        latency_tradeoff_chart(workload.title, axis_name, lines, rate, shown, limit=limit)
+    ]
 
 
 def horizontal_axis_name(axes: Sequence[Axis]) -> str | None:
@@ -168,7 +170,7 @@ def horizontal_axis_name(axes: Sequence[Axis]) -> str | None:
 
 def chart_lines_over_axis(
     points: Sequence[PointSummary],
-    axis: str,
+    axis_name: str,
     styles: SeriesStyles,
     curves: Mapping[tuple[str, Axis], LoadCurve] = MappingProxyType({}),
     knees: Knees = MappingProxyType({}),
@@ -177,7 +179,7 @@ def chart_lines_over_axis(
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
     order = list(styles)
     for point in sorted(points, key=lambda summary: order.index(summary.key.configuration)):
-        fixed = tuple(pair for pair in point.key.axis if pair[0] != axis)
+        fixed = tuple(pair for pair in point.key.axis if pair[0] != axis_name)
         grouped.setdefault((point.key.configuration, fixed), []).append(point)
     combinations = list(dict.fromkeys(fixed for _, fixed in grouped))
     several = len({configuration for configuration, _ in grouped}) > 1

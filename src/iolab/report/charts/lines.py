@@ -185,26 +185,26 @@ def hidden_lines_note(lines: Sequence[ChartLine], rendered_lines: Sequence[Chart
 
 
 def quantity_chart(
-    subject: str, axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity
+    subject: str, axis_name: str, lines: Sequence[ChartLine], quantity: ChartQuantity
 ) -> Figure:
-    """One metric against `axis`; latencies on a logarithmic scale."""
-    return line_chart(subject, axis, lines, ((quantity,),))
+    """One metric against `axis_name`; latencies on a logarithmic scale."""
+    return line_chart(subject, axis_name, lines, ((quantity,),))
 
 
 def latency_chart(
     subject: str,
-    axis: str,
+    axis_name: str,
     lines: Sequence[ChartLine],
     mean: ChartQuantity = MEAN,
     tail: ChartQuantity = TAIL,
 ) -> Figure:
-    """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
-    return line_chart(subject, axis, lines, ((mean, tail),))
+    """Two latencies against `axis_name`, solid and dashed, on a logarithmic scale: mean and p99."""
+    return line_chart(subject, axis_name, lines, ((mean, tail),))
 
 
 def load_chart(
     subject: str,
-    axis: str,
+    axis_name: str,
     lines: Sequence[ChartLine],
     rate: ChartQuantity,
     mean: ChartQuantity = MEAN,
@@ -217,12 +217,12 @@ def load_chart(
     Its title is the workload's: charts of several workloads stand side by side.
     """
     latencies = (mean,) if tail is None else (mean, tail)
-    return replace(line_chart(subject, axis, lines, ((rate,), latencies)), title=subject)
+    return replace(line_chart(subject, axis_name, lines, ((rate,), latencies)), title=subject)
 
 
 def line_chart(
     subject: str,
-    axis: str,
+    axis_name: str,
     lines: Sequence[ChartLine],
     panels: Sequence[tuple[ChartQuantity, ...]],
 ) -> Figure:
@@ -235,34 +235,36 @@ def line_chart(
     drawn, common = lines_with_short_names(lines_with_best_values(lines, quantities[0].key))
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
-    in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis)
-    x = load_axis_of_lines(drawn, axis, *quantities, in_steps=in_steps)
+    in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis_name)
+    x = load_axis_of_lines(drawn, axis_name, *quantities, in_steps=in_steps)
     height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
     plots = []
     for index, panel in enumerate(panels):
         is_last = index == len(panels) - 1
         draw = _bars_plot if in_steps and not is_last else _lines_plot
-        plot = draw(drawn, axis, panel, replace(x, has_labels=is_last), height)
+        plot = draw(drawn, axis_name, panel, replace(x, has_labels=is_last), height)
         plots.append(replace(plot, top=HEAD + index * (PANEL_HEIGHT + PANEL_GAP)))
     *others, last = [quantity.name for quantity in quantities if not quantity.is_reference]
     name = f"{', '.join(others)} and {last}" if others else last
     return Figure(
         subject=subject,
         title=", ".join(
-            filter(None, (f"{capitalised(name)} against {axis_name_text(axis)}", common))
+            filter(None, (f"{capitalised(name)} against {axis_name_text(axis_name)}", common))
         ),
-        finding=lines_sentence(axis, drawn, quantities[0]),
+        finding=lines_sentence(axis_name, drawn, quantities[0]),
         note=" ".join(_line_chart_notes(lines, drawn, panels, has_bars=in_steps)),
         plots=tuple(plots),
-        table=quantities_table(subject, axis, lines, quantities),
-        points_table=_points_table(subject, axis, lines, quantities),
+        table=quantities_table(subject, axis_name, lines, quantities),
+        points_table=_points_table(subject, axis_name, lines, quantities),
         by_configuration=True,
     )
 
 
-def _has_room_for_bars(lines: Sequence[ChartLine], axis: str) -> bool:
+def _has_room_for_bars(lines: Sequence[ChartLine], axis_name: str) -> bool:
     """Whether a bar for each line and value is wide enough, and nothing stands between values."""
-    values = {point_axis_value(point, axis) for line in lines for point in line.points} - {None}
+    values = {point_axis_value(point, axis_name) for line in lines for point in line.points} - {
+        None
+    }
     return (
         len(values) * len(lines) <= BARS_MAX
         and len(values) <= BAR_GROUPS_MAX
@@ -272,7 +274,7 @@ def _has_room_for_bars(lines: Sequence[ChartLine], axis: str) -> bool:
 
 def _bars_plot(
     drawn_lines: Sequence[ChartLine],
-    axis: str,
+    axis_name: str,
     panel: tuple[ChartQuantity, ...],
     x: ChartAxis,
     height: float,
@@ -282,7 +284,7 @@ def _bars_plot(
     scale = _scale_of_quantities(drawn_lines, panel)
     marks: list[Mark] = []
     for index, line in enumerate(drawn_lines):
-        points = points_on_axis(line, axis, quantity.key)
+        points = points_on_axis(line, axis_name, quantity.key)
         ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
         marks.append(
             Bars(
@@ -299,7 +301,7 @@ def _bars_plot(
 
 def _lines_plot(
     drawn_lines: Sequence[ChartLine],
-    axis: str,
+    axis_name: str,
     panel: tuple[ChartQuantity, ...],
     x: ChartAxis,
     height: float,
@@ -318,30 +320,30 @@ def _lines_plot(
         own = solid.label if alone else line.full_name
         # Under bars side by side points stand so too.
         slot = (index, len(drawn_lines)) if x.scale.stops else (0, 1)
-        drawn = line_and_point_marks(line, axis, solid.key, scale, own)
+        drawn = line_and_point_marks(line, axis_name, solid.key, scale, own)
         marks += [replace(mark, slot=slot) for mark in drawn]
         if dashed or not alone:
-            ends += line_end_labels(line, axis, solid.key, scale, own if alone else line.name)
+            ends += line_end_labels(line, axis_name, solid.key, scale, own if alone else line.name)
         for tail in dashed:
             thin = replace(line, dash=(4, 3), curve=None)
             name = tail.label if alone else f"{line.full_name}, {tail.label}"
-            drawn = line_and_point_marks(thin, axis, tail.key, scale, name)
+            drawn = line_and_point_marks(thin, axis_name, tail.key, scale, name)
             marks += [
                 replace(mark, slot=slot, is_small=True)
                 if isinstance(mark, Markers)
                 else replace(mark, slot=slot)
                 for mark in drawn
             ]
-            tails += line_end_labels(thin, axis, tail.key, scale, tail.label)
+            tails += line_end_labels(thin, axis_name, tail.key, scale, tail.label)
     highest = max(tails, key=lambda end: end.value, default=None)
     if highest is not None:  # one name for all that are dashed
         ends.append(highest if alone else replace(highest, token=MUTED))
     for reference in references:
-        marks += _reference_line_marks(drawn_lines, axis, reference.key, scale)
+        marks += _reference_line_marks(drawn_lines, axis_name, reference.key, scale)
         labels = [
             end
             for line in drawn_lines
-            for end in line_end_labels(line, axis, reference.key, scale, reference.label)
+            for end in line_end_labels(line, axis_name, reference.key, scale, reference.label)
         ]
         ends += [replace(end, token=MUTED) for end in labels[:1]]
     words = f"{solid.label}; {dashed[0].label} small, dashed" if dashed and not alone else ""
@@ -350,12 +352,12 @@ def _lines_plot(
 
 
 def _reference_line_marks(
-    lines: Sequence[ChartLine], axis: str, metric_key: str, scale: Scale
+    lines: Sequence[ChartLine], axis_name: str, metric_key: str, scale: Scale
 ) -> Iterator[Mark]:
     """Dotted lines of a quantity that others are held against, each distinct one once."""
     drawn: set[tuple[tuple[float, float], ...]] = set()
     for line in lines:
-        points = points_on_axis(line, axis, metric_key)
+        points = points_on_axis(line, axis_name, metric_key)
         places = tuple((at, scale.to_scale_unit(value)) for at, value, *_ in points)
         if places and places not in drawn:
             drawn.add(places)
@@ -408,7 +410,7 @@ def _line_chart_notes(
 
 
 def load_axis_of_lines(
-    lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity, in_steps: bool = False
+    lines: Sequence[ChartLine], axis_name: str, *quantities: ChartQuantity, in_steps: bool = False
 ) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
     keys = {quantity.key for quantity in quantities}
@@ -418,11 +420,11 @@ def load_axis_of_lines(
         for point in line.points
         if any(point.metrics.get(key, UNKNOWN_METRIC).value is not None for key in keys)
     ]
-    measured = [v for point in points if (v := point_axis_value(point, axis)) is not None]
+    measured = [v for point in points if (v := point_axis_value(point, axis_name)) is not None]
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
     guessed = [float(point.load) for curve in curves for point in curve.points]
     return parameter_axis(
-        axis,
+        axis_name,
         [*measured, *guessed],
         max((line.nodes for line in lines), default=1),
         in_steps=in_steps,
@@ -431,7 +433,7 @@ def load_axis_of_lines(
 
 def line_and_point_marks(
     line: ChartLine,
-    axis: str,
+    axis_name: str,
     metric_key: str,
     scale: Scale,
     name: str = "",
@@ -440,7 +442,7 @@ def line_and_point_marks(
 
     `name` is what a pointer is told that they are of.
     """
-    token, points = line.token, points_on_axis(line, axis, metric_key)
+    token, points = line.token, points_on_axis(line, axis_name, metric_key)
     marks = prediction_marks(line.curve, metric_key, scale, token, name)
     if not points:
         return marks
@@ -544,19 +546,21 @@ def prediction_note(curves: Sequence[LoadCurve], metric_key: str) -> str:
     return f"{dots}Dotted upright: the knee, at {knees}{unit}."
 
 
-def point_axis_value(point: PointSummary, axis: str) -> float | None:
+def point_axis_value(point: PointSummary, axis_name: str) -> float | None:
     """The point's value of that axis as a number, None when it has none."""
-    return next((axis_value_as_number(name, v) for name, v in point.key.axis if name == axis), None)
+    return next(
+        (axis_value_as_number(name, v) for name, v in point.key.axis if name == axis_name), None
+    )
 
 
 def points_on_axis(
-    line: ChartLine, axis: str, metric_key: str
+    line: ChartLine, axis_name: str, metric_key: str
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     places = [
         (x, metric.value, metric.displayable_interval, point.level)
         for point in line.points
-        if (x := point_axis_value(point, axis)) is not None
+        if (x := point_axis_value(point, axis_name)) is not None
         and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
     ]
     return sorted(places, key=lambda place: place[0])
@@ -575,32 +579,34 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
 
 
 def line_end_labels(
-    line: ChartLine, axis: str, metric_key: str, scale: Scale, name: str
+    line: ChartLine, axis_name: str, metric_key: str, scale: Scale, name: str
 ) -> list[LineEndLabel]:
     """What stands beside the line's last point, where it has one."""
-    points = points_on_axis(line, axis, metric_key)
+    points = points_on_axis(line, axis_name, metric_key)
     return [LineEndLabel(name, scale.to_scale_unit(points[-1][1]), line.token)] if points else []
 
 
-def lines_sentence(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
+def lines_sentence(axis_name: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
     """One sentence a line of what the chart shows, with the worst verdict in it."""
     sentences = []
     for line in lines:
-        sentence = _line_sentence(axis, line, quantity)
+        sentence = _line_sentence(axis_name, line, quantity)
         name = f"{escape_invisible(line.name)}: " if len(lines) > 1 else ""
         sentences.append(name + (sentence if name else capitalised(sentence)))
     return " ".join(sentences)
 
 
-def _line_sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
-    points = points_on_axis(line, axis, quantity.key)
+def _line_sentence(axis_name: str, line: ChartLine, quantity: ChartQuantity) -> str:
+    points = points_on_axis(line, axis_name, quantity.key)
     if not points:
         return "no run has a value."
     unit = next(p.metrics[quantity.key].unit for p in line.points if quantity.key in p.metrics)
     trust = worst_verdict_text([level for *_, level in points])
     (first_x, first, *_), (last_x, last, *_) = points[0], points[-1]
     if len(points) == 1:
-        return f"{value_text(first, unit)} at {_axis_place_text(axis, first_x, line)}; {trust}."
+        return (
+            f"{value_text(first, unit)} at {_axis_place_text(axis_name, first_x, line)}; {trust}."
+        )
     best_x, best, *_ = max(points, key=lambda point: point[1])
     peak = (
         ""
@@ -608,14 +614,18 @@ def _line_sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
         else f", at most {value_text(best, unit)} at {best_x * line.nodes:g}"
     )
     return (
-        f"from {value_text(first, unit)} at {_axis_place_text(axis, first_x, line)} to "
+        f"from {value_text(first, unit)} at {_axis_place_text(axis_name, first_x, line)} to "
         f"{value_text(last, unit)} at {last_x * line.nodes:g}{peak}; {trust}."
     )
 
 
-def _axis_place_text(axis: str, value: float, line: ChartLine) -> str:
+def _axis_place_text(axis_name: str, value: float, line: ChartLine) -> str:
     """`iodepth 8`; of guests of several nodes all of them: `12 VMs`."""
-    return f"{value * line.nodes:g} VMs" if line.nodes > 1 else f"{axis_name_text(axis)} {value:g}"
+    return (
+        f"{value * line.nodes:g} VMs"
+        if line.nodes > 1
+        else f"{axis_name_text(axis_name)} {value:g}"
+    )
 
 
 def worst_verdict_text(levels: Sequence[Level]) -> str:
@@ -625,30 +635,30 @@ def worst_verdict_text(levels: Sequence[Level]) -> str:
 
 
 def quantities_table(
-    subject: str, axis: str, lines: Sequence[ChartLine], quantities: tuple[ChartQuantity, ...]
+    subject: str, axis_name: str, lines: Sequence[ChartLine], quantities: tuple[ChartQuantity, ...]
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
     heads = text_and_number_columns(
-        ("Configuration", axis_name_text(axis), "Repeat"), names, ("Verdict",)
+        ("Configuration", axis_name_text(axis_name), "Repeat"), names, ("Verdict",)
     )
     rows = [
         row
         for line in lines
         for point in line.points
         for row in _point_and_run_rows(
-            line.name, str(dict(point.key.axis).get(axis, "")), point, quantities
+            line.name, str(dict(point.key.axis).get(axis_name, "")), point, quantities
         )
     ]
     first = quantities[0].key
     others = 2 * (len(quantities) - 1)
     rows += [row for line in lines for row in prediction_rows(line.name, line.curve, first, others)]
-    title = f"{subject} against {axis_name_text(axis)}"
+    title = f"{subject} against {axis_name_text(axis_name)}"
     return Table(title, heads, tuple(rows))
 
 
 def _points_table(
-    subject: str, axis: str, lines: Sequence[ChartLine], quantities: Sequence[ChartQuantity]
+    subject: str, axis_name: str, lines: Sequence[ChartLine], quantities: Sequence[ChartQuantity]
 ) -> Table:
     """The published values alone, with the workload, so that several workloads make one table."""
     names = [
@@ -656,13 +666,13 @@ def _points_table(
         for quantity in quantities
     ]
     heads = text_and_number_columns(
-        ("Workload", "Configuration", axis_name_text(axis)), names, ("Verdict",)
+        ("Workload", "Configuration", axis_name_text(axis_name)), names, ("Verdict",)
     )
     rows = tuple(
         row_of_cells(
             subject,
             line.full_name,
-            str(dict(point.key.axis).get(axis, "")),
+            str(dict(point.key.axis).get(axis_name, "")),
             *(
                 metric_value_text(point.metrics.get(quantity.key, UNKNOWN_METRIC))
                 for quantity in quantities
@@ -718,11 +728,11 @@ def _without_single_names(table: Table) -> Table:
 
 
 def prediction_rows(
-    name: str, curve: LoadCurve | None, metric_key: str, blank_columns: int
+    name: str, curve: LoadCurve | None, metric_key: str, blank_column_count: int
 ) -> Iterator[tuple[Cell, ...]]:
     """A row for each predicted load.
 
-    `blank_columns` are the columns between its interval and its end.
+    `blank_column_count` are the columns between its interval and its end.
     """
     if curve is None or curve.metric != metric_key:
         return
@@ -731,7 +741,7 @@ def prediction_rows(
             value = Metric(point.rate, metric_spec(metric_key).unit, point.low, point.high, 0)
             interval = interval_and_runs_text(value, bare_rate=True).removesuffix(" n=0")
             texts = (name, str(point.load), "predicted", metric_value_text(value), interval)
-            yield (*map(Cell, texts), *[Cell("")] * blank_columns, Cell("not measured"))
+            yield (*map(Cell, texts), *[Cell("")] * blank_column_count, Cell("not measured"))
 
 
 def _point_and_run_rows(

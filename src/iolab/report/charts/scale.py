@@ -217,32 +217,32 @@ def time_ticks(span_s: float) -> tuple[float, ...]:
 
 
 def parameter_axis(
-    axis: str, values: Iterable[float], nodes: int = 1, *, in_steps: bool = False
+    axis_name: str, values: Iterable[float], node_count: int = 1, *, in_steps: bool = False
 ) -> ChartAxis:
     """A varied parameter: doublings for depths and sizes, even steps otherwise.
 
-    With several `nodes` its values are of each of them: labels tell those of all, then of one.
+    With several `node_count` its values are of each of them: labels tell those of all, then of one.
     With `in_steps` values stand equally far apart, as bars do.
     """
     ordered = sorted(set(values)) or [1.0]
-    log = axis in _LOG_AXES and ordered[0] > 0
-    text = _axis_label_formatter(axis, nodes)
+    log = axis_name in _LOG_AXES and ordered[0] > 0
+    text = _axis_label_formatter(axis_name, node_count)
     padding = 0 if in_steps else _PADDING
     stops = tuple(ordered) if in_steps else ()
     return ChartAxis(
         Scale(1.0, "", ordered[0], ordered[-1], (), log, stops),
         tuple((value, text(value)) for value in ordered),
-        f"VMs on {nodes} nodes (on each)" if nodes > 1 else axis_name_text(axis),
+        f"VMs on {node_count} nodes (on each)" if node_count > 1 else axis_name_text(axis_name),
         start_offset=padding,
         end_offset=PLOT_WIDTH - padding,
     )
 
 
-def _axis_label_formatter(axis: str, nodes: int) -> Callable[[float], str]:
+def _axis_label_formatter(axis_name: str, node_count: int) -> Callable[[float], str]:
     """How values of an axis are written: sizes as study files have them, `12 (3)` for guests."""
-    if nodes > 1:
-        return lambda value: f"{axis_number_text(value * nodes)} ({axis_number_text(value)})"
-    return _size_text if axis in _SIZE_AXES else axis_number_text
+    if node_count > 1:
+        return lambda value: f"{axis_number_text(value * node_count)} ({axis_number_text(value)})"
+    return _size_text if axis_name in _SIZE_AXES else axis_number_text
 
 
 def _size_text(value: float) -> str:

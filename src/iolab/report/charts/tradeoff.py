@@ -56,7 +56,7 @@ Place = tuple[str, float, float, PointSummary]
 
 def latency_tradeoff_chart(
     subject: str,
-    axis: str,
+    axis_name: str,
     lines: Sequence[ChartLine],
     performance: ChartQuantity,
     latencies: Sequence[ChartQuantity],
@@ -64,7 +64,7 @@ def latency_tradeoff_chart(
     note: str = "",
     limit: LatencyLimit | None = None,
 ) -> Figure:
-    """Up to two latencies (the second dashed) against `performance`, over the loads of `axis`.
+    """Up to two latencies (the second dashed) against `performance`, over the loads of `axis_name`.
 
     The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
     under it. `note` is what else to know.
@@ -72,7 +72,7 @@ def latency_tradeoff_chart(
     drawn, common = lines_with_short_names(lines_with_best_values(lines, performance.key))
     keys = [latency.key for latency in latencies]
     placed = {
-        (index, key): points_along_line(line, axis, performance.key, key)
+        (index, key): points_along_line(line, axis_name, performance.key, key)
         for index, line in enumerate(drawn)
         for key in keys
     }
@@ -103,10 +103,10 @@ def latency_tradeoff_chart(
         subject=subject,
         title=f"{capitalised(list_text(latency.name for latency in latencies))} against "
         f"{_lower_unless_abbreviation(performance.name)}{f', {common}' if common else ''}",
-        finding=_tradeoff_sentence(drawn, axis, placed, latencies[-1], unit),
+        finding=_tradeoff_sentence(drawn, axis_name, placed, latencies[-1], unit),
         note=" ".join(
             [
-                f"Points are joined in the order of {axis_name_text(axis)}.",
+                f"Points are joined in the order of {axis_name_text(axis_name)}.",
                 *([f"Dashed: {latencies[1].label}."] if len(latencies) > 1 else []),
                 *not_valid_notes({point.level for *_, point in every}),
                 *_error_bar_notes(every, keys),
@@ -116,7 +116,7 @@ def latency_tradeoff_chart(
             ]
         ),
         plots=(Plot(HEIGHT, marks, value_axis_of_scale(x_scale), scales[1], ends),),
-        table=quantities_table(subject, axis, lines, (performance, *latencies)),
+        table=quantities_table(subject, axis_name, lines, (performance, *latencies)),
         by_configuration=True,
     )
 
@@ -126,14 +126,16 @@ def _lower_unless_abbreviation(name: str) -> str:
     return name if name.isupper() else name.lower()
 
 
-def points_along_line(line: ChartLine, axis: str, rate_key: str, latency_key: str) -> list[Place]:
+def points_along_line(
+    line: ChartLine, axis_name: str, rate_key: str, latency_key: str
+) -> list[Place]:
     """The line's points that have both, in the order of the load."""
     ordered = []
     for point in line.points:
-        at = point_axis_value(point, axis)
+        at = point_axis_value(point, axis_name)
         x, y = (point.metrics.get(key, UNKNOWN_METRIC).value for key in (rate_key, latency_key))
         if at is not None and x is not None and y is not None:
-            ordered.append((at, (str(dict(point.key.axis)[axis]), x, y, point)))
+            ordered.append((at, (str(dict(point.key.axis)[axis_name]), x, y, point)))
     return [place for _, place in sorted(ordered, key=lambda pair: pair[0])]
 
 
@@ -223,7 +225,7 @@ def _latencies_and_intervals(places: Sequence[Place], keys: Sequence[str]) -> li
 
 def _tradeoff_sentence(
     lines: Sequence[ChartLine],
-    axis: str,
+    axis_name: str,
     placed: dict[tuple[int, str], list[Place]],
     latency: ChartQuantity,
     unit: str,
@@ -237,7 +239,8 @@ def _tradeoff_sentence(
             sentences.append(f"{name}{'no' if name else 'No'} point has both values.")
             continue
         parts = [
-            f"{value_text(rate, unit)} at {latency.label} {value_text(value, 'ns')} ({axis} {text})"
+            f"{value_text(rate, unit)} at {latency.label} {value_text(value, 'ns')} "
+            f"({axis_name} {text})"
             for text, rate, value, _ in (line_places[0], line_places[-1])[: len(line_places)]
         ]
         trust = worst_verdict_text([place[3].level for place in line_places])

@@ -218,10 +218,10 @@ def cumulative_run_counters(
     )
 
 
-def _interval_step_indexes(ends_ns: Ints, began: int, length: float, steps: int) -> Ints:
+def _interval_step_indexes(ends_ns: Ints, began: int, length: float, step_count: int) -> Ints:
     """In which step each interval ended."""
     which = np.ceil((ends_ns - began) / length).astype(np.int64) - 1
-    return np.clip(which, 0, steps - 1)
+    return np.clip(which, 0, step_count - 1)
 
 
 def _bin_row_step_indexes(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
@@ -465,11 +465,11 @@ def _add_host_counters(samples: _SampleLines, counts: SessionCounters) -> None:
                     last_s = at_s
 
 
-def _point_labels(key: PointKey) -> Labels:
+def _point_labels(point_key: PointKey) -> Labels:
     return (
-        ("configuration", key.configuration),
-        ("workload", key.workload),
-        ("point", axis_values_text(key.axis)),
+        ("configuration", point_key.configuration),
+        ("workload", point_key.workload),
+        ("point", axis_values_text(point_key.axis)),
     )
 
 

@@ -81,7 +81,7 @@ def test_a_server_is_told_its_consistency() -> None:
 
 def test_clients_share_a_load() -> None:
     command = load_command(
-        A, EMBEDDED, KIT, "/scratch", first=5000, count=5000, threads=16, seconds=60
+        A, EMBEDDED, KIT, "/scratch", first=5000, count=5000, thread_count=16, seconds=60
     )
     told = properties(command)
     assert (told["insertstart"], told["insertcount"]) == ("5000", "5000")
@@ -89,7 +89,7 @@ def test_clients_share_a_load() -> None:
     assert told["iolab.create"] == "true"
     assert command.argv[command.argv.index("-threads") + 1] == "16"
     assert "-load" in command.argv
-    served = load_command(A, SERVED, KIT, "/scratch", first=0, count=3, threads=16, seconds=60)
+    served = load_command(A, SERVED, KIT, "/scratch", first=0, count=3, thread_count=16, seconds=60)
     # YCSB would say so and start as many threads as records; the job must say what it does.
     assert served.argv[served.argv.index("-threads") + 1] == "3"
     assert "iolab.create" not in properties(served)
@@ -98,12 +98,12 @@ def test_clients_share_a_load() -> None:
 @pytest.mark.parametrize(("first", "count"), [(0, 0), (0, 20_001), (20_000, 1), (-1, 5)])
 def test_a_share_lies_within_the_records(first: int, count: int) -> None:
     with pytest.raises(EngineError, match="are not among the job's 20000"):
-        load_command(A, EMBEDDED, KIT, "/s", first=first, count=count, threads=1, seconds=9)
+        load_command(A, EMBEDDED, KIT, "/s", first=first, count=count, thread_count=1, seconds=9)
 
 
 def test_loading_and_measuring_speak_of_the_same_records() -> None:
     load = properties(
-        load_command(A, EMBEDDED, KIT, "/s", first=0, count=20_000, threads=1, seconds=9)
+        load_command(A, EMBEDDED, KIT, "/s", first=0, count=20_000, thread_count=1, seconds=9)
     )
     measure = properties(measured(A))
     same = ("recordcount", "fieldcount", "fieldlength", "insertorder", "table", "db", "workload")

@@ -203,7 +203,7 @@ def engine_totals(
     directions: Mapping[Direction, DirectionTotals | None],
     *,
     error: int,
-    jobs: int,
+    job_count: int,
 ) -> EngineTotals:
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
     weights = [
@@ -223,7 +223,7 @@ def engine_totals(
         user_cpu_percent=sum(_number_or_zero(job, "usr_cpu") for job in blocks) / len(blocks),
         system_cpu_percent=sum(_number_or_zero(job, "sys_cpu") for job in blocks) / len(blocks),
         error=error,
-        jobs=jobs,
+        jobs=job_count,
     )
 
 
@@ -311,7 +311,7 @@ class FioDocument(Record):
         """I/Os completed since the start."""
         return sum(part.ios for part in self.progress.values())
 
-    def totals(self, jobs: int, directions: Sequence[Direction]) -> EngineTotals:
+    def totals(self, job_count: int, directions: Sequence[Direction]) -> EngineTotals:
         """The engine's own figures for the run that ends with this document.
 
         Raises DocumentError when one of them is a number that cannot be kept.
@@ -323,7 +323,7 @@ class FioDocument(Record):
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
             parts[direction] = _checked_direction_totals(blocks, progress.counts) if asked else None
-        return engine_totals(printed, parts, error=self.error, jobs=jobs)
+        return engine_totals(printed, parts, error=self.error, job_count=job_count)
 
 
 _Count = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]

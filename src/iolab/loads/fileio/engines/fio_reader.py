@@ -49,11 +49,11 @@ class FioReader:
     def __init__(
         self,
         directions: Sequence[Direction],
-        jobs: int,
+        job_count: int,
         missing: Callable[[FioDocument], str | None] = lambda _: None,
     ) -> None:
         self._directions = tuple(directions)
-        self._jobs = jobs
+        self._jobs = job_count
         self._missing = missing
         self._splitter = JsonDocumentSplitter()
         self._faults = ReadingFaults()

@@ -34,12 +34,12 @@ class NativeReader(LineReader):
     def __init__(
         self,
         directions: Sequence[Direction],
-        jobs: int,
+        job_count: int,
         missing: Callable[[EngineTotals], str | None] = lambda _: None,
     ) -> None:
         super().__init__()
         self._directions = tuple(directions)
-        self._jobs = jobs
+        self._jobs = job_count
         self._missing = missing
 
     def version_text(self, head: dict[str, Any]) -> str:

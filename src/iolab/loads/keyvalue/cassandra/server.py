@@ -171,41 +171,41 @@ class RowCount(Record):
         """The number for people."""
         return f"{self.rows:,}" if self.method == COUNT else f"about {self.rows:,}"
 
-    def is_compatible_with(self, records: int) -> bool:
+    def is_compatible_with(self, record_count: int) -> bool:
         """Whether there may be so many, for all that was counted."""
-        return abs(self.rows - records) <= self.error
+        return abs(self.rows - record_count) <= self.error
 
 
-async def count_rows_adaptively(count_sample: SampleCounter, records: int) -> RowCount:
+async def count_rows_adaptively(count_sample: SampleCounter, record_count: int) -> RowCount:
     """The rows of a table that should hold so many records."""
-    if records <= COUNT_ALL_MAX:
+    if record_count <= COUNT_ALL_MAX:
         answer = await count_sample(COUNTED_RANGES, COUNTED_RANGES)
         return RowCount(answer.rows, COUNT)
-    answer = await count_sample(RANGES, sampled_range_count(records))
+    answer = await count_sample(RANGES, sampled_range_count(record_count))
     scale = answer.ranges / answer.sample
     error = SIGMAS * scale * math.sqrt(max(answer.rows, 1))
     return RowCount(round(answer.rows * scale), ESTIMATE, math.ceil(error))
 
 
 async def count_table_rows(
-    tools: CassandraTools, addresses: tuple[str, ...], records: int
+    tools: CassandraTools, addresses: tuple[str, ...], record_count: int
 ) -> RowCount:
     """The rows of the cluster's table."""
     return await count_rows_adaptively(
-        lambda ranges, sample: tools.count_rows(addresses, ranges, sample), records
+        lambda ranges, sample: tools.count_rows(addresses, ranges, sample), record_count
     )
 
 
-def sampled_range_count(records: int) -> int:
+def sampled_range_count(record_count: int) -> int:
     """How many of `RANGES` hold `SAMPLED_ROWS`: a power of two, so that they lie evenly."""
-    wanted = RANGES * SAMPLED_ROWS / records
+    wanted = RANGES * SAMPLED_ROWS / record_count
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
 
 
-def require_rows(counted: RowCount, records: int, table: str, hint: str) -> None:
+def require_rows(counted: RowCount, record_count: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
-    if not counted.is_compatible_with(records):
-        message = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
+    if not counted.is_compatible_with(record_count):
+        message = f"The table {table} holds {counted.text} rows, and should hold {record_count:,}."
         raise EngineError(message, hint)
 
 

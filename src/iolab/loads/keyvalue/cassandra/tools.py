@@ -168,10 +168,10 @@ class CounterForwarder:
         self._seq = 0
 
     def start_forwarding(
-        self, collector: CounterCollector, host: int, newest: CountersReply | None
+        self, collector: CounterCollector, host_index: int, newest: CountersReply | None
     ) -> None:
         """From now on they are those of the host with that index; the newest is the first."""
-        self._to, self._host, self._seq = collector, host, 0
+        self._to, self._host, self._seq = collector, host_index, 0
         if newest is not None:
             self.forward(newest)
 
@@ -209,12 +209,14 @@ class CassandraTools(Record):
         }
         return await self._run_tool("Schema", words, SchemaReply, ASK_LIMIT_S)
 
-    async def count_rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsReply:
+    async def count_rows(
+        self, addresses: tuple[str, ...], range_count: int, sample: int
+    ) -> RowsReply:
         """Count the rows in a sample of ranges. EngineError, HostError."""
         words = {
             **self._table_arguments,
             **self._connection_arguments(addresses),
-            "ranges": ranges,
+            "ranges": range_count,
             "sample": sample,
         }
         return await self._run_tool("Rows", words, RowsReply, WORK_LIMIT_S)

@@ -296,9 +296,9 @@ class RecordRange(Record):
     count: int
 
 
-def split_records(records: int, clients: int) -> tuple[RecordRange, ...]:
+def split_records(record_count: int, client_count: int) -> tuple[RecordRange, ...]:
     """The records in parts as equal as can be, in order, none left out."""
-    edges = [records * index // clients for index in range(clients + 1)]
+    edges = [record_count * index // client_count for index in range(client_count + 1)]
     return tuple(RecordRange(low, high - low) for low, high in pairwise(edges))
 
 
@@ -329,7 +329,7 @@ async def load_records(
                 work_folder(state.workdir),
                 first=records.first,
                 count=records.count,
-                threads=LOAD_THREADS,
+                thread_count=LOAD_THREADS,
                 seconds=client_load_limit_s(records.count),
             ),
             records,
@@ -356,10 +356,10 @@ async def load_records(
 class _LoadProgress:
     """Tells now and then how far all clients have come together."""
 
-    def __init__(self, session: SessionContext, run: PlannedRun, records: int) -> None:
+    def __init__(self, session: SessionContext, run: PlannedRun, record_count: int) -> None:
         self._session = session
         self._run = run
-        self._records = records
+        self._records = record_count
         self._done: dict[str, int] = {}
         self._told_ns = session.clock.mono_ns()
 
@@ -499,15 +499,15 @@ def parse_rocks_shape(output: bytes) -> RocksShape | None:
     )
 
 
-def database_shape_faults(database: RocksShape | None, records: int) -> tuple[str, ...]:
+def database_shape_faults(database: RocksShape | None, record_count: int) -> tuple[str, ...]:
     """Why a database is not the one that was loaded with so many records; empty when it is."""
     if database is None:
         return ("the database did not tell what it holds",)
     faults = []
-    if database.keys != records:
+    if database.keys != record_count:
         faults.append(
             f"the database holds {counted_noun(database.keys, 'record')}, "
-            f"and {records:,} were loaded"
+            f"and {record_count:,} were loaded"
         )
     if database.memtable_entries:
         faults.append(f"{database.memtable_entries} entries of the database are still in memory")

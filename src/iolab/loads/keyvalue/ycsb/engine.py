@@ -132,7 +132,7 @@ def load_command(
     *,
     first: int,
     count: int,
-    threads: int,
+    thread_count: int,
     seconds: float,
 ) -> Command:
     """Insert `count` of the job's records from number `first` on, as one of several clients may.
@@ -152,7 +152,7 @@ def load_command(
     if store.kind is ServerKind.EMBEDDED:
         properties["iolab.create"] = "true"
     # More threads than records would be more than YCSB starts.
-    words = ["-load", "-s", "-threads", str(min(threads, count))]
+    words = ["-load", "-s", "-threads", str(min(thread_count, count))]
     return _java_command(
         job, kit, directory, words, properties, wall_limit_s=START_LIMIT_S + seconds
     )
