@@ -73,7 +73,7 @@ class LeftoverWarning(UserWarning):
     """Something stayed on a host after a session; the text says what, why, and what to do."""
 
 
-class _FrameSource:
+class _DataFrameColumns:
     """Columns of one length, which other libraries take as a frame."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ def _import_library(name: str) -> ModuleType:
         ) from error
 
 
-class Rows(_FrameSource, Sequence[T], Generic[T]):
+class Rows(_DataFrameColumns, Sequence[T], Generic[T]):
     """Points or runs in the order in which they are shown; as a frame one row each."""
 
     __slots__ = ("_columns", "items")
@@ -143,7 +143,7 @@ def _single_type_column(values: Sequence[ExportValue]) -> list[ExportValue]:
     return list(values)
 
 
-class _EvidenceTable(_FrameSource, Record):
+class _EvidenceTable(_DataFrameColumns, Record):
     """A table of evidence whose fields are its columns."""
 
     @property
@@ -281,14 +281,14 @@ class Run(Record, dict=True):
         series = derive_series(table, self._host_names.tolist())
         sizes = [len(counter.value) for counter in series]
 
-        def names_per_value(names: Sequence[str]) -> Names:
+        def repeat_name_per_value(names: Sequence[str]) -> Names:
             return np.repeat(np.array([*names, ""], dtype=np.object_)[:-1], sizes)
 
         return Telemetry(
-            host=names_per_value([counter.host for counter in series]),
-            scope=names_per_value([counter.scope for counter in series]),
-            name=names_per_value([counter.name for counter in series]),
-            metric=names_per_value([counter.metric for counter in series]),
+            host=repeat_name_per_value([counter.host for counter in series]),
+            scope=repeat_name_per_value([counter.scope for counter in series]),
+            name=repeat_name_per_value([counter.name for counter in series]),
+            metric=repeat_name_per_value([counter.metric for counter in series]),
             real_ns=_concatenated_or_empty([counter.real_ns for counter in series], np.int64),
             span_ns=_concatenated_or_empty([counter.span_ns for counter in series], np.int64),
             value=_concatenated_or_empty([counter.value for counter in series], np.float64),

@@ -49,7 +49,7 @@ from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
     LatencyBin,
-    Statistic,
+    ReportedStatistic,
     server_run_of_run,
 )
 from iolab.loads.metadata.workload import (
@@ -219,7 +219,7 @@ def inodes(*rises: int) -> CounterTable:
 def ticking(record: RunRecord, *reads: int) -> RunRecord:
     """The same with RocksDB's own count of the keys that each client read."""
     for index, count in enumerate(reads * len(record.hosts) if len(reads) == 1 else reads):
-        ticker = Statistic("rocksdb.number.keys.read", count, "")
+        ticker = ReportedStatistic("rocksdb.number.keys.read", count, "")
         record = told(record, index, statistics=(ticker,))
     return record
 

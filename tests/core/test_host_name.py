@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.host_name import with_host_names
-from iolab.core.metric import HostResult, HypervisorResult, Metric, Result, Spread
+from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric, Result
 from iolab.core.tagged import tagged_classes
 from iolab.guests.guest import GuestFleet, GuestRun
 from iolab.loads.keyvalue.workload import ServerRun
@@ -59,7 +59,7 @@ def test_a_run_has_the_new_names() -> None:
     assert host == replace(manifest.hosts[0], host="client-1 (a)")
     assert with_host_names(manifest, {"other": "x"}) == manifest
     metrics = {"iops": Metric(1.0, "1/s")}
-    spread = Spread(0, 0, 1.0, 0.0, 1.0, "client-1", "other", 1.0, None, None)
+    spread = HostEvenness(0, 0, 1.0, 0.0, 1.0, "client-1", "other", 1.0, None, None)
     named = replace(
         result,
         hosts=(HostResult("client-1", metrics),),

@@ -72,22 +72,22 @@ MOST_S = st.sampled_from([1.0, 3600.0, limits.RUN_S_MAX])
 
 @given(MOST_S, st.integers(1000, 10**9), st.integers(2, 50))
 def test_a_series_may_last_as_long_as_its_run_and_no_longer(
-    most_s: float, beyond_ns: int, count: int
+    max_duration_s: float, beyond_ns: int, count: int
 ) -> None:
     first_ns = 1_700_000_000 * NS_PER_S
-    step_ns = int(most_s) * NS_PER_S // count
+    step_ns = int(max_duration_s) * NS_PER_S // count
     ends = first_ns + step_ns * np.arange(1, count + 1, dtype=np.int64)
     spans = np.full(count, step_ns, dtype=np.int64)
-    assert not limits.interval_series_fault(ends, spans, most_s)
+    assert not limits.interval_series_fault(ends, spans, max_duration_s)
     late = ends.copy()
-    late[-1] += int(most_s) * NS_PER_S + beyond_ns
-    assert limits.interval_series_fault(late, spans, most_s)
+    late[-1] += int(max_duration_s) * NS_PER_S + beyond_ns
+    assert limits.interval_series_fault(late, spans, max_duration_s)
     long = spans.copy()
-    long[0] = int(most_s) * NS_PER_S + beyond_ns
-    assert limits.interval_series_fault(ends, long, most_s)
+    long[0] = int(max_duration_s) * NS_PER_S + beyond_ns
+    assert limits.interval_series_fault(ends, long, max_duration_s)
     negative = spans.copy()
     negative[0] = -beyond_ns
-    assert limits.interval_series_fault(ends, negative, most_s)
+    assert limits.interval_series_fault(ends, negative, max_duration_s)
 
 
 @given(st.integers(0, 2**63 - 1))

@@ -16,7 +16,7 @@ import pytest
 
 from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
 from iolab.guests.kit.build import GuestKit
-from iolab.guests.machine import Machine, QemuAio, agent_socket, qemu_argv
+from iolab.guests.machine import QemuAio, QemuMachine, agent_socket, qemu_argv
 from iolab.hosts.clock import ClockStepMeter
 from iolab.hosts.push import agent_binary
 from tests.agent.speaker import FINAL, Agent, Said, output
@@ -65,7 +65,7 @@ def guest_argv(
     image = folder / "image"
     # Bytes that a physical volume begins with: random ones could be the same.
     image.write_bytes(bytes(512) + b"LABELONE" + bytes(DISK_BYTES - 520))
-    machine = Machine(
+    machine = QemuMachine(
         guest="vm01",
         settings=SETTINGS,
         accelerator=Accelerator.TCG,

@@ -29,7 +29,7 @@ from iolab.guests.blocks import (
 )
 from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_command
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
-from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
+from iolab.guests.machine import QemuMachine, Replica, agent_socket, monitor_socket, qemu_argv
 from iolab.guests.qemu import QmpClient
 from iolab.hosts.message import HostLostError
 
@@ -49,7 +49,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def machine(folder: Path, settings: GuestSettings, **more: Any) -> Machine:
+def machine(folder: Path, settings: GuestSettings, **more: Any) -> QemuMachine:
     """A machine whose kernel is a header and zeros."""
     kernel = bytearray(64 << 10)
     kernel[0x202:0x208] = b"HdrS\x0c\x02"
@@ -60,7 +60,7 @@ def machine(folder: Path, settings: GuestSettings, **more: Any) -> Machine:
     if settings.disk is DiskKind.IMAGE:
         image = str(folder / "image")
         Path(image).write_bytes(os.urandom(DISK_BYTES))
-    return Machine(
+    return QemuMachine(
         guest="vm01",
         settings=settings,
         accelerator=Accelerator.TCG,
@@ -73,7 +73,7 @@ def machine(folder: Path, settings: GuestSettings, **more: Any) -> Machine:
     )
 
 
-def image_of(built: Machine) -> bytes:
+def image_of(built: QemuMachine) -> bytes:
     return Path(str(built.image)).read_bytes()
 
 
@@ -91,7 +91,7 @@ async def started(argv: Sequence[str], folder: Path) -> AsyncIterator[asyncio.su
 
 
 @asynccontextmanager
-async def halted(built: Machine, folder: Path) -> AsyncIterator[QmpClient]:
+async def halted(built: QemuMachine, folder: Path) -> AsyncIterator[QmpClient]:
     """A QEMU that waits for ever before the first instruction, with its histograms begun."""
     async with started((*qemu_argv(built, "qemu-system-x86_64"), "-S"), folder) as process:
         reader, writer = await connected(folder / monitor_socket(built.guest), process)

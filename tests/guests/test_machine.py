@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from iolab.errors import HostError
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import (
-    Machine,
     QemuAio,
+    QemuMachine,
     Replica,
     measure_tsc_khz_of_node,
     monitor_socket,
@@ -27,7 +27,7 @@ from tests.fakes.virtual_time import run_virtually
 
 SETTINGS: Final = GuestSettings(vcpus=2, memory_bytes=192 << 20, disk_bytes=64 << 20)
 FOLDER: Final = "/mnt/a, b/=c"
-EMULATED: Final = Machine(
+EMULATED: Final = QemuMachine(
     guest="node-1-vm01",
     settings=SETTINGS,
     accelerator=Accelerator.TCG,
@@ -46,7 +46,7 @@ MODELLED: Final = replace(
 )
 
 
-def values(machine: Machine, option: str) -> list[str]:
+def values(machine: QemuMachine, option: str) -> list[str]:
     """What follows each such option."""
     return list(_after(qemu_argv(machine, "qemu"), option))
 
@@ -57,12 +57,12 @@ def _after(argv: Sequence[str], option: str) -> Iterator[str]:
             yield value
 
 
-def told(machine: Machine, option: str) -> list[dict[str, Any]]:
+def told(machine: QemuMachine, option: str) -> list[dict[str, Any]]:
     """Those that are JSON."""
     return [json.loads(value) for value in values(machine, option) if value.startswith("{")]
 
 
-def data_node(machine: Machine) -> dict[str, Any]:
+def data_node(machine: QemuMachine) -> dict[str, Any]:
     (node,) = (node for node in told(machine, "-blockdev") if node["node-name"] == "data")
     return node
 

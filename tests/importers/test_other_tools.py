@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iolab.importers.files import read_foreign_files
-from iolab.importers.foreign_run import Figures, ForeignRun
+from iolab.importers.foreign_run import ForeignRun, OperationFigures
 from iolab.importers.registry import IMPORTERS
 from iolab.units import GIB, MIB
 from tests.importers.importing import LEVELS, found_in, lay_down, results
@@ -26,7 +26,7 @@ def runs_of(folder: Path, *names: str) -> list[ForeignRun]:
     return [run for _, run in found.runs]
 
 
-def only_figures(run: ForeignRun) -> Figures:
+def only_figures(run: ForeignRun) -> OperationFigures:
     (client,) = run.clients
     return client.details.figures[0]
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
 from iolab.core.host import Role
-from iolab.core.metric import HostResult, Metric, Result, Spread
+from iolab.core.metric import HostEvenness, HostResult, Metric, Result
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.rates import derive_series
 from iolab.hosts.telemetry import CounterCollector
@@ -24,10 +24,10 @@ from iolab.report.runs import (
     HOSTS_SHOWN,
     SHOWN_METRICS,
     byte_balance_table,
+    evenness_rows,
+    evenness_table,
     host_shares_table,
     slowest_and_fastest_shares_table,
-    spread_rows,
-    spread_table,
     table_without_middle_hosts,
 )
 from tests.report.charts.outcomes import result
@@ -107,15 +107,17 @@ def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
 
 
 def test_the_spread_is_told_in_words() -> None:
-    spread = Spread(2_500_000, 7_000_000, 0.987, 29.9, 30.2, "c2", "c1", 0.9876, None, -120_000)
-    told = dict(spread_rows(spread))
+    spread = HostEvenness(
+        2_500_000, 7_000_000, 0.987, 29.9, 30.2, "c2", "c1", 0.9876, None, -120_000
+    )
+    told = dict(evenness_rows(spread))
     assert told["slowest"] == "c2"
     assert told["fastest over slowest"] == "–"
     assert told["Jain's index"] == "0.988"
     assert told["first I/Os apart"] == "2.5 ms"
     assert told["all ran together"] == "99 % of the time"
     assert told["largest clock drift"] == "-0.12 ms"
-    assert len(spread_table(spread).rows) == len(told)
+    assert len(evenness_table(spread).rows) == len(told)
 
 
 @pytest.fixture(scope="module")

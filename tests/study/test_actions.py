@@ -85,7 +85,7 @@ def test_an_action_says_what_it_does_and_what_undoes_it(
     action = action_of(lines)
     assert action.kind is kind
     assert summary in action.summary_text
-    assert undo in action.undo_text_for_people
+    assert undo in action.undo_summary_text
     assert action.has_undo is bool(undo)
 
 

@@ -68,7 +68,8 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
     point = plan.points[1]
     assert Job.require_type(point.job).iodepth_per_client == 8
     assert [
-        Job.require_type(point.job_on(name)).iodepth_per_client for name in ("c1", "c3", "else")
+        Job.require_type(point.job_on_host(name)).iodepth_per_client
+        for name in ("c1", "c3", "else")
     ] == [
         24,
         64,
@@ -113,7 +114,7 @@ def test_what_only_writes_is_the_same_under_rotation() -> None:
 def test_where_files_are_handed_on_all_clients_have_files_for_the_widest() -> None:
     plan = make_plan(fleet(SMALL + "[target]\nrotate = 1\n"))
     assert {data_set.with_jobs_of_host("c1").numjobs for data_set in plan.data_sets} == {8}
-    assert Job.require_type(plan.points[0].job_on("c1")).numjobs == 3
+    assert Job.require_type(plan.points[0].job_on_host("c1")).numjobs == 3
 
 
 @pytest.mark.parametrize(

@@ -469,7 +469,7 @@ def is_run_of_max_load_search(search: Search, result: Result) -> bool:
 def total_job_count(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
     return sum(
-        point.job_on(host).jobs_per_client for host in load_host_names_of_point(study, point)
+        point.job_on_host(host).jobs_per_client for host in load_host_names_of_point(study, point)
     )
 
 

@@ -81,10 +81,10 @@ def check(
 ) -> Callable[[Callable[[View], CheckAnswer]], Check[View]]:
     """Make a function a check; its documentation is docs/reference/checks/<code>.md."""
 
-    def decorate(judge: Callable[[View], CheckAnswer]) -> Check[View]:
+    def check_decorator(judge: Callable[[View], CheckAnswer]) -> Check[View]:
         return Check(code, title, judge, needs_load, needs_phases)
 
-    return decorate
+    return check_decorator
 
 
 class GradedAnswer(Record):
@@ -145,8 +145,8 @@ def per_host(
     """
     number = max_key or min_key or ""
 
-    def decorate(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
-        def answers(view: View, host_index: int) -> Iterable[CheckAnswer]:
+    def check_decorator(judge: Callable[[View, int], HostAnswer]) -> Callable[[View], CheckAnswer]:
+        def answers_of_host(view: View, host_index: int) -> Iterable[CheckAnswer]:
             is_cut = (
                 view.hosts[host_index].error is not None or view.record.status is RunStatus.FAILED
             )
@@ -158,15 +158,17 @@ def per_host(
             return (found,) if isinstance(found, CheckAnswer) else found
 
         @functools.wraps(judge)
-        def worst(view: View) -> CheckAnswer:
+        def worst_host_answer(view: View) -> CheckAnswer:
             hosts = range(len(view.hosts))
             return worst_answer(
-                (answer for index in hosts for answer in answers(view, index)), max_key, min_key
+                (answer for index in hosts for answer in answers_of_host(view, index)),
+                max_key,
+                min_key,
             )
 
-        return worst
+        return worst_host_answer
 
-    return decorate
+    return check_decorator
 
 
 def valid_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
@@ -205,7 +207,7 @@ def unchecked_answer(why: str, **evidence: EvidenceValue) -> CheckAnswer:
 
 
 def worst_answer(
-    answers: Iterable[CheckAnswer], max_key: str | None = None, min_key: str | None = None
+    answers_of_host: Iterable[CheckAnswer], max_key: str | None = None, min_key: str | None = None
 ) -> CheckAnswer:
     """The worst of several answers; ValueError when there is none.
 
@@ -220,4 +222,4 @@ def worst_answer(
             return rank, -math.inf
         return rank, float(value) if max_key else -float(value)
 
-    return max(answers, key=severity_key)
+    return max(answers_of_host, key=severity_key)

@@ -100,13 +100,13 @@ def compare_sides(
     used = metrics or default_metric_keys_of_pairs(baseline.study, pairs)
     priors = _fit_pair_priors(pairs, baseline, used)
 
-    def judge(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
+    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
         if same:
             return _same_session_comparison(len(pairs[workload_and_axis][0].results))
         prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
         return compare_pair(pairs[workload_and_axis], metric, prior, one_session=one_session)
 
-    rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
+    rows, without = compare_metrics(pairs, baseline.study, metrics, compare_metric_of_pair)
     if not metrics:
         without += [
             SkippedPoint(*place, reason)

@@ -154,14 +154,14 @@ class PerSecondHistograms:
             values[second] = _percentile_ns(self.bin_counts(slice(second, second + 1)), share)
         return values
 
-    def second_of(self, real_ns: int) -> float:
+    def seconds_since_first_phase(self, real_ns: int) -> float:
         """Seconds since the first phase began."""
         return (real_ns - self.start_ns) / NS_PER_S
 
     def phase_seconds_slice(self, span: PhaseSpan) -> slice:
         """The whole seconds of a phase."""
-        first = math.ceil(self.second_of(span.start_real_ns) - 0.05)
-        last = math.floor(self.second_of(span.end_real_ns) + 0.05)
+        first = math.ceil(self.seconds_since_first_phase(span.start_real_ns) - 0.05)
+        last = math.floor(self.seconds_since_first_phase(span.end_real_ns) + 0.05)
         return slice(first, max(last, first))
 
     def joined_p99s_ns(self, span: PhaseSpan) -> list[float]:
@@ -289,7 +289,7 @@ def _phase_figures(
     used_so_far = np.flatnonzero(seconds.bin_counts(slice(0, own.stop)) >= 0.5)
     return PhaseFigures(
         id=span.id,
-        start_s=seconds.second_of(span.start_real_ns),
+        start_s=seconds.seconds_since_first_phase(span.start_real_ns),
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
@@ -435,8 +435,12 @@ def _whole_seconds(seconds: PerSecondHistograms, start_ns: int | None, end_ns: i
     """The whole seconds between two moments, of which None is never and the end of the phases."""
     if start_ns is None:
         return slice(0, 0)
-    first = max(math.ceil(seconds.second_of(start_ns) - 0.05), 0)
-    last = seconds.seconds if end_ns is None else math.floor(seconds.second_of(end_ns) + 0.05)
+    first = max(math.ceil(seconds.seconds_since_first_phase(start_ns) - 0.05), 0)
+    last = (
+        seconds.seconds
+        if end_ns is None
+        else math.floor(seconds.seconds_since_first_phase(end_ns) + 0.05)
+    )
     return slice(first, max(min(last, seconds.seconds), first))
 
 
@@ -550,7 +554,9 @@ def _busy_intervals_ns(record: RunRecord) -> Iterator[tuple[Ints, Ints]]:
 
 def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFigures:
     moments = (event.start_real_ns, event.end_real_ns, event.seen_real_ns, event.undone_real_ns)
-    at = (None if moment is None else seconds.second_of(moment) for moment in moments)
+    at = (
+        None if moment is None else seconds.seconds_since_first_phase(moment) for moment in moments
+    )
     return EventFigures(event.id, event.title or event.id, event.host, event.phase, *at)
 
 
@@ -561,7 +567,7 @@ def _unhealthy_spans_s(
     expected, begin, end_s = fault.expected, None, float(seconds.seconds)
     answers = [a for a in course.answers if expected and a.witness == expected.witness]
     for answer in answers:
-        at = seconds.second_of(answer.real_ns)
+        at = seconds.seconds_since_first_phase(answer.real_ns)
         is_well = (
             expected is not None and answer.state is not None and answer.state is not expected.state
         )
@@ -692,9 +698,9 @@ def _nearest_event_text(seconds: PerSecondHistograms, course: Course, at_s: Metr
         (at_s.high or 0.0) + EVENT_DISTANCE_MAX_S - 1,
     )
     near = [
-        (is_phase, abs(seconds.second_of(moment) - (at_s.value or 0.0)), name)
+        (is_phase, abs(seconds.seconds_since_first_phase(moment) - (at_s.value or 0.0)), name)
         for is_phase, name, moment in named
-        if low <= seconds.second_of(moment) <= high
+        if low <= seconds.seconds_since_first_phase(moment) <= high
     ]
     if near:
         return min(near)[-1]
@@ -711,7 +717,7 @@ def _seconds_to_baseline(
     """From the fault until each series is back in the baseline's band; None where one has none."""
     if fault.start_real_ns is None:
         return None
-    at = seconds.second_of(fault.start_real_ns)
+    at = seconds.seconds_since_first_phase(fault.start_real_ns)
     dates = [_seconds_to_band(level, at) for level in levels if level.baseline.size]
     bounds = [date for date in dates if date.value is None]
     if bounds:

@@ -14,20 +14,22 @@ import numpy as np
 
 from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import MeasuredPart, Window
-from iolab.core.metric import Spread
+from iolab.core.metric import HostEvenness
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats
 from iolab.units import NS_PER_S
 
 
-def run_spread(record: RunRecord, load: LoadSums) -> Spread | None:
+def run_evenness(record: RunRecord, load: LoadSums) -> HostEvenness | None:
     """The spread of a run of several hosts that all did I/O, else None."""
-    return host_spread(record.hosts, host_io_windows(record, load.measured_part), host_rates(load))
+    return host_evenness(
+        record.hosts, host_io_windows(record, load.measured_part), host_rates(load)
+    )
 
 
-def host_spread(
+def host_evenness(
     hosts: Sequence[HostRun], spans: Sequence[Window | None], rates: Floats
-) -> Spread | None:
+) -> HostEvenness | None:
     """The spread of several hosts that all worked, by when and how fast each did; else None."""
     present = [span for span in spans if span is not None]
     if len(present) < 2 or len(present) < len(spans):
@@ -36,7 +38,7 @@ def host_spread(
     ends = [span.end_ns for span in present]
     whole_ns = max(ends) - min(starts)
     least, most = int(np.argmin(rates)), int(np.argmax(rates))
-    return Spread(
+    return HostEvenness(
         start_skew_ns=max(starts) - min(starts),
         end_skew_ns=max(ends) - min(ends),
         overlap=max(min(ends) - max(starts), 0) / whole_ns if whole_ns > 0 else 0.0,

@@ -55,7 +55,7 @@ from iolab.analysis.checks.time import (
     check_startup_transient,
 )
 from iolab.analysis.course import baseline_window, course_metrics, record_cut_to_window
-from iolab.analysis.evenness import run_spread
+from iolab.analysis.evenness import run_evenness
 from iolab.analysis.metrics import (
     METRIC_KEYS,
     TRIM_KEYS,
@@ -76,11 +76,11 @@ from iolab.analysis.view import HostKindQueries, RunView
 from iolab.analysis.wear import drive_wear_of_run, write_amplification_metrics
 from iolab.core.host import HostFacts
 from iolab.core.metric import (
+    HostEvenness,
     HostResult,
     HypervisorResult,
     Metric,
     Result,
-    Spread,
     Verdict,
     worst_level,
 )
@@ -247,9 +247,9 @@ class LoadAnalysis(Generic[View]):
         """The least time that the measured intervals of any host cover; 0 without a window."""
         return view.load.window_s
 
-    def host_spreads(self, view: View) -> Mapping[str, Spread]:
+    def evenness_by_phase(self, view: View) -> Mapping[str, HostEvenness]:
         """How evenly several hosts worked: of the whole run, or of parts that follow each other."""
-        spread = run_spread(view.record, view.load)
+        spread = run_evenness(view.record, view.load)
         return {} if spread is None else {WHOLE_RUN: spread}
 
     def hypervisor_results(self, view: View) -> tuple[HypervisorResult, ...]:  # noqa: ARG002 - of most
@@ -328,7 +328,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     telemetry = derive_series(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.load_analysis_for_run(record)
     view = kinds.build_view(record, facts, telemetry)
-    spreads = dict(kind.host_spreads(view))
+    spreads = dict(kind.evenness_by_phase(view))
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
     figures, drives = view.course_figures, drive_wear_of_run(view)
     metrics |= power_metrics(power, metrics) | write_amplification_metrics(view, drives)

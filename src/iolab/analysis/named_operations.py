@@ -42,7 +42,7 @@ class OperationsView(RunView, Record, dict=True):
             raise ValueError("a view without operations")
         return self.operations
 
-    def can_tell_rates(self, hosts: Sequence[int]) -> bool:
+    def were_all_hosts_measured(self, hosts: Sequence[int]) -> bool:
         """Whether each of those hosts was measured."""
         return bool(hosts) and float(self.load.seconds[list(hosts)].min()) > 0
 
@@ -88,14 +88,14 @@ class OperationsAnalysis(LoadAnalysis[ViewT]):
     """A kind of load with metrics of its operations beside those of reads and writes.
 
     `specs` are its own metrics, `operation_keys` its rates and latencies, of which those without
-    one of the operation are left out with `omits_undone`. The percentiles of `timed` operations
-    have intervals.
+    one of the operation are left out with `omits_operations_not_done`. The percentiles of `timed`
+    operations have intervals.
     """
 
     view_type: type[ViewT]
     specs: Sequence[MetricSpec]
     operation_keys: Sequence[str]
-    omits_undone: bool = False
+    omits_operations_not_done: bool = False
     percentiles: Percentiles
     timed: Sequence[NamedOperation]
 
@@ -138,7 +138,11 @@ class OperationsAnalysis(LoadAnalysis[ViewT]):
 
     def _own_metrics(self, view: ViewT, hosts: Sequence[int]) -> dict[str, Metric]:
         """Its own metrics, without values where those hosts had no window in common."""
-        values = self.metric_values(view, hosts) if view.can_tell_rates(hosts) else {}
+        values = self.metric_values(view, hosts) if view.were_all_hosts_measured(hosts) else {}
         own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in self.specs}
-        keys = [key for key in self.operation_keys if key in values or not self.omits_undone]
+        keys = [
+            key
+            for key in self.operation_keys
+            if key in values or not self.omits_operations_not_done
+        ]
         return metrics_from_values(keys, values) | own

@@ -466,13 +466,13 @@ def _gains_over_baseline(
         {side.key: side.results for pair in pairs.values() for side in pair}, study, used, known
     )
 
-    def compare_metric(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
+    def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
         pair = pairs[workload_and_axis]
         return compare_pair(
             pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
         )
 
-    cells, without = compare_metrics(pairs, study, metrics, compare_metric)
+    cells, without = compare_metrics(pairs, study, metrics, compare_metric_of_pair)
     return ConfigurationGains(*names, cells, (*skipped, *without))
 
 

@@ -141,16 +141,16 @@ class PointSummary(Record):
         return (f"{len(self.left_out_results)} of {total} runs left out",)
 
 
-def group_along_axis(
-    axis_name: str, items: Iterable[T], place_of: Callable[[T], tuple[str, Axis]]
+def group_along_load_axis(
+    axis_name: str, items: Iterable[T], sort_key: Callable[[T], tuple[str, Axis]]
 ) -> Iterator[tuple[tuple[str, Axis], tuple[T, ...]]]:
     """What stands on an axis of load: by owner and other axes, each ascending in the load.
 
-    `place_of` tells the owner of an item, as its configuration, and its axis values.
+    `sort_key` tells the owner of an item, as its configuration, and its axis values.
     """
     by_place: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
     for item in items:
-        owner, values = place_of(item)
+        owner, values = sort_key(item)
         load = dict(values).get(axis_name)
         if isinstance(load, int):
             by_place.setdefault((owner, axis_without_names(values, axis_name)), []).append(
@@ -164,7 +164,7 @@ def point_curves(
     points: Iterable[PointSummary], axis_name: str
 ) -> Iterator[tuple[tuple[str, Axis], tuple[PointSummary, ...]]]:
     """The points along an axis of load, by configuration and other axes."""
-    return group_along_axis(
+    return group_along_load_axis(
         axis_name, points, lambda point: (point.key.configuration, point.key.axis)
     )
 
@@ -272,7 +272,7 @@ def point_sort_key(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
     }
     configurations = {item.id: place for place, item in enumerate(study.configurations)}
 
-    def place_of(point_key: PointKey) -> tuple[object, ...]:
+    def sort_key(point_key: PointKey) -> tuple[object, ...]:
         axis = sorted(
             point_key.axis, key=lambda pair: axes.get((point_key.workload, pair[0]), len(axes))
         )
@@ -288,7 +288,7 @@ def point_sort_key(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
             configurations.get(point_key.configuration, len(configurations)),
         )
 
-    return place_of
+    return sort_key
 
 
 def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:

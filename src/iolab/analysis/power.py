@@ -113,7 +113,7 @@ class MeterSeries(Record, dict=True):
         return float(np.diff(levels).min()) if levels.size >= LEVELS_MIN else None
 
     @property
-    def changed_steps_w(self) -> tuple[float, float] | None:
+    def smallest_and_largest_step_w(self) -> tuple[float, float] | None:
         """The least and the largest step in which the meter counted; None where it kept to one.
 
         A step is what all of some readings in a row are multiples of.

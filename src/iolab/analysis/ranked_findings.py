@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
     run_keys_of_points,
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
-from iolab.analysis.points import Axis, PointSummary, group_along_axis
+from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
 from iolab.analysis.quotients import MONEY, configurations_without_subsets, cost_currencies
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
@@ -92,7 +92,11 @@ def win_loss_findings(
             cells = gains.cells_of_metric(metric)
             about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
-            unsupported = Counter(min(cell.comparison.runs) for cell in cells if _is_apart(cell))
+            unsupported = Counter(
+                min(cell.comparison.runs)
+                for cell in cells
+                if _is_inconclusive_despite_difference(cell)
+            )
             yield WinLossFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,
@@ -108,7 +112,7 @@ def win_loss_findings(
             )
 
 
-def _is_apart(cell: ComparedMetric) -> bool:
+def _is_inconclusive_despite_difference(cell: ComparedMetric) -> bool:
     """Whether it is inconclusive though its figures are not close."""
     compared = cell.comparison
     ratio = max(compared.ratio, 1 / compared.ratio)
@@ -126,7 +130,7 @@ def crossover_findings(
             if len(names) != 1:
                 continue
             for metric in gains.metrics[:1]:
-                for (_, fixed), cells in group_along_axis(
+                for (_, fixed), cells in group_along_load_axis(
                     names[0],
                     gains.cells_of_metric(metric, workload.id),
                     lambda cell: ("", cell.axis),

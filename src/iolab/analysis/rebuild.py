@@ -30,7 +30,7 @@ def copied_bytes_in_window(answers: Sequence[WitnessAnswer], window: Window) -> 
 
     A count that fell began anew.
     """
-    counts = [answer.rebuilt_bytes or 0 for answer in _counting_answers(answers, window)]
+    counts = [answer.rebuilt_bytes or 0 for answer in _answers_with_rebuilt_bytes(answers, window)]
     if len(counts) < 2:
         return None
     return sum(
@@ -46,18 +46,20 @@ def rebuild_rate(view: RunView, before: Window, rebuild: Window, witness: str) -
     as many as they did `before`, and what they write beyond that is of the rebuild. None where
     neither is known.
     """
-    answers = [a for a in course_answers(view) if a.witness == witness]
+    answers = [a for a in all_witness_answers(view) if a.witness == witness]
     counted = copied_bytes_in_window(answers, rebuild)
     if counted is not None:
-        ends = _counting_answers(answers, rebuild)
+        ends = _answers_with_rebuilt_bytes(answers, rebuild)
         return _rate_between_answers(counted, ends[0], ends[-1])
-    excess = _excess_bytes(view, before, rebuild)
+    excess = _bytes_written_beyond_baseline(view, before, rebuild)
     if excess is None or rebuild.seconds <= 0:
         return None
     return Metric(max(excess, 0.0) / rebuild.seconds, "bytes/s")
 
 
-def _counting_answers(answers: Sequence[WitnessAnswer], window: Window) -> list[WitnessAnswer]:
+def _answers_with_rebuilt_bytes(
+    answers: Sequence[WitnessAnswer], window: Window
+) -> list[WitnessAnswer]:
     return [
         answer
         for answer in answers
@@ -76,26 +78,26 @@ def _rate_between_answers(copied: int, first: WitnessAnswer, last: WitnessAnswer
     return Metric(copied * NS_PER_S / middle_ns, "bytes/s", low, high)
 
 
-def course_answers(view: RunView) -> Sequence[WitnessAnswer]:
+def all_witness_answers(view: RunView) -> Sequence[WitnessAnswer]:
     """All answers of witnesses in a run."""
     return () if view.record.course is None else view.record.course.answers
 
 
-def _excess_bytes(view: RunView, before: Window, rebuild: Window) -> float | None:
-    series = _member_series(view)
+def _bytes_written_beyond_baseline(view: RunView, before: Window, rebuild: Window) -> float | None:
+    series = _member_write_series(view)
     if not series or before.seconds <= 0:
         return None
     devices = [
         sum(_written_bytes(view, member, window) for member in series)
         for window in (before, rebuild)
     ]
-    claimed = [_written_by_clients(view, window) for window in (before, rebuild)]
+    claimed = [_bytes_written_by_clients(view, window) for window in (before, rebuild)]
     factor = devices[0] / claimed[0] if claimed[0] else 0.0
     idle = 0.0 if claimed[0] else devices[0] / before.seconds * rebuild.seconds
     return devices[1] - factor * claimed[1] - idle
 
 
-def member_devices(view: RunView) -> set[tuple[str, str]]:
+def target_member_devices(view: RunView) -> set[tuple[str, str]]:
     """The devices that the target stands on, each of a kernel once: boot and name."""
     kernels = boot_ids_by_host(view.facts)
     return {
@@ -117,7 +119,7 @@ def _member_names_by_host(view: RunView) -> dict[str, frozenset[str]]:
     return members
 
 
-def _member_series(view: RunView) -> list[CounterSeries]:
+def _member_write_series(view: RunView) -> list[CounterSeries]:
     """What the target's devices wrote, each device of a kernel once."""
     record, members = view.record, _member_names_by_host(view)
     kernels = boot_ids_by_host(view.facts)
@@ -135,7 +137,7 @@ def _written_bytes(view: RunView, series: CounterSeries, window: Window) -> floa
     return float((series.value[known] * shared[known]).sum() / NS_PER_S)
 
 
-def _written_by_clients(view: RunView, window: Window) -> float:
+def _bytes_written_by_clients(view: RunView, window: Window) -> float:
     """What engines wrote in a window, by the controller's clock."""
     table, total = view.record.intervals, 0.0
     writes = (table.direction == Direction.WRITE) & unique_io_mask(table.direction)

@@ -67,7 +67,7 @@ def separate_configurations_with_excluded_hosts(
     lacking = dict.fromkeys(
         (result.configuration, result.excluded_hosts)
         for result in results
-        if _ran_without_all_hosts(result)
+        if _needs_configuration_without_hosts(result)
     )
     if not lacking:
         return study, tuple(results)
@@ -83,14 +83,14 @@ def separate_configurations_with_excluded_hosts(
         replace(
             result, configuration=_name_without_hosts(result.configuration, result.excluded_hosts)
         )
-        if _ran_without_all_hosts(result)
+        if _needs_configuration_without_hosts(result)
         else result
         for result in results
     )
     return replace(study, configurations=tuple(configurations)), renamed
 
 
-def _ran_without_all_hosts(result: Result) -> bool:
+def _needs_configuration_without_hosts(result: Result) -> bool:
     """Whether a result lacks hosts and stands among those of the whole configuration."""
     return bool(result.excluded_hosts) and not result.configuration.endswith(
         _name_without_hosts("", result.excluded_hosts)

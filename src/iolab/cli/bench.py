@@ -13,7 +13,7 @@ from iolab.cli.options import (
     IoEngine,
     OutputFormat,
     QuietOption,
-    require_sensible_path,
+    refuse_empty_or_root_path,
     with_output_format,
 )
 from iolab.cli.output import (
@@ -138,7 +138,7 @@ def bench(
     from iolab.study.parse import StudyOverrides, parse_study
 
     for path in paths:
-        require_sensible_path(path)
+        refuse_empty_or_root_path(path)
     if out is not None:
         require_valid_output_path(out)
         require_directory_or_nothing(out)
@@ -157,7 +157,7 @@ def bench(
         workload["rwmixread"] = _parse_option_values(rwmixread)
     if ioengine is not None:
         workload["ioengine"] = ioengine
-    text = "\n".join(_study_lines(paths, workload, runtime, repeats))
+    text = "\n".join(_study_toml_lines(paths, workload, runtime, repeats))
     study = parse_study(text, "bench.toml", StudyOverrides(), study_kinds())
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
@@ -167,7 +167,7 @@ def bench(
     raise typer.Exit(code)
 
 
-def _study_lines(
+def _study_toml_lines(
     paths: Sequence[str], workload: dict[str, object], runtime: str, repeats: int
 ) -> Iterator[str]:
     """The study as TOML: a configuration for each directory."""

@@ -13,8 +13,8 @@ from iolab.cli.options import (
     OutputFormat,
     QuietOption,
     read_inventory,
+    refuse_empty_or_root_path,
     require_absolute,
-    require_sensible_path,
     with_output_format,
 )
 from iolab.cli.output import (
@@ -125,7 +125,7 @@ def calibrate(
             "There is no target to calibrate on.", "Give --path DIR, and --hosts HOSTS for a fleet."
         )
     if path is not None:
-        require_sensible_path(path)
+        refuse_empty_or_root_path(path)
     if hosts is not None:
         require_absolute(path)
     if out is not None:

@@ -19,9 +19,9 @@ from iolab.cli.options import (
     StoreEndpoint,
     StoreProfile,
     StoreRegion,
-    given_store_options,
     read_hosts,
     require_absolute,
+    target_keys_from_store_options,
 )
 from iolab.cli.output import ask_for_removal, print_json, print_message, print_renderables
 from iolab.core.host import HostKind, HostSpec
@@ -63,7 +63,7 @@ def clean(
 
     from iolab.session.discovery import list_or_remove_leftovers
 
-    keys = given_store_options(
+    keys = target_keys_from_store_options(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
     if keys or (hosts is not None and is_namespace_option(hosts)):

@@ -25,7 +25,7 @@ from iolab.report.course import (
 )
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
-from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
+from iolab.report.runs import evenness_rows, evidence_text, phase_evenness_table
 from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Column
 from iolab.report.terminal import (
@@ -302,11 +302,11 @@ def _host_metric_lines(result: Result) -> Iterator[RenderableType]:
     yield terminal_table([Column("host", can_wrap=True), *headings], rows)
     if result.spread is not None:
         yield name_value_grid(
-            [(name, literal_text(value)) for name, value in spread_rows(result.spread)]
+            [(name, literal_text(value)) for name, value in evenness_rows(result.spread)]
         )
     if result.operation_spreads:
-        names = report_kinds().report_of_result(result).spread_names
-        yield report_table_for_terminal(operation_spreads_table(result.operation_spreads, names))
+        names = report_kinds().report_of_result(result).evenness_row_names
+        yield report_table_for_terminal(phase_evenness_table(result.operation_spreads, names))
 
 
 def _run_check_lines(result: Result, shared: SharedCheckTexts) -> Iterator[RenderableType]:

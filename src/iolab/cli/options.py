@@ -329,7 +329,7 @@ StoreCaFile = Annotated[
 ]
 
 
-def given_store_options(**options: str | None) -> dict[str, str]:
+def target_keys_from_store_options(**options: str | None) -> dict[str, str]:
     """The keys of `[target]` that options of a store give."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -456,7 +456,7 @@ def unknown_name_faults(
     )
 
 
-def require_sensible_path(path: str) -> None:
+def refuse_empty_or_root_path(path: str) -> None:
     """UsageError for what is seldom meant: an unset variable, or the root of everything."""
     if not path.strip():
         raise UsageError(
@@ -653,7 +653,7 @@ def load_study(
     source = find_study(options.study)
     path, server = options.path, options.server
     if path is not None:
-        require_sensible_path(path)
+        refuse_empty_or_root_path(path)
     overrides = (
         *(options.sets or ()),
         *([options.method.method_assignment] if options.method else ()),

@@ -316,7 +316,7 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
     if course is None:
         return
     for phase in course.phases:
-        length = format_duration_s(phase.most_s)
+        length = format_duration_s(phase.max_duration_s)
         end = length if phase.until is None else f"until {phase.until}, {length} at most"
         yield "phase", one_line(f"{phase.id}: {end}")
     for event in course.events:
@@ -325,7 +325,7 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
             continue
         action = course.action(event.action)
         what = f"{event.id}@{action.host}, {event.after_s:g} s into {event.phase}: "
-        undo = action.undo_text_for_people
+        undo = action.undo_summary_text
         lost = "; DESTRUCTIVE, nothing undoes it" if action.destructive else "; nothing undoes it"
         undone = f"; undone by: {undo}" if undo else lost
         expected = f"; must show: {event.expected}" if event.expected else ""

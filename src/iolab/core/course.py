@@ -81,7 +81,7 @@ class Action(Record):
     @property
     def has_undo(self) -> bool:
         """Whether anything of it can be undone."""
-        return bool(self.undo_text_for_people)
+        return bool(self.undo_summary_text)
 
     @property
     def summary_text(self) -> str:
@@ -101,7 +101,7 @@ class Action(Record):
         return f"{self.kind.value} {what}"
 
     @property
-    def undo_text_for_people(self) -> str:
+    def undo_summary_text(self) -> str:
         """What its undo does; "" where there is none."""
         kind_texts = {
             ActionKind.COMMAND: " ".join(self.undo_argv),
@@ -167,7 +167,7 @@ class PhasePlan(Record):
     longest_s: float = 0.0
 
     @property
-    def most_s(self) -> float:
+    def max_duration_s(self) -> float:
         """The longest that it can take."""
         return self.longest_s if self.seconds is None else self.seconds
 
@@ -228,9 +228,9 @@ class CoursePlan(Record):
     neighbours: tuple[Workload, ...] = ()
 
     @property
-    def most_s(self) -> float:
+    def max_duration_s(self) -> float:
         """The longest that all phases can take."""
-        return sum(phase.most_s for phase in self.phases)
+        return sum(phase.max_duration_s for phase in self.phases)
 
     def action(self, name: str) -> Action:
         """The action of that id; KeyError when there is none."""

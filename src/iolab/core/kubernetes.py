@@ -175,7 +175,7 @@ class PodFacts(Record):
         return known or (f"claim {self.claim}" if self.claim else "")
 
     @property
-    def pod_place_text(self) -> str:
+    def pod_node_and_limits_text(self) -> str:
         """Where the pod runs and what it may use, in a line."""
         others = self.pods_on_node
         parts = (

@@ -313,7 +313,7 @@ class PowerUse(Record, kw_only=True):
     is_counted: bool = False
 
 
-class Spread(Record):
+class HostEvenness(Record):
     """How evenly and how much at the same time the hosts of one run, or one phase of it, worked.
 
     All times are on the controller's clock. `start_skew_ns` is the latest first I/O less the
@@ -508,12 +508,12 @@ class Result(Record):
     metrics: Mapping[str, Metric]
     hosts: tuple[HostResult, ...]
     verdict: Verdict
-    spread: Spread | None = None
+    spread: HostEvenness | None = None
     excluded_hosts: tuple[str, ...] = ()
     attempt: int = 1
     segment: int = 1
     order: int = 0
-    operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
+    operation_spreads: Mapping[str, HostEvenness] = field(default_factory=dict)
     steadiness: Steadiness | None = None
     nodes: tuple[HypervisorResult, ...] = ()
     load: str = "io"

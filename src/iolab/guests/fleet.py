@@ -396,13 +396,13 @@ class SessionGuests:
     async def _prepare_nodes(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         session = self._session
 
-        async def take_folder(node: Hypervisor) -> None:
-            await node.take_folder(image_directory(session.study, node.spec) or "")
+        async def acquire_scratch_folder(node: Hypervisor) -> None:
+            await node.acquire_scratch_folder(image_directory(session.study, node.spec) or "")
 
         async def prepare(node: Hypervisor) -> None:
             await node.install_kit(kit, settings, self._notify)
 
-        (await gather_hosts(nodes, take_folder)).results_or_raise()
+        (await gather_hosts(nodes, acquire_scratch_folder)).results_or_raise()
         count = sum(len(node.guests) for node in nodes)
         session.begin_phase(
             Phase.BOOT,

@@ -173,14 +173,14 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
     written = {point.digest: point.job.study_values_by_key for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
-    def rank(result: Result) -> tuple[bool, int, int]:
+    def published_mix_and_guest_count_key(result: Result) -> tuple[bool, int, int]:
         return (
             _is_published_mix(written.get(result.digest, {})),
             guest_count(result),
             -result.verdict.level.rank,
         )
 
-    return max(runs, key=rank, default=None)
+    return max(runs, key=published_mix_and_guest_count_key, default=None)
 
 
 def _is_published_mix(written: Mapping[str, object]) -> bool:

@@ -19,7 +19,7 @@ from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.hosts import CpuPin
 from iolab.guests.kit.build import GuestKit, NodeKitPaths, install_kit_on_node
 from iolab.guests.machine import (
-    Machine,
+    QemuMachine,
     Replica,
     agent_socket,
     measure_tsc_khz_of_node,
@@ -123,7 +123,7 @@ class Hypervisor:
         """Its folder, for files that are laid out there."""
         return WorkDirectory(self.host, self.folder, self.facts.target, self.name)
 
-    async def take_folder(self, path: str) -> None:
+    async def acquire_scratch_folder(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
         self.folder = self.folder or await open_folder_with_notice(
             self._session, self.host, path, scratch_folder_name(self.name)
@@ -200,11 +200,11 @@ class Hypervisor:
             text = f"{fault.message} Nothing will be known of guest '{guest}' but its own words."
             self._session.emit(Notice(text))
 
-    def _machine_of_guest(self, guest: str, settings: GuestSettings) -> Machine:
+    def _machine_of_guest(self, guest: str, settings: GuestSettings) -> QemuMachine:
         ground, pin = self.boot_environment, self.guests[guest]
         if ground is None:
             raise ValueError(f"node {self.name} is not prepared")
-        return Machine(
+        return QemuMachine(
             guest=guest,
             settings=settings,
             accelerator=ground.accelerator,
@@ -219,11 +219,11 @@ class Hypervisor:
             replicas=tuple(self.replicas.get(guest, ())),
         )
 
-    def _kvm_trial_machine(self, kit: NodeKitPaths, settings: GuestSettings) -> Machine:
+    def _kvm_trial_machine(self, kit: NodeKitPaths, settings: GuestSettings) -> QemuMachine:
         """A guest without a disk of its own, with KVM."""
         bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
         now_ns = self._session.clock.real_ns()
-        return Machine(
+        return QemuMachine(
             TRIAL_GUEST, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns
         )
 

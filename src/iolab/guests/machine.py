@@ -66,7 +66,7 @@ class Replica(Record):
     export: str
 
 
-class Machine(Record):
+class QemuMachine(Record):
     """One guest to start. Paths are of its node, absolute or from its scratch folder.
 
     `accelerator` is decided: KVM or TCG. `image` is None for a modelled disk. `cpus` are the
@@ -113,7 +113,7 @@ def monitor_socket(guest: str) -> str:
     return f"{guest}.qmp"
 
 
-def qemu_argv(machine: Machine, qemu: str) -> tuple[str, ...]:
+def qemu_argv(machine: QemuMachine, qemu: str) -> tuple[str, ...]:
     """The command that runs a guest until it ends; `qemu` is the program.
 
     Its working directory is the scratch folder, where it makes both sockets. The guest's console is
@@ -136,20 +136,20 @@ def qemu_argv(machine: Machine, qemu: str) -> tuple[str, ...]:
     )
 
 
-def _taskset_arguments(machine: Machine) -> tuple[str, ...]:
+def _taskset_arguments(machine: QemuMachine) -> tuple[str, ...]:
     if not machine.cpus:
         return ()
     return ("taskset", "-c", ",".join(str(cpu) for cpu in machine.cpus))
 
 
-def _cpu_arguments(machine: Machine) -> tuple[str, ...]:
+def _cpu_arguments(machine: QemuMachine) -> tuple[str, ...]:
     count = ("-smp", str(machine.settings.vcpus))
     if machine.accelerator is Accelerator.KVM:
         return ("-accel", "kvm", "-cpu", "host", *count)
     return ("-accel", f"tcg,thread=multi,tb-size={TRANSLATIONS_MIB}", "-cpu", "max", *count)
 
 
-def _memory_arguments(machine: Machine) -> tuple[str, ...]:
+def _memory_arguments(machine: QemuMachine) -> tuple[str, ...]:
     size = machine.settings.memory_bytes
     backend: dict[str, object] = {"qom-type": "memory-backend-ram", "id": "memory", "size": size}
     if machine.memory_node is not None:
@@ -157,7 +157,7 @@ def _memory_arguments(machine: Machine) -> tuple[str, ...]:
     return ("-object", _json_option(backend), "-m", f"{size}B")
 
 
-def _socket_arguments(machine: Machine) -> tuple[str, ...]:
+def _socket_arguments(machine: QemuMachine) -> tuple[str, ...]:
     listen = "server=on,wait=off"
     return (
         *("-chardev", f"socket,id=agent,path={agent_socket(machine.guest)},{listen}"),
@@ -168,7 +168,7 @@ def _socket_arguments(machine: Machine) -> tuple[str, ...]:
     )
 
 
-def _tools_disk_arguments(machine: Machine) -> tuple[str, ...]:
+def _tools_disk_arguments(machine: QemuMachine) -> tuple[str, ...]:
     # Through the page cache, which all guests of the node share: no I/O of it while they measure.
     file = {"driver": "file", "filename": machine.tools}
     node = {"driver": "raw", "node-name": "tools", "read-only": True, "file": file}
@@ -176,7 +176,7 @@ def _tools_disk_arguments(machine: Machine) -> tuple[str, ...]:
     return ("-blockdev", _json_option(node), "-device", _json_option(disk))
 
 
-def _data_disk_arguments(machine: Machine) -> tuple[str, ...]:
+def _data_disk_arguments(machine: QemuMachine) -> tuple[str, ...]:
     disk = {
         "driver": "virtio-blk-device",
         "id": DISK_ID,
@@ -193,7 +193,7 @@ def _data_disk_arguments(machine: Machine) -> tuple[str, ...]:
     return (*_data_disk_blockdev_arguments(machine), "-device", _json_option(disk))
 
 
-def _data_disk_blockdev_arguments(machine: Machine) -> tuple[str, ...]:
+def _data_disk_blockdev_arguments(machine: QemuMachine) -> tuple[str, ...]:
     """The block node `data`, with its bound of IOPS above whatever lies below."""
     iops = machine.settings.iops_limit
     below = _data_disk_backend(machine)
@@ -204,7 +204,7 @@ def _data_disk_blockdev_arguments(machine: Machine) -> tuple[str, ...]:
     return ("-object", _json_option(group), "-blockdev", _json_option(bounded))
 
 
-def _data_disk_backend(machine: Machine) -> dict[str, object]:
+def _data_disk_backend(machine: QemuMachine) -> dict[str, object]:
     if machine.image is None:
         return {
             "driver": "null-co",
@@ -235,7 +235,7 @@ def _replica_backend(replica: Replica) -> dict[str, object]:
     return {"driver": "nbd", "server": server, "export": replica.export}
 
 
-def _kernel_command_line(machine: Machine) -> tuple[str, ...]:
+def _kernel_command_line(machine: QemuMachine) -> tuple[str, ...]:
     words = (
         *("quiet", "console=ttyS0", "panic=-1", "reboot=t", "cryptomgr.notests"),
         # Else one of fio's libraries, with 130 MiB of zeroes that it never touches, is refused.

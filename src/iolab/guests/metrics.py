@@ -267,7 +267,7 @@ class GuestSelfLimit(Record):
 
 def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     """What is known of one guest; its job is I/O on files."""
-    job = view.record.run.point.job_on(guest.name)
+    job = view.record.run.point.job_on_host(guest.name)
     flight = (
         host_concurrency(view.load, guest.host_index, job.iodepth_per_client)
         if job.is_closed_loop

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder
-from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun
+from iolab.importers.foreign_run import ForeignRun, ImportedRun, OperationFigures
 from iolab.importers.summaries import summary_row_run
 from iolab.record import DECODE_ERRORS
 from iolab.text import excerpt
@@ -92,7 +92,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
     count = _metric_number(document, "request_count", "avg")
     failed = _metric_number(document, "error_request_count", "avg")
     seconds = _metric_number(document, "benchmark_duration", "avg")
-    requests = Figures(
+    requests = OperationFigures(
         operation="request",
         count=None if count is None else round(count),
         seconds=seconds,
@@ -103,7 +103,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
     figures = [requests]
     if _metric_number(document, "time_to_first_token", "avg") is not None:
         figures.append(
-            Figures(
+            OperationFigures(
                 operation="first_token",
                 weight=0,
                 **_latency_figures_ns(document, "time_to_first_token"),

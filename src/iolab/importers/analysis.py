@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from iolab.analysis.check import Check, CheckSlot
 from iolab.analysis.checks import bytes as moved
 from iolab.analysis.checks import fleet, libraries, run, time
-from iolab.analysis.evenness import host_spread
+from iolab.analysis.evenness import host_evenness
 from iolab.analysis.kinds import CHECKS as SHARED
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
 from iolab.analysis.steady import SteadinessView, judge_steadiness
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindQueries, RunView
 from iolab.analysis.window import Window
-from iolab.core.metric import Metric, Spread
+from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.importers import checks
 from iolab.importers.foreign_run import ImportedHost, ImportedRun
@@ -133,7 +133,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         """Of the client with the least; 0 where none is told, or clients ran apart."""
         return shortest_client_s(view) or 0.0 if view.can_add_rates else 0.0
 
-    def host_spreads(self, view: ImportedView) -> Mapping[str, Spread]:
+    def evenness_by_phase(self, view: ImportedView) -> Mapping[str, HostEvenness]:
         """By the clients' rates, where it is told when each of them ran."""
         spans = [None if span is None else Window(*span) for span in view.spans]
         if len(spans) < 2 or None in spans:
@@ -141,7 +141,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         rates = np.array(
             [sum(figure.rate_per_s or 0.0 for figure in client.figures) for client in view.clients]
         )
-        spread = host_spread(view.hosts, spans, rates)
+        spread = host_evenness(view.hosts, spans, rates)
         return {} if spread is None else {WHOLE_RUN: spread}
 
 

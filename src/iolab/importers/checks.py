@@ -29,7 +29,7 @@ from iolab.analysis.evenness import jain_index, max_over_min
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import Histogram
 from iolab.core.libraries import preloads_in_texts
-from iolab.importers.foreign_run import EvidenceKind, Figures
+from iolab.importers.foreign_run import EvidenceKind, OperationFigures
 from iolab.importers.metrics import PERCENTILES, ImportedView, shortest_client_s
 from iolab.study.forecast import RUN_SHORT_S, RUN_USELESS_S
 from iolab.text import percent_text, uncapitalised
@@ -195,7 +195,7 @@ def check_uneven_clients(view: ImportedView) -> CheckAnswer:
     return valid_answer(f"The fastest client did {ratio:.2f} times the slowest's.", **evidence)
 
 
-def _total_rate_per_s(figures: Sequence[Figures]) -> float:
+def _total_rate_per_s(figures: Sequence[OperationFigures]) -> float:
     return sum(figure.rate_per_s or figure.bw_bytes_per_s or 0.0 for figure in figures)
 
 
@@ -235,7 +235,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
 
 
 def _uncounted_and_part_bandwidths(
-    figures: Figures, parts: Sequence[Figures]
+    figures: OperationFigures, parts: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
     printed = figures.bw_bytes_per_s if figures.bytes is None else None
@@ -243,7 +243,7 @@ def _uncounted_and_part_bandwidths(
 
 
 def _uncounted_and_part_rates(
-    claim: Figures, view: ImportedView, parts: Sequence[Figures]
+    claim: OperationFigures, view: ImportedView, parts: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""
     every = [figures for client in view.clients for figures in client.figures]
@@ -285,7 +285,7 @@ def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     yield not_applicable_answer("Not known: the file does not tell counts and times of its rates.")
 
 
-def _figure_rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
+def _figure_rate_answers(figure: OperationFigures, host: str, where: str) -> Iterator[CheckAnswer]:
     count = None if figure.count_is_derived else figure.count
     for quantity, rate, amount, shown in (
         ("operations", figure.rate_per_s, count, format_count),
@@ -462,7 +462,7 @@ def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
 
 
 def _statistic_contradiction_answers(
-    figures: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
+    figures: OperationFigures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[CheckAnswer]:
     for at, value in figures.percentiles:
         evidence: EvidenceValues = {"operation": name, "percent": at, "reported_ns": value}

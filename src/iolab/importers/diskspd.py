@@ -20,11 +20,11 @@ from iolab.importers.files import (
     parse_time_as_utc_ns,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
     headline_for_block_size,
     is_limited_by_target_rate,
 )
@@ -126,7 +126,7 @@ def _foreign_run_of_span(file: ForeignFile, output: DiskspdOutput, span: TimeSpa
     host = ImportedHost(
         f"{file.name}: span {span.number}",
         tuple(figure for figure in span.figures if figure.count or figure.bytes)
-        or (Figures("read", count=0),),
+        or (OperationFigures("read", count=0),),
         errors=tuple(excerpt(fault.message, NAME_CHARACTERS) for fault in output.faults),
         time_step_ns=NS_PER_US,
     )
@@ -275,7 +275,7 @@ class TimeSpan(Record):
     settings: SpanSettings
     seconds: float
     threads: int
-    figures: tuple[Figures, Figures]
+    figures: tuple[OperationFigures, OperationFigures]
     is_limited_by_rate: bool
     end_ns: int | None
 
@@ -552,13 +552,13 @@ def _direction_figures(
     table: ET.Element | None,
     rows: Mapping[Decimal, ET.Element],
     reader: DiskspdFieldReader,
-) -> Figures:
+) -> OperationFigures:
     count, size = moved[f"{direction}Count"], moved[f"{direction}Bytes"]
     name = f"{direction}Milliseconds"
     mean = None if table is None else reader.optional_number(table, f"Average{name}")
     found = {float(percent): reader.optional_number(row, name) for percent, row in rows.items()}
     latencies = {at: value * NS_PER_MS for at, value in found.items() if value is not None}
-    return Figures(
+    return OperationFigures(
         operation=direction.lower(),
         count=count,
         bytes=size,

@@ -26,11 +26,11 @@ from iolab.importers.files import (
     parse_number,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
     headline_for_block_size,
 )
 from iolab.importers.object_requests import SECRET_OPTIONS, headline_for_object_size
@@ -257,10 +257,10 @@ class _ElbenchoPhase(Record):
     label: str
     version: str
     options: Mapping[str, str]
-    figures: tuple[Figures, ...]
+    figures: tuple[OperationFigures, ...]
     is_on_objects: bool
     seconds: float | None
-    operations_with_latency: tuple[Figures, ...] = ()
+    operations_with_latency: tuple[OperationFigures, ...] = ()
     ended_ns: int | None = None
 
 
@@ -373,7 +373,7 @@ def _headline_of_phase(phase: _ElbenchoPhase, block: float | None) -> str:
     return headline_for_block_size(block)
 
 
-def _drop_counts_of_short_run(figures: Figures) -> Figures:
+def _drop_counts_of_short_run(figures: OperationFigures) -> OperationFigures:
     """The figures, without counts where the time is too short to hold them against the rate.
 
     Percentiles then go with them that so many operations do not support.
@@ -395,7 +395,7 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
         return parse_number(row.get(name) or "")
 
     operation, block = row.get("operation") or "", cell_number("block size")
-    figures: tuple[Figures, ...]
+    figures: tuple[OperationFigures, ...]
     is_on_objects = row.get("path type") in _OBJECT_PATHS
     if operation in _ENTRIES:
         entries = _figures_from_csv_row(_ENTRIES[operation], row, None, *_ENTRY_COLUMNS)
@@ -430,7 +430,7 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
 
 def _object_figures_from_csv_row(
     kind: str, row: Mapping[str, str | None], block: float | None, prefix: str
-) -> Iterator[Figures]:
+) -> Iterator[OperationFigures]:
     """Whole objects of a phase that reads or writes them, and their parts where they have some."""
     entries = _figures_from_csv_row(
         f"object_{kind}", row, None, *(f"{prefix}{name}" if name else "" for name in _ENTRY_COLUMNS)
@@ -445,8 +445,8 @@ def _object_figures_from_csv_row(
 
 
 def _object_and_part_figures(
-    entries: Figures, parts: Figures, *, has_parts: bool
-) -> Iterator[Figures]:
+    entries: OperationFigures, parts: OperationFigures, *, has_parts: bool
+) -> Iterator[OperationFigures]:
     """Whole objects with the bytes of their parts; parts have latencies, and move nothing more."""
     yield replace(entries, bytes=parts.bytes, bw_bytes_per_s=parts.bw_bytes_per_s)
     if has_parts:
@@ -454,11 +454,13 @@ def _object_and_part_figures(
         yield replace(unrated, weight=0)
 
 
-def _object_and_request_figures(operation: str, entries: Figures) -> tuple[Figures, ...]:
+def _object_and_request_figures(
+    operation: str, entries: OperationFigures
+) -> tuple[OperationFigures, ...]:
     """The figures, apart where a request is of many objects: rates count these, latencies those."""
     if operation not in _MANY_A_REQUEST:
         return (entries,)
-    requests = Figures(
+    requests = OperationFigures(
         entries.operation,
         lat_min_ns=entries.lat_min_ns,
         lat_mean_ns=entries.lat_mean_ns,
@@ -494,7 +496,7 @@ def _figures_from_csv_row(
     bandwidth: str,
     amount: str,
     latency: str,
-) -> Figures:
+) -> OperationFigures:
     def last_done_number(name: str) -> float | None:
         return parse_number(row.get(f"{name} [last]") or "")
 
@@ -508,7 +510,7 @@ def _figures_from_csv_row(
     size = None if moved is None or block is None else round(moved * MIB)
     count = moved if block is None else None if size is None else size / block
     return _drop_counts_of_short_run(
-        Figures(
+        OperationFigures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=size,
@@ -582,10 +584,10 @@ def _object_figures_from_json(
     operation: str,
     row: Mapping[str, Any],
     latency: Mapping[str, Any],
-    parts: Figures,
+    parts: OperationFigures,
     options: Mapping[str, str],
     seconds: float | None,
-) -> Iterator[Figures]:
+) -> Iterator[OperationFigures]:
     """The same of the JSON file; `operation` is that of the I/O that the parts are."""
     kind = "get" if operation == "read" else "put"
     lat = dict_or_empty(latency.get("entries"))
@@ -615,7 +617,7 @@ def _figures_and_latency_count_from_json(
     rate: str,
     block: float | None,
     seconds: float | None,
-) -> tuple[Figures, Figures | None]:
+) -> tuple[OperationFigures, OperationFigures | None]:
     """One operation; and how many of its latencies were counted, where there are bins."""
     moved = _table_number(row, "bytes")
     count = _table_number(row, "entries") if rate == "entries/s" else None
@@ -624,7 +626,7 @@ def _figures_and_latency_count_from_json(
     bins = _latency_bins(histogram)
     counted = sum(number for _, number in bins)
     own = _drop_counts_of_short_run(
-        Figures(
+        OperationFigures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=None if moved is None else round(moved),
@@ -642,7 +644,9 @@ def _figures_and_latency_count_from_json(
             ),
         ),
     )
-    return own, Figures(operation, count=counted) if bins and own.count is not None else None
+    return own, OperationFigures(
+        operation, count=counted
+    ) if bins and own.count is not None else None
 
 
 def _table_number(table: Mapping[str, Any], name: str) -> float | None:

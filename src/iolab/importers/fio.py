@@ -45,12 +45,12 @@ from iolab.importers.fio_units import (
     size_with_unit,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    OperationFigures,
     headline_for_block_size,
 )
 from iolab.record import Record
@@ -347,7 +347,7 @@ class _FioReport(Record):
             )
 
     def _foreign_run_of_all_clients(
-        self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: ForeignRun
+        self, entry: Block, claimed: tuple[OperationFigures, ...], phases: int, like: ForeignRun
     ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
         details = replace(like.details, claimed=claimed, phases=phases)

@@ -33,7 +33,7 @@ from iolab.importers.files import (
 )
 from iolab.importers.fio_documents import Block
 from iolab.importers.fio_units import is_option_on
-from iolab.importers.foreign_run import MIXED, Figures
+from iolab.importers.foreign_run import MIXED, OperationFigures
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import NS_PER_US
@@ -66,12 +66,12 @@ class FioEntries(Record):
         return (*self.busy_directions, *((SYNC,) if self._is_busy(SYNC) else ()))
 
     @property
-    def mixed_block_figures(self) -> Figures | None:
+    def mixed_block_figures(self) -> OperationFigures | None:
         """What fio says of all directions together, where it says that beside each of them."""
         if MIXED in self.busy_directions or not self._is_busy(MIXED):
             return None
         rates = [finite_number(block.get("iops")) for block in self._direction_blocks(MIXED)]
-        return Figures("all", rate_per_s=sum(rate or 0.0 for rate in rates))
+        return OperationFigures("all", rate_per_s=sum(rate or 0.0 for rate in rates))
 
     @property
     def runtime_s(self) -> float | None:
@@ -101,7 +101,7 @@ class FioEntries(Record):
         """How many jobs ran: fio adds their times up where it reports a group as one entry."""
         return sum(_job_count_of_entry(entry) for entry in self.entries)
 
-    def figures(self) -> tuple[Figures, ...]:
+    def figures(self) -> tuple[OperationFigures, ...]:
         """Each operation as fio prints it; of several entries rates and counts are added."""
         return tuple(
             self._sync_figures() if operation == SYNC else self._direction_figures(operation)
@@ -196,7 +196,7 @@ class FioEntries(Record):
             return _latency_block_of_kind(block, "clat")
         return own
 
-    def _direction_figures(self, direction: str) -> Figures:
+    def _direction_figures(self, direction: str) -> OperationFigures:
         blocks = self._direction_blocks(direction)
         kind = self.percentile_latency_kind(direction)
         counts = [_operation_count(block) for block in blocks]
@@ -205,7 +205,7 @@ class FioEntries(Record):
         low, mean, high = _latency_min_mean_max_ns(blocks, kind, counts)
         rates = [finite_number(block.get("iops")) or 0.0 for block in blocks]
         failed = sum(rounded_number(entry.get("total_err")) or 0 for entry in self.entries)
-        return Figures(
+        return OperationFigures(
             operation=direction,
             count=_sum_if_all_known(counts),
             count_is_derived=any("total_ios" not in block for block in blocks),
@@ -225,13 +225,13 @@ class FioEntries(Record):
             printed=_printed_figures(blocks[0], kind) if len(blocks) == 1 else (),
         )
 
-    def _sync_figures(self) -> Figures:
+    def _sync_figures(self) -> OperationFigures:
         """What fsync and its kin took; they move nothing, and are no part of the total."""
         blocks = self._direction_blocks(SYNC)
         counts = [_operation_count(block) for block in blocks]
         seconds, count = self.runtime_s, _sum_if_all_known(counts) or 0
         low, mean, high = _latency_min_mean_max_ns(blocks, "lat", counts)
-        return Figures(
+        return OperationFigures(
             operation=SYNC,
             count=count,
             seconds=seconds,

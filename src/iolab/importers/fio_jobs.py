@@ -255,8 +255,8 @@ def _convert_options(job: JobDraft, options: Options) -> None:
     _convert_sizes(job, options, base)
     _convert_cache_options(job, options)
     _convert_rates(job, options, base)
-    job.runtime = _take_duration(job, options, "runtime")
-    job.warmup = _take_duration(job, options, "ramp_time")
+    job.runtime = _pop_duration(job, options, "runtime")
+    job.warmup = _pop_duration(job, options, "ramp_time")
     if job.runtime is None:
         reason = "changed: fio ends after size bytes, here after the study's runtime"
         job.add_note("runtime", reason)
@@ -342,16 +342,16 @@ def _single_direction_index(job: JobDraft) -> int | None:
 
 
 def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
-    block = _take_block_bytes(job, options, base)
-    jobs = _take_count(job, options, "numjobs")
+    block = _pop_block_bytes(job, options, base)
+    jobs = _pop_count(job, options, "numjobs")
     count, parts = _convert_filename(job, options, jobs)
     if count is None:
-        count = _take_count(job, options, "nrfiles")
+        count = _pop_count(job, options, "nrfiles")
     elif (files := options.pop("nrfiles", None)) is not None:
         job.add_note(f"nrfiles={files}", "not needed: filename names them")
     written = {name: options[name] for name in ("filesize", "size") if name in options}
-    each = _take_option_bytes(job, options, "filesize", base)
-    total = _take_option_bytes(job, options, "size", base)
+    each = _pop_option_bytes(job, options, "filesize", base)
+    total = _pop_option_bytes(job, options, "size", base)
     if each is not None and total is not None and total != each * count:
         reason = f"changed: {each * count} bytes, as files are used whole"
         job.add_note(f"size={written['size']}", reason)
@@ -377,7 +377,7 @@ def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
     job.workload_keys["numjobs"] = jobs
 
 
-def _take_option_bytes(job: JobDraft, options: Options, option: str, base: int) -> int | None:
+def _pop_option_bytes(job: JobDraft, options: Options, option: str, base: int) -> int | None:
     """The bytes of an option; None with a note where it is no size."""
     text = options.pop(option, None)
     if text is None:
@@ -399,7 +399,7 @@ def _note_decimal_unit(job: JobDraft, option: str, text: str, count: int, base: 
         job.add_note(option, f"{reason}; it counts k and KB by 1,024")
 
 
-def _take_block_bytes(job: JobDraft, options: Options, base: int) -> int:
+def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     """The size of a block, of several the smallest, with `bssplit` in the options of fio."""
     text, ranges = options.pop("bs", None), options.pop("bsrange", None)
     split = options.pop("bssplit", None)
@@ -508,7 +508,7 @@ def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
             f"ioengine={text}", f"changed: {engine}, as a study has {', '.join(IOENGINES)}"
         )
     text = options.get("iodepth", "1")
-    depth = _take_count(job, options, "iodepth")
+    depth = _pop_count(job, options, "iodepth")
     if depth > 1 and engine in SYNC_IOENGINES:
         job.add_note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
@@ -521,15 +521,15 @@ def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
 
 def _convert_cache_options(job: JobDraft, options: Options) -> None:
     """Whether the page cache is passed by, and what blocks hold."""
-    direct = _take_flag(job, options, "direct")
+    direct = _pop_flag(job, options, "direct")
     if "buffered" in options:
-        direct = not _take_flag(job, options, "buffered")
+        direct = not _pop_flag(job, options, "buffered")
     job.workload_keys["direct"] = direct
     if not direct:
         job.add_note("direct=0", "kept: this measures the page cache, and results will say so")
-    if _take_flag(job, options, "refill_buffers"):
+    if _pop_flag(job, options, "refill_buffers"):
         job.workload_keys["contents"] = "random"
-    if _take_flag(job, options, "zero_buffers"):
+    if _pop_flag(job, options, "zero_buffers"):
         job.workload_keys["contents"] = "zeros"
 
 
@@ -576,7 +576,7 @@ def _values_by_direction(text: str, default: str) -> tuple[str, str, str]:
     return first, second, third
 
 
-def _take_duration(job: JobDraft, options: Options, option: str) -> Duration | None:
+def _pop_duration(job: JobDraft, options: Options, option: str) -> Duration | None:
     text = options.pop(option, None)
     if text is None:
         return None
@@ -591,7 +591,7 @@ def _take_duration(job: JobDraft, options: Options, option: str) -> Duration | N
     return Duration(f"{int(match[1])}{unit}", int(match[1]) * _SECONDS[unit])
 
 
-def _take_count(job: JobDraft, options: Options, option: str) -> int:
+def _pop_count(job: JobDraft, options: Options, option: str) -> int:
     """The number above 0 that an option gives, 1 with a note where it gives none."""
     text = options.pop(option, None)
     if text is None:
@@ -604,7 +604,7 @@ def _take_count(job: JobDraft, options: Options, option: str) -> int:
     return 1
 
 
-def _take_flag(job: JobDraft, options: Options, option: str) -> bool:
+def _pop_flag(job: JobDraft, options: Options, option: str) -> bool:
     """Whether an option is on."""
     text = options.pop(option, "0")
     if _parse_whole_number(text) is None and text not in ("true", "false"):

@@ -121,14 +121,14 @@ def _seconds_from_averaged_logs(
     lat_unit_ns: int,
 ) -> Iterator[ImportedSecond]:
     """Windows of logs that have averages: values of all jobs are added, latencies averaged."""
-    window = _window_ms(rates)
+    window = _usual_line_interval_ms(rates)
     iops, kib = (
         _figure_sums_by_window(rates, window),
-        _figure_sums_by_window(moved, _window_ms(moved)),
+        _figure_sums_by_window(moved, _usual_line_interval_ms(moved)),
     )
     total, number = (
-        _figure_sums_by_window(waits, _window_ms(waits)),
-        _figure_sums_by_window(waits, _window_ms(waits), lambda _: 1),
+        _figure_sums_by_window(waits, _usual_line_interval_ms(waits)),
+        _figure_sums_by_window(waits, _usual_line_interval_ms(waits), lambda _: 1),
     )
     for (way, end), rate in sorted(iops.items(), key=lambda row: row[0][1]):
         mean = total.get((way, end), 0.0) / max(number.get((way, end), 1.0), 1.0) * lat_unit_ns
@@ -205,7 +205,9 @@ def _log_rows(
         every.append(rows)
     epochs = ("log_unix_epoch", "log_alternate_epoch")
     if any(is_option_on(options.get(name, "0")) for name in epochs):
-        begin = min((row.ms for rows in every for row in rows), default=0) - _window_ms(every)
+        begin = min(
+            (row.ms for rows in every for row in rows), default=0
+        ) - _usual_line_interval_ms(every)
         every = [
             [_LogRow(row.ms - begin, row.value, row.way, row.size) for row in rows]
             for rows in every
@@ -244,7 +246,7 @@ def _figure_sums_by_window(
     return totals
 
 
-def _window_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
+def _usual_line_interval_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     """The usual time between two lines of one direction, in ms."""
     gaps: list[int] = []
     for rows in logs:

@@ -92,7 +92,7 @@ class ImportedJob(AnyJob, Record, tag="imported"):
         return next(each for each in self.operations if self.operation_number(each) == number)
 
 
-class Figures(Record):
+class OperationFigures(Record):
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
@@ -150,7 +150,7 @@ class ImportedHost(HostDetails, Record, tag="imported"):
     """
 
     source: str
-    figures: tuple[Figures, ...]
+    figures: tuple[OperationFigures, ...]
     group: int | None = None
     errors: tuple[str, ...] = ()
     resolution: float = 1 / 64
@@ -170,7 +170,7 @@ class ImportedRun(RunDetails, Record, tag="imported"):
     tool: str
     version: str
     files: tuple[str, ...]
-    claimed: tuple[Figures, ...] = ()
+    claimed: tuple[OperationFigures, ...] = ()
     phases: int = 1
     buffered: bool | None = None
     data_bytes: int | None = None

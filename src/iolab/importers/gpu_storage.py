@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
-from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun, headline_for_block_size
+from iolab.importers.foreign_run import (
+    ForeignRun,
+    ImportedRun,
+    OperationFigures,
+    headline_for_block_size,
+)
 from iolab.importers.summaries import LOG_PREFIX, printed_figures, scaled_number, summary_row_run
 from iolab.units import GIB, NS_PER_US
 
@@ -78,7 +83,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
     block = parse_number(match["block"])
     operation = "read" if match["type"].upper().endswith("READ") else "write"
     count, seconds = int(match["count"]), parse_number(match["seconds"])
-    figures = Figures(
+    figures = OperationFigures(
         operation=operation,
         count=count,
         bytes=moved,
@@ -178,7 +183,7 @@ def _nixl_run(
     block = parse_number(row["Block Size (B)"])
     bytes_per_s = scaled_number(rate, 1e9)
     operation = settings.get("op_type", "").strip().lower()
-    figures = Figures(
+    figures = OperationFigures(
         operation=operation if operation in ("read", "write") else "mixed",
         rate_per_s=bytes_per_s / block if bytes_per_s is not None and block else None,
         bw_bytes_per_s=bytes_per_s,

@@ -17,11 +17,11 @@ from iolab.importers.files import (
     parse_number,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
 )
 from iolab.importers.ior import IorImporter
 from iolab.importers.mdtest import MdtestImporter
@@ -147,7 +147,7 @@ def _foreign_run_of_phase(
         if is_io
         else _OPERATIONS.get(action, f"file_{action}")
     )
-    figures = Figures(
+    figures = OperationFigures(
         operation=operation,
         seconds=seconds,
         rate_per_s=None if is_io else value * 1000,
@@ -172,7 +172,9 @@ def _io500_version(file: ForeignFile) -> str:
     return excerpt(match[1], NAME_CHARACTERS) if match else ""
 
 
-def _with_tool_output(run: ForeignRun, figures: Figures, tool_file: ForeignFile) -> ForeignRun:
+def _with_tool_output(
+    run: ForeignRun, figures: OperationFigures, tool_file: ForeignFile
+) -> ForeignRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
     importer = IorImporter() if "ior" in tool_file.path.name else MdtestImporter()
     try:

@@ -18,11 +18,11 @@ from iolab.importers.files import (
     parse_time_as_utc_ns,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.text import excerpt
@@ -200,7 +200,7 @@ def _run_of_row(
     tasks = parse_number(header.get("tasks", header.get("clients", "")).split(" ")[0])
     block = _parse_ior_size(header.get("xfersize", ""))
     version = _BEGIN.search(section.text)
-    figures = Figures(
+    figures = OperationFigures(
         operation=row["access"],
         bytes=size if moved is None else moved,
         seconds=parse_number(row.get("total(s)", "")),

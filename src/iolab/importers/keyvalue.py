@@ -25,12 +25,12 @@ from iolab.importers.files import (
 )
 from iolab.importers.foreign_run import (
     Bins,
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    OperationFigures,
     is_limited_by_target_rate,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
@@ -197,15 +197,15 @@ def _benchmark_run(
     file: ForeignFile,
     output: db_bench_output.DbBenchOutput,
     result: db_bench_output.BenchmarkOutput,
-    histograms: Mapping[str, Figures],
+    histograms: Mapping[str, OperationFigures],
     ended_ns: int | None,
 ) -> ForeignRun:
     line = ("ops/sec", f"{result.ops_per_s}"), ("micros/op", f"{result.mean_us}")
-    first = next(iter(histograms.values()), Figures(f"key_{ALL}"))
+    first = next(iter(histograms.values()), OperationFigures(f"key_{ALL}"))
     is_mix = len(histograms) > 1
     operation = f"key_{ALL}" if is_mix else first.operation
-    own = Figures(operation) if is_mix else first
-    figures = Figures(
+    own = OperationFigures(operation) if is_mix else first
+    figures = OperationFigures(
         operation=operation,
         count=result.operations,
         seconds=result.seconds,
@@ -279,9 +279,9 @@ def _seconds_from_report(file: ForeignFile) -> Iterator[ImportedSecond]:
             before = at
 
 
-def _latencies_by_operation(section: OutputSection) -> dict[str, Figures]:
+def _latencies_by_operation(section: OutputSection) -> dict[str, OperationFigures]:
     """Latencies of one benchmark by operation, as they are printed."""
-    by_operation: dict[str, Figures] = {}
+    by_operation: dict[str, OperationFigures] = {}
     word, count, mean, low, high = "", 0, 0.0, 0.0, 0.0
     for _, line in section.numbered_lines:
         if block := _BLOCK.match(line):
@@ -297,7 +297,7 @@ def _latencies_by_operation(section: OutputSection) -> dict[str, Figures]:
             percentiles = [
                 (at, value) for at, value in pairs if at is not None and value is not None
             ]
-            by_operation[word] = Figures(
+            by_operation[word] = OperationFigures(
                 f"key_{word}",
                 count=count,
                 lat_min_ns=low * NS_PER_US,
@@ -397,7 +397,7 @@ class YcsbImporter:
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
         logs = dict(self._latency_logs(file, folder, sections)) if has_logs else {}
-        claimed = Figures(
+        claimed = OperationFigures(
             ALL,
             seconds=seconds,
             rate_per_s=parse_number(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
@@ -478,7 +478,7 @@ def _operation_figures(
     section: Mapping[str, str],
     sections: Mapping[str, Mapping[str, str]],
     seconds: float | None,
-) -> Figures:
+) -> OperationFigures:
     count = _operation_count(section)
     failed = sum(
         round(parse_number(value) or 0)
@@ -499,7 +499,7 @@ def _operation_figures(
         for key, value in latencies.items()
         if value is not None and (at := _AT.fullmatch(key))
     ]
-    return Figures(
+    return OperationFigures(
         operation=_operation_key(name),
         count=count,
         seconds=seconds,

@@ -20,11 +20,11 @@ from iolab.importers.files import (
     parse_time_as_utc_ns,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.loads.metadata import mdtest_output
@@ -141,7 +141,7 @@ def _run_of_row(
             if _operation_text(row) in text
         ),
     )
-    figures = Figures(
+    figures = OperationFigures(
         operation=row.operation,
         count=output.files if is_single and is_counted else None,
         seconds=seconds,

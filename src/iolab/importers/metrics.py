@@ -19,7 +19,7 @@ from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.importers.foreign_run import Figures, ImportedHost, ImportedJob, ImportedRun
+from iolab.importers.foreign_run import ImportedHost, ImportedJob, ImportedRun, OperationFigures
 
 PERCENTILES: Final = tuple(
     sorted({*RESULT_PERCENTILES, ("p90", 90.0), ("p95", 95.0)}, key=itemgetter(1))
@@ -121,7 +121,10 @@ def _metrics_of_hosts(view: ImportedView, hosts: Sequence[int]) -> dict[str, Met
 
 
 def _metric_values(
-    view: ImportedView, prefix: str, rate: str, hosts_and_figures: Sequence[tuple[int, Figures]]
+    view: ImportedView,
+    prefix: str,
+    rate: str,
+    hosts_and_figures: Sequence[tuple[int, OperationFigures]],
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
     figures = [figure for _, figure in hosts_and_figures if figure.count != 0] or [
@@ -158,7 +161,7 @@ def _weighted_sum_if_all_known(
     return sum(weighted) if weighted and len(weighted) == len(values) else None
 
 
-def _mean_latency_ns(figures: Sequence[Figures]) -> float | None:
+def _mean_latency_ns(figures: Sequence[OperationFigures]) -> float | None:
     """The mean latency, in which every operation weighs the same."""
     if len(figures) == 1:
         return figures[0].lat_mean_ns
@@ -171,7 +174,7 @@ def _mean_latency_ns(figures: Sequence[Figures]) -> float | None:
 
 
 def _percentile_ns(
-    view: ImportedView, pairs: Sequence[tuple[int, Figures]], percent: float
+    view: ImportedView, pairs: Sequence[tuple[int, OperationFigures]], percent: float
 ) -> float | None:
     """The tool's own of one client and operation, of several that of their merged bins."""
     used = [(index, figure) for index, figure in pairs if figure.count != 0]

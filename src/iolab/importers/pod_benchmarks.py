@@ -28,11 +28,11 @@ from iolab.importers.fio import IGNORED, FioImporter
 from iolab.importers.fio_jobs import job_file_sections
 from iolab.importers.fio_units import is_option_on, parse_fio_bytes, parse_fio_seconds
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
     headline_for_block_size,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
@@ -541,7 +541,7 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     )
 
 
-def _dbench_figures(direction: str, sums: _DirectionSums) -> Figures:
+def _dbench_figures(direction: str, sums: _DirectionSums) -> OperationFigures:
     low, mean, high = sums.latency or (None, None, None)
     return replace(
         _operation_figures(direction, sums.rate or None, sums.speed or None, sums.printed),
@@ -588,7 +588,7 @@ def _dbench_summary_runs(
 
 
 def _dbench_summary_run(
-    file: ForeignFile, number: int, test: str, figures: Sequence[Figures]
+    file: ForeignFile, number: int, test: str, figures: Sequence[OperationFigures]
 ) -> ForeignRun:
     name, options = _DBENCH_TESTS[test]
     settings = {**_DBENCH_COMMON, **options}
@@ -616,8 +616,8 @@ def _parse_fio_size(text: str, *, is_old: bool) -> float | None:
 
 def _operation_figures(
     operation: str, rate: float | None, speed: float | None, printed: Mapping[str, str]
-) -> Figures:
-    return Figures(
+) -> OperationFigures:
+    return OperationFigures(
         operation=operation,
         rate_per_s=rate,
         bw_bytes_per_s=speed,
@@ -637,7 +637,7 @@ def _summary_run(
     name: str,
     file: ForeignFile,
     line: int,
-    figures: tuple[Figures, ...],
+    figures: tuple[OperationFigures, ...],
     settings: Mapping[str, str],
     *,
     version: str = "",

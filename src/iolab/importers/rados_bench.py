@@ -9,7 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
-from iolab.importers.foreign_run import Figures, ForeignRun, ImportedRun, headline_for_block_size
+from iolab.importers.foreign_run import (
+    ForeignRun,
+    ImportedRun,
+    OperationFigures,
+    headline_for_block_size,
+)
 from iolab.importers.sections import split_into_sections
 from iolab.importers.summaries import printed_figures, scaled_number, summary_row_run
 from iolab.record import DECODE_ERRORS
@@ -148,7 +153,7 @@ def _run_of_totals(
     size = parse_number(totals.get(f"{operation.title()} size", ""))
     moved = None if count is None or size is None else round(count * size)
     seconds = parse_number(totals.get("Total time run", ""))
-    figures = Figures(
+    figures = OperationFigures(
         operation=operation,
         count=None if count is None else round(count),
         bytes=moved,

@@ -9,11 +9,11 @@ from typing import Final
 from iolab.core.limits import SETTING_CHARACTERS_MAX
 from iolab.importers.files import NAME_CHARACTERS, ForeignFile, parse_number, printable_name
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
 )
 from iolab.text import excerpt
 
@@ -39,7 +39,7 @@ def summary_row_run(
     details: ImportedRun,
     name: str,
     place: tuple[ForeignFile, int],
-    figures: tuple[Figures, ...],
+    figures: tuple[OperationFigures, ...],
     settings: Mapping[str, str],
     *,
     ignored: Mapping[str, str] | None = None,

@@ -16,12 +16,12 @@ from iolab.importers.files import (
     parse_number,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    OperationFigures,
     headline_for_block_size,
     is_limited_by_target_rate,
 )
@@ -163,7 +163,7 @@ def _foreign_run_of_averages(
 
 def _direction_figures(
     direction: str, row: Mapping[str, str], read: float, seconds: float | None
-) -> Figures:
+) -> OperationFigures:
     """One direction; where only the mix is told, its share of the rate and the mix's latency."""
     share = (read if direction == "read" else PERCENT - read) / PERCENT
     rate, speed = parse_number(row.get("rate", "")), parse_number(row.get("MB/sec", ""))
@@ -172,7 +172,7 @@ def _direction_figures(
     mean = parse_number(row.get("resp", "")) if mean is None else mean
     high = parse_number(row.get(f"{direction}_max", "") if share < 1 else row.get("resp_max", ""))
     complete = rate is not None and size is not None and seconds is not None
-    return Figures(
+    return OperationFigures(
         operation=direction,
         bytes=round((rate or 0.0) * (size or 0.0) * (seconds or 0.0) * share) if complete else None,
         seconds=seconds,

@@ -334,8 +334,8 @@ def _convert_parameters(job: JobDraft, options: dict[str, str]) -> None:
     _convert_threads(job, options)
     _convert_open_flags(job, options)
     _convert_rate(job, options)
-    job.runtime = _take_duration(job, options, "elapsed") or _DEFAULT_ELAPSED
-    job.warmup = _take_duration(job, options, "warmup")
+    job.runtime = _pop_duration(job, options, "elapsed") or _DEFAULT_ELAPSED
+    job.warmup = _pop_duration(job, options, "warmup")
     for option, value in options.items():
         job.add_note(f"{option}={value}", _ignored_parameter_reason(option))
 
@@ -487,7 +487,7 @@ def _convert_rate(job: JobDraft, options: dict[str, str]) -> None:
         job.add_note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
 
 
-def _take_duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
+def _pop_duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
     text = options.pop(option, None)
     if text is None:
         return None

@@ -15,7 +15,7 @@ from iolab.importers.files import (
     broken_table_error,
     parse_number,
 )
-from iolab.importers.foreign_run import MIXED, Figures, ForeignRun, ImportedRun
+from iolab.importers.foreign_run import MIXED, ForeignRun, ImportedRun, OperationFigures
 from iolab.importers.summaries import printed_figures, scaled_number, summary_row_run
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_MS
@@ -103,7 +103,7 @@ def _hci_run(
 ) -> ForeignRun:
     name = names.get("JOB_NAME") or names.get("Run Def") or "HCIBench"
     figures = [
-        Figures(
+        OperationFigures(
             operation=MIXED,
             rate_per_s=parse_number(values.get("IOPS", "")),
             bw_bytes_per_s=scaled_number(values.get("THROUGHPUT"), MIB),
@@ -114,7 +114,7 @@ def _hci_run(
     for key, operation in _HCI_LATENCIES.items():
         latency = scaled_number(values.get(key), NS_PER_MS)
         if latency:
-            figures.append(Figures(operation=operation, lat_mean_ns=latency, weight=0))
+            figures.append(OperationFigures(operation=operation, lat_mean_ns=latency, weight=0))
     details = ImportedRun(
         tool="HCIBench",
         version=names.get("Version", ""),
@@ -187,7 +187,7 @@ def _fleet_run(
             for at in (50, 90, 99)
         ]
         figures.append(
-            Figures(
+            OperationFigures(
                 operation=operation,
                 rate_per_s=rate,
                 bw_bytes_per_s=parse_number(values.get(f"Average{word}BW", "")),

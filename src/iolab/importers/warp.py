@@ -32,12 +32,12 @@ from iolab.importers.files import (
     sanitized_host_name,
 )
 from iolab.importers.foreign_run import (
-    Figures,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    OperationFigures,
 )
 from iolab.importers.object_requests import (
     SECRET_OPTIONS,
@@ -93,7 +93,7 @@ IGNORED: Final = {
 """Options of warp that do not make two runs unlike, each with the reason."""
 
 
-class _Requests(Struct):
+class _OperationRequests(Struct):
     """The requests of one client and operation; times in ns since 1970, None is not told.
 
     Those that `failed` are counted, and in no list; `first_start` and `last_end` are of all.
@@ -109,10 +109,10 @@ class _Requests(Struct):
     last_end: int = 0
 
 
-class _Log(Struct):
+class _WarpLog(Struct):
     """What a log tells: its requests by client and operation, and what was asked."""
 
-    requests: dict[tuple[str, str], _Requests] = field(default_factory=dict)
+    requests: dict[tuple[str, str], _OperationRequests] = field(default_factory=dict)
     threads: dict[str, set[str]] = field(default_factory=dict)
     sizes: dict[str, set[int]] = field(default_factory=dict)
     endpoints: set[str] = field(default_factory=set)
@@ -120,7 +120,7 @@ class _Log(Struct):
     command: str = ""
     has_hashed_threads: bool = False
 
-    def requests_of_operations(self, *operations: str) -> list[_Requests]:
+    def requests_of_operations(self, *operations: str) -> list[_OperationRequests]:
         """Those of all clients that are of any of the operations."""
         return [own for (_, operation), own in self.requests.items() if operation in operations]
 
@@ -182,8 +182,8 @@ class WarpResultImporter:
         return runs
 
 
-def _read_log(file: ForeignFile) -> _Log:
-    log = _Log()
+def _read_log(file: ForeignFile) -> _WarpLog:
+    log = _WarpLog()
     seconds: dict[tuple[str, str], int] = {}
     lines = [line for line in file.lines if not line.startswith("#")]
     rows = csv.reader(lines, delimiter="\t")
@@ -194,7 +194,7 @@ def _read_log(file: ForeignFile) -> _Log:
     numbers = [n for n, line in enumerate(file.lines, start=1) if not line.startswith("#")]
     try:
         for row in rows:
-            reason = _add_request(log, row, columns, seconds)
+            reason = _add_request_or_reason(log, row, columns, seconds)
             if reason:
                 number = numbers[rows.line_num - 1]
                 file.line_coverage.mark_left_out(number, number, reason)
@@ -206,8 +206,8 @@ def _read_log(file: ForeignFile) -> _Log:
     return log
 
 
-def _add_request(
-    log: _Log,
+def _add_request_or_reason(
+    log: _WarpLog,
     row: Sequence[str],
     columns: Mapping[str, int],
     seconds: dict[tuple[str, str], int],
@@ -223,7 +223,7 @@ def _add_request(
     if end < start:
         return "This request ends before it begins."
     client, operation = cells.get("client_id", ""), request_operation_key(cells["op"])
-    own = log.requests.setdefault((client, operation), _Requests())
+    own = log.requests.setdefault((client, operation), _OperationRequests())
     thread = cells.get("thread", "")
     log.threads.setdefault(client, set()).add(thread)
     log.has_hashed_threads |= thread.isdecimal() and int(thread) > WARP_THREAD_MAX
@@ -261,12 +261,12 @@ def _parse_time_ns(text: str, seconds: dict[tuple[str, str], int]) -> int | None
     return whole * NS_PER_S + int((match[2] or "0").ljust(9, "0"))
 
 
-def _joint_span_ns(requests: Sequence[_Requests]) -> tuple[int, int]:
+def _joint_span_ns(requests: Sequence[_OperationRequests]) -> tuple[int, int]:
     """When the first of them began and the last one ended."""
     return min(each.first_start for each in requests), max(each.last_end for each in requests)
 
 
-def _run_of_log(file: ForeignFile, log: _Log, operations: Sequence[str]) -> ForeignRun:
+def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> ForeignRun:
     names = dict.fromkeys(client for client, operation in log.requests if operation in operations)
     clients = [_imported_client(file, log, name, operations) for name in names]
     tool = "s3dlio" if log.has_hashed_threads else "warp"
@@ -298,7 +298,7 @@ def _run_of_log(file: ForeignFile, log: _Log, operations: Sequence[str]) -> Fore
 
 
 def _imported_client(
-    file: ForeignFile, log: _Log, name: str, operations: Sequence[str]
+    file: ForeignFile, log: _WarpLog, name: str, operations: Sequence[str]
 ) -> ImportedClient:
     own = {
         operation: log.requests[name, operation]
@@ -307,7 +307,7 @@ def _imported_client(
     }
     start, end = _joint_span_ns(list(own.values()))
     seconds = (end - start) / NS_PER_S or None
-    figures: list[Figures] = []
+    figures: list[OperationFigures] = []
     bins: dict[str, dict[int, int]] = {}
     for operation, requests in own.items():
         parts = [(operation, _request_latencies_ns(requests.starts, requests.ends))]
@@ -342,7 +342,7 @@ def _imported_client(
     )
 
 
-def _has_ends_as_first_bytes(requests: _Requests) -> bool:
+def _has_ends_as_first_bytes(requests: _OperationRequests) -> bool:
     """Whether first bytes are always the end, and so none: s3dlio writes some so."""
     return bool(requests.ends) and requests.first_bytes == requests.ends
 
@@ -363,16 +363,16 @@ def _request_latencies_ns(
 
 def _figures_of_requests(
     operation: str,
-    requests: _Requests,
+    requests: _OperationRequests,
     latencies_ns: np.ndarray[Any, np.dtype[np.int64]],
     seconds: float | None,
     *,
     is_all: bool,
-) -> Figures:
+) -> OperationFigures:
     """Of whole requests, or of a part of each, which has latencies and moves nothing."""
     count = int(latencies_ns.size)
     has_bytes = is_all and requests.bytes
-    return Figures(
+    return OperationFigures(
         operation=operation,
         count=count,
         bytes=requests.bytes if has_bytes else None,
@@ -388,7 +388,7 @@ def _figures_of_requests(
 
 
 def _seconds_of_requests(
-    requests_by_operation: Mapping[str, _Requests], start: int, end: int
+    requests_by_operation: Mapping[str, _OperationRequests], start: int, end: int
 ) -> Iterator[ImportedSecond]:
     """What was done in each second since the first request; bytes as if each moved as many."""
     span = end - start
@@ -460,7 +460,7 @@ def _run_of_document(
     parts: Mapping[str, Mapping[str, Any]],
     spans: Mapping[str, tuple[int, int]],
 ) -> ForeignRun:
-    figures: list[Figures] = []
+    figures: list[OperationFigures] = []
     sizes: set[float] = set()
     notes = [
         "rates are warp's own, without the first and the last two seconds",
@@ -534,7 +534,7 @@ def _request_windows(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _figures_of_part(
     operation: str, part: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
-) -> Iterator[Figures]:
+) -> Iterator[OperationFigures]:
     throughput = dict_or_empty(part.get("throughput"))
     ms = finite_number(throughput.get("measure_duration_millis"))
     segments, span = _sorted_segments_and_length_ns(throughput)
@@ -581,7 +581,7 @@ def _figures_of_part(
 
 def _latency_figures(
     operation: str, windows: Sequence[Mapping[str, Any]], names: tuple[str, str, str, str]
-) -> Figures:
+) -> OperationFigures:
     """The extremes of all windows, and the mean in which every request weighs the same.
 
     `names` are those of the minimum, of the mean, of the mean where sizes differ, of the maximum.
@@ -595,7 +595,7 @@ def _latency_figures(
             waited, total = waited + each * count, total + count
     lows = [ms for window in windows if (ms := finite_number(window.get(low))) is not None]
     highs = [ms for window in windows if (ms := finite_number(window.get(high))) is not None]
-    return Figures(
+    return OperationFigures(
         operation,
         lat_min_ns=min(lows) * NS_PER_MS if lows else None,
         lat_mean_ns=waited / total * NS_PER_MS if total else None,

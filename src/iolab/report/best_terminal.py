@@ -11,7 +11,7 @@ from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     MAYBE_CHANCE,
     WorkloadRow,
-    mark_text,
+    indistinguishable_mark_text,
     workload_rows,
 )
 from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text
@@ -117,7 +117,9 @@ def _configuration_columns_table(
 
 def _lead_text(row: WorkloadRow) -> str:
     if row.indistinguishable:
-        marks = (mark_text(row, figure).strip() for figure in row.indistinguishable)
+        marks = (
+            indistinguishable_mark_text(row, figure).strip() for figure in row.indistinguishable
+        )
         return next(filter(None, marks), MAYBE_CHANCE)
     return row.lead_text if row.figure_count > 1 else DASH
 
@@ -126,7 +128,7 @@ def _configuration_cell(row: WorkloadRow, configuration: str) -> TerminalCell:
     figure = row.figure_of_configuration(configuration)
     if figure is None or not figure.is_quotable:
         return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
-    mark = mark_text(row, figure)
+    mark = indistinguishable_mark_text(row, figure)
     is_best = row.has_supported_winner and figure is row.best
     return literal_text(f"{mark}{metric_value_text(figure.value)}", style="bold" if is_best else "")
 

@@ -279,7 +279,7 @@ class LoadReport(ABC):
     item_name: ClassVar[str] = "I/O"
     """What a run is made of."""
 
-    spread_names: ClassVar[Mapping[str, str]] = {}
+    evenness_row_names: ClassVar[Mapping[str, str]] = {}
     """The parts of a run that follow each other, by their keys in `operation_spreads`."""
 
     def __init__(self, jobs: tuple[type[AnyJob], ...], hosts: BootedHostsReport) -> None:

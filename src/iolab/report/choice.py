@@ -101,7 +101,7 @@ def _unsupported_lead_sentence(
     rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, beginning: str
 ) -> str:
     """Who is ahead where no interval supports it, and what would."""
-    still_open = [row for row in rows if row.open_reason and row.best is not None]
+    still_open = [row for row in rows if row.undecided_reason and row.best is not None]
     if not still_open:
         # Ties alone are told by their own sentence.
         return ""
@@ -109,8 +109,8 @@ def _unsupported_lead_sentence(
         f"{titles.get(name, name)} is ahead in {_named_leads_text(own)}"
         for name, own in _rows_by_leader(still_open).items()
     ]
-    reasons = list_text(dict.fromkeys(row.open_reason for row in still_open))
-    is_lost = any(row.open_reason == POINT_LOST for row in still_open)
+    reasons = list_text(dict.fromkeys(row.undecided_reason for row in still_open))
+    is_lost = any(row.undecided_reason == POINT_LOST for row in still_open)
     step = "repeat those points" if is_lost else "measure three repeats or more"
     return f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."
 

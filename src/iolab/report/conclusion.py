@@ -58,7 +58,7 @@ def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     what = f"{value.title[0].lower()}{value.title[1:]}"
     lead = f"{ratio_text(value.lead_ratio)} the next best {what}"
     turned = "".join(_storage_alone_text(row, best, titles) for row in rows[1:])
-    if value.is_open:
+    if value.is_undecided:
         return f"Best value: perhaps {name}, {lead}; the intervals do not decide it.{turned}"
     return f"Best value: {name}, {lead}.{turned}"
 
@@ -68,7 +68,7 @@ def _storage_alone_text(row: CostCapacityRow, best: str, titles: Mapping[str, st
     other = row.figures_best_first[0].configuration
     if other == best or row.lead_ratio is None:
         return ""
-    sure = "perhaps " if row.is_open else ""
+    sure = "perhaps " if row.is_undecided else ""
     name = titles.get(other, other)
     return f" Of storage alone {sure}{name}, {ratio_text(row.lead_ratio)} the next best."
 

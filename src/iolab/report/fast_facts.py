@@ -21,7 +21,7 @@ from iolab.report.low_load import (
 )
 from iolab.report.matrix import (
     WorkloadRow,
-    axis_beside_title,
+    axis_text_not_in_title,
     best_figures_by_operation,
     repeats_range_text,
 )
@@ -150,8 +150,10 @@ def _best_note(best: BestFigure, row: WorkloadRow, titles: Mapping[str, str]) ->
     is_tie = bool(row.indistinguishable)
     notes = (
         who,
-        "" if sound else axis_beside_title(best),
-        "no sure difference" if is_tie else row.open_reason and f"not sure: {row.open_reason}",
+        "" if sound else axis_text_not_in_title(best),
+        "no sure difference"
+        if is_tie
+        else row.undecided_reason and f"not sure: {row.undecided_reason}",
         repeats_range_text(best),
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",
@@ -194,8 +196,8 @@ def _latency_fact(
     label = f"{name} at {at}" if at else name
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    is_open = others and not is_surely_lower(brief, best, others[0])
-    overlap = "not distinguishable" if is_open else ""
+    is_undecided = others and not is_surely_lower(brief, best, others[0])
+    overlap = "not distinguishable" if is_undecided else ""
     left_out = best.point.left_out_repeats_text
     together = best.operation_text(workload.job).removesuffix(" together")
     notes = (workload.title, together, against, overlap, left_out, doubt)
@@ -212,7 +214,7 @@ def _cost_capacity_facts(
     for row in costs:
         ratio = row.lead_ratio
         # What intervals leave open is told by the answer, not by a card.
-        if ratio is None or row.is_open or row.is_of_storage_alone:
+        if ratio is None or row.is_undecided or row.is_of_storage_alone:
             continue
         best, *others = row.figures_best_first
         is_money = row.better is BetterDirection.LOWER

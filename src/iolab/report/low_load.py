@@ -162,7 +162,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         workload.title,
         figures,
         BetterDirection.LOWER,
-        is_open=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
+        is_undecided=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
         scope="; ".join(
             filter(None, (axis_values_phrase(_common_axis(points)), _lower_loads_text(points)))
         ),

@@ -97,16 +97,16 @@ _OPERATION_WORDS: Final = {
 class WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
-    `indistinguishable` cannot be told from it by their intervals. `open_reason` says why a lead has
-    no interval; `lead` is how much the best is better than the next, as a share. `limits` are
-    what limits the figures, by configuration.
+    `indistinguishable` cannot be told from it by their intervals. `undecided_reason` says why a
+    lead has no interval; `lead` is how much the best is better than the next, as a share. `limits`
+    are what limits the figures, by configuration.
     """
 
     title: str
     cells: tuple[BestFigure, ...]
     best: BestFigure | None = None
     indistinguishable: tuple[BestFigure, ...] = ()
-    open_reason: str = ""
+    undecided_reason: str = ""
     lead: float = 0.0
     limits: tuple[tuple[str, str], ...] = ()
 
@@ -144,7 +144,7 @@ class WorkloadRow(Record):
     @property
     def has_supported_winner(self) -> bool:
         """Whether intervals support which configuration is the best."""
-        return self.figure_count > 1 and not self.open_reason and not self.indistinguishable
+        return self.figure_count > 1 and not self.undecided_reason and not self.indistinguishable
 
     def figure_of_configuration(self, configuration: str) -> BestFigure | None:
         """The figure of that configuration."""
@@ -169,11 +169,11 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     best = best_figure_of_metric(sound)
     leads = [_lead_over(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
-    reason = next((own.open_reason for own in leads if own.open_reason), "")
+    reason = next((own.undecided_reason for own in leads if own.undecided_reason), "")
     if leads and any(cell.unsound_axes for cell in sound):
         reason = POINT_LOST
     if reason:
-        return WorkloadRow(title, tuple(best_figures), best, open_reason=reason, lead=lead)
+        return WorkloadRow(title, tuple(best_figures), best, undecided_reason=reason, lead=lead)
     alike = tuple(own.other for own in leads if not own.is_supported)
     return WorkloadRow(title, tuple(best_figures), best, alike, lead=lead)
 
@@ -181,13 +181,13 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
 class _Lead(Record):
     """How many times as good the best is as another, and whether intervals support that.
 
-    `open_reason` says why there is no interval.
+    `undecided_reason` says why there is no interval.
     """
 
     other: BestFigure
     factor: float
     is_supported: bool
-    open_reason: str = ""
+    undecided_reason: str = ""
 
 
 def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
@@ -204,7 +204,7 @@ def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
             (cell.value for cell in (best, other) if cell.value.displayable_interval is None), None
         )
         reason = TOO_FEW_REPEATS if bare is None else missing_interval_reason(bare)
-        return _Lead(other, factor, is_supported=False, open_reason=reason)
+        return _Lead(other, factor, is_supported=False, undecided_reason=reason)
     return _Lead(other, factor, is_supported=times.low > 1)
 
 
@@ -247,7 +247,7 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
         notes.append(ALIKE_NOTE)
     if any(is_apart_from_best(*pair) for pair in open_figures):
         notes.append(MAYBE_CHANCE_NOTE)
-    if reason := _shared_open_reason(rows):
+    if reason := _shared_undecided_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
     unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]
     if unknown:
@@ -258,9 +258,9 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
     return " ".join(notes)
 
 
-def _shared_open_reason(rows: Sequence[WorkloadRow]) -> str:
+def _shared_undecided_reason(rows: Sequence[WorkloadRow]) -> str:
     """The reason that keeps all rows open, where it is the same for all of several."""
-    reasons = {row.open_reason for row in rows if row.figure_count > 1}
+    reasons = {row.undecided_reason for row in rows if row.figure_count > 1}
     return reasons.pop() if len(reasons) == 1 else ""
 
 
@@ -306,10 +306,10 @@ def _configuration_columns_table(
 ) -> Table:
     """A row for each workload, a column for each configuration."""
     heads = (Column("Workload"), *(Column(title, is_number=True) for title in titles.values()))
-    shared = _shared_open_reason(rows)
+    shared = _shared_undecided_reason(rows)
     cells = [
         (
-            Cell(row.title, note=_open_reason_note(row, shared, titles)),
+            Cell(row.title, note=_undecided_reason_note(row, shared, titles)),
             *(
                 _cell_with_bar(
                     _cell_with_ratio(_figure_cell(row, name, anchors), row, name),
@@ -332,10 +332,10 @@ def _configuration_columns_table(
     return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
 
 
-def _open_reason_note(row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]) -> str:
+def _undecided_reason_note(row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]) -> str:
     """Why the row has no winner, unless one note says it of all; of lost points which they are."""
-    if row.open_reason != POINT_LOST:
-        return "" if row.open_reason == shared_reason else row.open_reason
+    if row.undecided_reason != POINT_LOST:
+        return "" if row.undecided_reason == shared_reason else row.undecided_reason
     owners: dict[str, list[str]] = {}
     for cell in row.cells:
         for axis in cell.unsound_axes:
@@ -357,14 +357,16 @@ def _scoped_title_cell(row: CostCapacityRow) -> Cell:
 def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
     figure, ratio = row.figure_of_configuration(name), row.lead_ratio
-    is_best = ratio is not None and figure is row.figures_best_first[0] and not row.is_open
+    is_best = ratio is not None and figure is row.figures_best_first[0] and not row.is_undecided
     bar = None
     if row.better is not None and figure.amount and len(row.figures_best_first) > 1:
         token = styles[name].token if name in styles else SERIES[0]
         bar = CellBar(
             figure.amount / max(own.amount or 0.0 for own in row.figures_best_first), token
         )
-    mark = INDISTINGUISHABLE_MARK if row.is_open and figure in row.figures_best_first[1:2] else ""
+    mark = (
+        INDISTINGUISHABLE_MARK if row.is_undecided and figure in row.figures_best_first[1:2] else ""
+    )
     return Cell(
         f"{mark}{figure.text}",
         note=figure.note,
@@ -436,10 +438,10 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
     anchor = anchors.get(figure.run) if figure.run else None
     if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
-    mark = mark_text(row, figure)
+    mark = indistinguishable_mark_text(row, figure)
     under = [
         *figure.load_text.split(" · "),
-        axis_beside_title(figure),
+        axis_text_not_in_title(figure),
         *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
         _sufficient_load_text(figure),
         half_width_text(figure.value),
@@ -483,7 +485,7 @@ def is_apart_from_best(row: WorkloadRow, figure: BestFigure) -> bool:
     return interval is not None and not interval[0] <= 1 <= interval[1]
 
 
-def mark_text(row: WorkloadRow, figure: BestFigure) -> str:
+def indistinguishable_mark_text(row: WorkloadRow, figure: BestFigure) -> str:
     """What stands before a figure: whether it is not distinguishable from the best."""
     is_alike = figure in row.indistinguishable and not is_apart_from_best(row, figure)
     return INDISTINGUISHABLE_MARK if is_alike else ""
@@ -499,7 +501,7 @@ def _ratio_to_best_text(row: WorkloadRow, figure: BestFigure) -> str:
     return f"{low} to {high} the best{doubt}"
 
 
-def axis_beside_title(figure: BestFigure) -> str:
+def axis_text_not_in_title(figure: BestFigure) -> str:
     """Its place of the axes, without what its title says."""
     return ", ".join(part for part in figure.axis_text.split(", ") if part not in figure.title)
 

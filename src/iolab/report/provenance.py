@@ -555,8 +555,8 @@ def _duration_rows(method: Method, measured_s: Sequence[float]) -> tuple[tuple[C
                 else "none",
             ),
         )
-    least_s, most_s = method.load_seconds_range
-    length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
+    least_s, max_duration_s = method.load_seconds_range
+    length = f"{format_duration_s(least_s)} to {format_duration_s(max_duration_s)}"
     return (
         row_of_cells(
             "Duration",

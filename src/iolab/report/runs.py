@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
-from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
+from iolab.core.metric import Evidence, HostEvenness, Level, Metric, Result, Verdict
 from iolab.core.metric_spec import declared_metric_keys_and_labels
 from iolab.core.run import HostRun
 from iolab.core.study import Study
@@ -234,9 +234,9 @@ def table_without_middle_hosts(table: Table, result: Result, metric_key: str) ->
     return Table(table.title, table.columns, kept)
 
 
-def spread_rows(spread: Spread) -> tuple[tuple[str, str], ...]:
+def evenness_rows(spread: HostEvenness) -> tuple[tuple[str, str], ...]:
     """The spread in words, one row a figure."""
-    slowest, fastest, ratio, index, first_apart, last_apart, together = _spread_texts(spread)
+    slowest, fastest, ratio, index, first_apart, last_apart, together = _evenness_texts(spread)
     drift = DASH if spread.drift_ns is None else f"{spread.drift_ns / 1e6:+.2f} ms"
     return (
         ("slowest", slowest),
@@ -252,38 +252,38 @@ def spread_rows(spread: Spread) -> tuple[tuple[str, str], ...]:
     )
 
 
-def spread_table(spread: Spread) -> Table:
+def evenness_table(spread: HostEvenness) -> Table:
     """The same as a table."""
     return Table(
         "How alike and how much together",
         text_and_number_columns(("Of the fleet", "Value")),
-        tuple(row_of_cells(*pair) for pair in spread_rows(spread)),
+        tuple(row_of_cells(*pair) for pair in evenness_rows(spread)),
     )
 
 
-def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, str]) -> Table:
+def phase_evenness_table(spreads: Mapping[str, HostEvenness], names: Mapping[str, str]) -> Table:
     """The same of parts of a run that follow each other, one row a part under its name."""
     numbers = ("Fastest over slowest", "Jain's index", "First apart", "Last apart")
     heads = text_and_number_columns(
         ("Operation", "Slowest", "Fastest"), (*numbers, "All worked together")
     )
     rows = tuple(
-        row_of_cells(operation, *_spread_texts(spreads[key]))
+        row_of_cells(operation, *_evenness_texts(spreads[key]))
         for key, operation in names.items()
         if key in spreads
     )
     return Table("How alike and how much together, phase by phase", heads, rows)
 
 
-def host_spread_tables(load_report: LoadReport, result: Result) -> tuple[Table, ...]:
+def evenness_tables(load_report: LoadReport, result: Result) -> tuple[Table, ...]:
     """The spread of a result's hosts as it is known: of the run, or of each of its phases."""
-    tables = () if result.spread is None else (spread_table(result.spread),)
+    tables = () if result.spread is None else (evenness_table(result.spread),)
     if not result.operation_spreads:
         return tables
-    return (*tables, operation_spreads_table(result.operation_spreads, load_report.spread_names))
+    return (*tables, phase_evenness_table(result.operation_spreads, load_report.evenness_row_names))
 
 
-def _spread_texts(spread: Spread) -> tuple[str, ...]:
+def _evenness_texts(spread: HostEvenness) -> tuple[str, ...]:
     ratio = DASH if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
     return (
         spread.slowest,
@@ -425,7 +425,7 @@ def _fleet_tables(
     load_report: LoadReport, result: Result, detail: RunChartData | None
 ) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the balance of bytes."""
-    spread = host_spread_tables(load_report, result)
+    spread = evenness_tables(load_report, result)
     balance = detail.byte_balance if detail is not None else None
     return spread if balance is None else (*spread, byte_balance_table(balance))
 

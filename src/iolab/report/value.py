@@ -59,7 +59,7 @@ class CostCapacityFigure(Record):
 
 
 class CostCapacityRow(Record, dict=True):
-    """A figure of each configuration; `is_open` where intervals do not tell the best.
+    """A figure of each configuration; `is_undecided` where intervals do not tell the best.
 
     `better` is None where none is the best of the row. `scope` says of what the figures are.
     Rows of one `group` stand together under it. Costs are of servers and network too, unless it
@@ -69,7 +69,7 @@ class CostCapacityRow(Record, dict=True):
     title: str
     figures: tuple[CostCapacityFigure, ...]
     better: BetterDirection | None = None
-    is_open: bool = False
+    is_undecided: bool = False
     scope: str = ""
     group: str = TITLE
     is_value_for_money: bool = False
@@ -168,10 +168,10 @@ def value_for_money_row(
         if configuration.id in scores
     )
     title = f"Performance per {MONEY:g} {currency}"
-    is_open = any(top.low <= other.high for other in others)
+    is_undecided = any(top.low <= other.high for other in others)
     scope = f"over {counted_noun(workload_count, 'workload')}"
     return CostCapacityRow(
-        title, figures, BetterDirection.HIGHER, is_open, scope, is_value_for_money=True
+        title, figures, BetterDirection.HIGHER, is_undecided, scope, is_value_for_money=True
     )
 
 

@@ -155,7 +155,9 @@ class PhaseRunner:
     async def _run_phases(self) -> None:
         start_ns = await self._start_ns
         next_ns = start_ns + round(self._session.study.method.warmup_s * NS_PER_S)
-        baseline_end_ns = next_ns + round((self._plan.phases[0].most_s - MARGIN_S) * NS_PER_S)
+        baseline_end_ns = next_ns + round(
+            (self._plan.phases[0].max_duration_s - MARGIN_S) * NS_PER_S
+        )
         events = [asyncio.create_task(self._end_baseline(baseline_end_ns))]
         try:
             for place, phase in enumerate(self._plan.phases):
@@ -194,7 +196,7 @@ class PhaseRunner:
         phase, later = self._plan.phases[place], self._plan.phases[place + 1 :]
         if phase.until is not None or not later:
             return []
-        end_ns = start_ns + round(phase.most_s * NS_PER_S)
+        end_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
         loads = [event for event in self._plan.events_of_phase(later[0].id) if event.neighbour]
         return [asyncio.create_task(self._do_event(event, end_ns)) for event in loads]
 
@@ -202,7 +204,7 @@ class PhaseRunner:
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
     ) -> PhaseEnd:
         if phase.until is None:
-            await self._sleep_until(start_ns + round(phase.most_s * NS_PER_S))
+            await self._sleep_until(start_ns + round(phase.max_duration_s * NS_PER_S))
             return PhaseEnd.TIME
         limit_ns = start_ns + round(phase.longest_s * NS_PER_S)
         while self._session.clock.real_ns() < limit_ns:
@@ -232,7 +234,7 @@ class PhaseRunner:
         (phase, start_ns), self._open = self._open, None
         now_ns = self._session.clock.real_ns()
         if ended_by is PhaseEnd.TIME:
-            now_ns = start_ns + round(phase.most_s * NS_PER_S)
+            now_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
         end_ns = max(now_ns, start_ns)
         self._spans.append(PhaseSpan(phase.id, start_ns, end_ns, ended_by))
         return end_ns

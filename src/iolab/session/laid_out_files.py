@@ -29,7 +29,7 @@ async def prove_extents_written(
     session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
 
     async def prove_extents_of_host(state: HostRunState) -> None:
-        numjobs = run.point.job_on(state.name).jobs_per_client
+        numjobs = run.point.job_on_host(state.name).jobs_per_client
         if state.workdir.device:
             state.extents = device_extent_proof(state.workdir, numjobs * data_set.bytes_per_job)
         else:
@@ -61,7 +61,7 @@ async def drop_caches(
     session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
     async def drop_caches_of_host(state: HostRunState) -> None:
-        numjobs = run.point.job_on(state.name).jobs_per_client
+        numjobs = run.point.job_on_host(state.name).jobs_per_client
         state.cache = await evict_page_cache(state.workdir, state.workdir.paths(data_set, numjobs))
 
     await run_on_each_host(states, drop_caches_of_host)

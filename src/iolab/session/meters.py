@@ -109,9 +109,9 @@ class MeterWatch:
         try:
             await self._read_again_and_again(host, spec)
         except MeterError as error:
-            self._note_fault(host, spec, error.message)
+            self._record_fault(host, spec, error.message)
         except Exception as error:  # a meter is no reason to lose a run
-            self._note_fault(host, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}")
+            self._record_fault(host, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}")
 
     async def _read_again_and_again(self, host: str, spec: MeterSpec) -> None:
         """Where it cannot be read that is noted, and tried again."""
@@ -121,7 +121,7 @@ class MeterWatch:
                 try:
                     reading = await meter.read()
                 except MeterError as error:
-                    self._note_fault(host, spec, error.message)
+                    self._record_fault(host, spec, error.message)
                     await asyncio.sleep(self._settings.interval_s)
                     continue
                 if reading is not None:
@@ -131,7 +131,7 @@ class MeterWatch:
         finally:
             await meter.close()
 
-    def _note_fault(self, host: str, spec: MeterSpec, reason: str) -> None:
+    def _record_fault(self, host: str, spec: MeterSpec, reason: str) -> None:
         before = self._faults.get((host, spec.name))
         if before is None:
             text = f"The meter '{spec.name}' of host '{host}' is not read: {reason}."

@@ -91,7 +91,7 @@ def _autocorrelation(steps: Floats, sigma: float) -> float:
     return max(min(rho, 1.0 - AUTOCORRELATION_MARGIN / math.sqrt(steps.size + 1)), 0.0)
 
 
-class _Levels:
+class _SeriesSegments:
     """A series with the mean and the squared error of any stretch of it."""
 
     def __init__(self, values: Floats) -> None:
@@ -113,11 +113,11 @@ def find_change_points(values: Floats, sigma: float) -> tuple[ChangePoint, ...]:
     """The cuts of a series whose values scatter by `sigma` (> 0) about their level."""
     if values.size < 2 * SEGMENT_MIN:
         return ()
-    levels, penalty = _Levels(values), PENALTY * sigma**2 * np.log(values.size)
+    levels, penalty = _SeriesSegments(values), PENALTY * sigma**2 * np.log(values.size)
     step = -(-values.size // PLACES_MAX)
     cuts = _best_cuts(levels, np.arange(step, values.size, step), penalty)
     while step > 1 and cuts:
-        places, step = _places_near(cuts, step, values.size)
+        places, step = _candidate_cuts_near(cuts, step, values.size)
         cuts = _best_cuts(levels, places, penalty)
     edges = [0, *cuts, values.size]
     return tuple(
@@ -126,7 +126,7 @@ def find_change_points(values: Floats, sigma: float) -> tuple[ChangePoint, ...]:
     )
 
 
-def _places_near(cuts: list[int], step: int, count: int) -> tuple[Ints, int]:
+def _candidate_cuts_near(cuts: list[int], step: int, count: int) -> tuple[Ints, int]:
     """Places within a step of a cut, and how far apart they are: less than before."""
     spacing = min(-(-len(cuts) * (2 * step + 1) // (2 * PLACES_MAX)), step // 2)
     near = np.arange(-step, step + 1, spacing)
@@ -134,7 +134,9 @@ def _places_near(cuts: list[int], step: int, count: int) -> tuple[Ints, int]:
     return np.asarray(places[(places > 0) & (places < count)]), spacing
 
 
-def _change_point(levels: _Levels, left: int, cut: int, right: int, variance: float) -> ChangePoint:
+def _change_point(
+    levels: _SeriesSegments, left: int, cut: int, right: int, variance: float
+) -> ChangePoint:
     """The cut with where it may lie between those beside it."""
     places = np.arange(left + 1, right)
     errors = levels.errors(np.array(left), places) + levels.errors(places, np.array(right))
@@ -143,7 +145,7 @@ def _change_point(levels: _Levels, left: int, cut: int, right: int, variance: fl
     return ChangePoint(cut, int(near[0]), int(near[-1]), before, after)
 
 
-def _best_cuts(levels: _Levels, places: Ints, penalty: float) -> list[int]:
+def _best_cuts(levels: _SeriesSegments, places: Ints, penalty: float) -> list[int]:
     """The cuts at some of these places with the least error and penalty."""
     edges = np.concatenate(([0], places, [levels.count]))
     best = np.full(edges.size, np.inf)

@@ -180,7 +180,7 @@ def _method_settings(table: MethodTable) -> Method:
 
 def _method_with_phases(method: Method, course: CoursePlan | None) -> Method:
     """A run of phases is as long as they are."""
-    return method if course is None else replace(method, runtime_s=course.most_s)
+    return method if course is None else replace(method, runtime_s=course.max_duration_s)
 
 
 def _repeat_count(table: MethodTable) -> int:

@@ -17,7 +17,7 @@ from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.limits import ENDPOINTS_MAX, SLOW_IOS_MAX
-from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointSpread, PayloadSigning
+from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointUse, PayloadSigning
 from iolab.core.power import MeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
@@ -61,7 +61,7 @@ IMAGE_BYTES_MAX: Final = 1 << 50
 REPEATS_MAX: Final = 1000
 Flag = Annotated[bool, values.flag_value()]
 TargetPath = Annotated[str, values.absolute_path_value()]
-EndpointUrl = Annotated[str, values.endpoint_reader()]
+EndpointUrl = Annotated[str, values.server_url_value()]
 BucketName = Annotated[
     str,
     values.matching_text_value(
@@ -178,8 +178,8 @@ class ObjectStoreTable(StudyTable):
         Addressing.PATH
     )
     endpoint_use: Annotated[
-        EndpointSpread, values.choice_value(EndpointSpread, "ways to use endpoints")
-    ] = EndpointSpread.ALL
+        EndpointUse, values.choice_value(EndpointUse, "ways to use endpoints")
+    ] = EndpointUse.ALL
     payload: Annotated[PayloadSigning, values.choice_value(PayloadSigning, "ways to sign")] = (
         PayloadSigning.UNSIGNED
     )

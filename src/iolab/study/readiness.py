@@ -341,7 +341,7 @@ def _io_buffer_memory_faults(
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
-        point.job_on(target.host).iodepth_per_client * point.job.io_alignment_bytes: point
+        point.job_on_host(target.host).iodepth_per_client * point.job.io_alignment_bytes: point
         for point in plan.points_with_neighbours
         if point.configuration in here
     }

@@ -441,7 +441,7 @@ def device_path_value() -> ValueReader:
     )
 
 
-def endpoint_reader() -> ValueReader:
+def server_url_value() -> ValueReader:
     """A reader for the address of a server: `https://host:port`, and nothing behind it."""
 
     def read_endpoint(value: object) -> str:

@@ -176,7 +176,7 @@ async def _run_round(
     data_set = context.plan.data_set(run.point.data_set)
 
     async def measure(workdir: WorkDirectory) -> EngineTotals | None:
-        job = run.point.job_on(workdir.name)
+        job = run.point.job_on_host(workdir.name)
         held = workdir.data_set_on_host(data_set)
         seconds = context.study.precondition.round_s
         seed = run_seed(context.study, run.point, workdir.name, number)

@@ -12,10 +12,10 @@ from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.checkpoint.answer import (
-    best_interval_s,
     checkpoints_sentence,
     lost_time_share,
     lost_time_table,
+    optimal_checkpoint_interval_s,
 )
 from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.workload import BY_SAVE_TIME, CheckpointJob
@@ -49,7 +49,7 @@ def study_of(job: CheckpointJob) -> Study:
 
 def test_youngs_formula_gives_the_figures_that_were_worked_out_apart() -> None:
     """A save of 38 s, a restore of 41 s, one failure in three hours."""
-    assert best_interval_s(38, 10_800) == pytest.approx(906, abs=1)
+    assert optimal_checkpoint_interval_s(38, 10_800) == pytest.approx(906, abs=1)
     assert lost_time_share(38, 41, 10_800) == pytest.approx(0.088, abs=0.0005)
 
 

@@ -58,7 +58,7 @@ def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
     (point,) = plan_of(workload("fleet_rate_iops = 1000") + own).points
     assert (
         Job.require_type(point.job).rate_iops,
-        Job.require_type(point.job_on("big")).numjobs,
+        Job.require_type(point.job_on_host("big")).numjobs,
     ) == (100, 6)
 
 

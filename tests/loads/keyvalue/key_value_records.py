@@ -28,10 +28,10 @@ from iolab.loads.keyvalue.workload import (
     LatencyBin,
     LevelShape,
     OperationCount,
+    ReportedStatistic,
     ServerKind,
     ServerRun,
     ServerSettings,
-    Statistic,
     StoreShape,
     TableShape,
     YcsbJob,
@@ -208,15 +208,15 @@ SHAPE = StoreShape(
     pending_bytes=0,
 )
 STATISTICS = (
-    Statistic("rocksdb.db.write.micros COUNT", 11_898, ""),
-    Statistic("rocksdb.db.write.micros P50", 5.53, "us"),
-    Statistic("rocksdb.db.write.micros P95", 13.7, "us"),
-    Statistic("rocksdb.db.write.micros P99", 106.95, "us"),
-    Statistic("rocksdb.db.write.micros P100", 104_204, "us"),
-    Statistic("rocksdb.flush.write.bytes", 4 << 20, "B"),
-    Statistic("rocksdb.compact.write.bytes", 12 << 20, "B"),
-    Statistic("Stalls(count)", 3, ""),
-    Statistic("Cumulative stall", 0.2, "s"),
+    ReportedStatistic("rocksdb.db.write.micros COUNT", 11_898, ""),
+    ReportedStatistic("rocksdb.db.write.micros P50", 5.53, "us"),
+    ReportedStatistic("rocksdb.db.write.micros P95", 13.7, "us"),
+    ReportedStatistic("rocksdb.db.write.micros P99", 106.95, "us"),
+    ReportedStatistic("rocksdb.db.write.micros P100", 104_204, "us"),
+    ReportedStatistic("rocksdb.flush.write.bytes", 4 << 20, "B"),
+    ReportedStatistic("rocksdb.compact.write.bytes", 12 << 20, "B"),
+    ReportedStatistic("Stalls(count)", 3, ""),
+    ReportedStatistic("Cumulative stall", 0.2, "s"),
 )
 
 
@@ -233,12 +233,12 @@ def _server(settings: ServerSettings) -> ServerRun | None:
         rows_by="count",
         restored_by="reflink",
         statistics_before=(
-            Statistic("SSTable count", 3, ""),
-            Statistic("Space used", 4e8, "bytes"),
+            ReportedStatistic("SSTable count", 3, ""),
+            ReportedStatistic("Space used", 4e8, "bytes"),
         ),
         statistics_after=(
-            Statistic("SSTable count", 4, ""),
-            Statistic("Space used", 4.4e8, "bytes"),
+            ReportedStatistic("SSTable count", 4, ""),
+            ReportedStatistic("Space used", 4.4e8, "bytes"),
         ),
     )
 

@@ -81,7 +81,7 @@ class KeySource(Source):
             ),
             verdict=self.verdicts.get(key, VALID),
             load=type_tag_of(run.point.job),
-            spread=kind.host_spreads(view).get(WHOLE_RUN),
+            spread=kind.evenness_by_phase(view).get(WHOLE_RUN),
         )
 
 

@@ -12,8 +12,8 @@ from iolab.loads.keyvalue.workload import (
     Distribution,
     KeyOperation,
     LevelShape,
+    ReportedStatistic,
     ServerRun,
-    Statistic,
 )
 from tests.analysis.records import DEVICE, GIB, disk, facts_of
 from tests.loads.keyvalue.asking import ask, counted, on_host, told
@@ -33,8 +33,8 @@ READS = 13_000 * 24
 """Keys that the healthy db_bench reads."""
 
 
-def statistics(**values: float) -> tuple[Statistic, ...]:
-    return tuple(Statistic(name, value, "") for name, value in values.items())
+def statistics(**values: float) -> tuple[ReportedStatistic, ...]:
+    return tuple(ReportedStatistic(name, value, "") for name, value in values.items())
 
 
 QUIET = statistics(cpu_ns=1e9, client_reads=0, dropped_messages=0, compactions_pending=0)

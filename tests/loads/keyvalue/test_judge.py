@@ -14,8 +14,8 @@ from iolab.loads.keyvalue.workload import (
     READ_WHILE_WRITING,
     KeyOperation,
     KeyValueRun,
+    ReportedStatistic,
     ServerRun,
-    Statistic,
     key_value_run_of_host,
 )
 from tests.analysis.drives import written_on
@@ -54,7 +54,7 @@ def test_metrics_are_those_of_the_operations() -> None:
 def with_statistics(record: RunRecord, **values: int) -> RunRecord:
     """The record with counters of RocksDB, by their names without its own and with `_`."""
     told = tuple(
-        Statistic(f"rocksdb.{name.replace('_', '.')}", float(value), "B")
+        ReportedStatistic(f"rocksdb.{name.replace('_', '.')}", float(value), "B")
         for name, value in values.items()
     )
     hosts = []
@@ -104,10 +104,10 @@ def test_flushes_and_compaction_of_a_cassandra_node_are_the_engines_step(
     )
     written = updates * YCSB.field_bytes
 
-    def told(flushed: int, compacted: int) -> tuple[Statistic, ...]:
+    def told(flushed: int, compacted: int) -> tuple[ReportedStatistic, ...]:
         return (
-            Statistic("flushed_bytes", float(flushed), "B"),
-            Statistic("compaction_written_bytes", float(compacted), "B"),
+            ReportedStatistic("flushed_bytes", float(flushed), "B"),
+            ReportedStatistic("compaction_written_bytes", float(compacted), "B"),
         )
 
     server = ServerRun(

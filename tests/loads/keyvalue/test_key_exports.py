@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.loads.keyvalue.workload import (
-    Statistic,
+    ReportedStatistic,
     key_value_run_of_host,
     server_run_of_run,
     server_settings,
@@ -54,7 +54,7 @@ def hostile_keys() -> KeySource:
         workloads=tuple(replace(one, title=EVERY) for one in study.workloads),
         server=replace(server_settings(study), keyspace=EVERY, consistency=EVERY),
     )
-    words = (Statistic(EVERY, 1.0, EVERY),)
+    words = (ReportedStatistic(EVERY, 1.0, EVERY),)
     for run in source.plan.runs:
         record = source.record(run.point.digest, run.repeat)
         (host,) = record.hosts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.metadata.native import SHIFTED, phase_request, rank_shares
+from iolab.loads.metadata.native import SHIFTED, phase_request, ranks_by_host
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 
 
@@ -19,20 +19,20 @@ def test_the_makers_are_those_whose_ranks_the_shift_leads_to(
     hosts: int, ranks: int, shift: int
 ) -> None:
     total = ranks * hosts
-    for share in rank_shares(job(ranks, shift), hosts):
+    for share in ranks_by_host(job(ranks, shift), hosts):
         mine = range(share.first_rank, share.first_rank + share.ranks)
         expected = {(rank + shift) % total // ranks for rank in mine}
-        assert set(share.maker_host_indexes) == expected
-        assert set(share.other_maker_indexes) == expected - {share.index}
+        assert set(share.file_creator_host_indexes) == expected
+        assert set(share.other_file_creator_indexes) == expected - {share.index}
         assert share.total_ranks == total
 
 
 def test_ranks_count_over_the_hosts_in_their_order() -> None:
-    assert [share.first_rank for share in rank_shares(job(4, 0), 3)] == [0, 4, 8]
+    assert [share.first_rank for share in ranks_by_host(job(4, 0), 3)] == [0, 4, 8]
 
 
 def test_only_operations_on_files_that_are_there_are_shifted() -> None:
-    (first, _) = rank_shares(job(4, 4), 2)
+    (first, _) = ranks_by_host(job(4, 4), 2)
     dirs = {0: "/t/a", 1: "/t/b"}
     for operation in Operation:
         asked = phase_request(job(4, 4), first, dirs, operation, iteration=7)
@@ -43,7 +43,7 @@ def test_only_operations_on_files_that_are_there_are_shifted() -> None:
 
 
 def test_a_shift_over_all_ranks_is_none() -> None:
-    (only,) = rank_shares(job(4, 8), 1)
+    (only,) = ranks_by_host(job(4, 8), 1)
     asked = phase_request(job(4, 8), only, {0: "/t/a"}, Operation.FILE_STAT, iteration=1)
     assert "shift" not in asked
     assert asked["dir"] == "/t/a"
@@ -51,7 +51,7 @@ def test_a_shift_over_all_ranks_is_none() -> None:
 
 def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -> None:
     timed = MetadataJob(METADATA_ENGINE, 2, 10, 1, phase_s=3.0)
-    (first, _) = rank_shares(timed, 2)
+    (first, _) = ranks_by_host(timed, 2)
     dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
     seen = phase_request(timed, first, dirs, Operation.FILE_STAT, iteration=1, files_made=made)
     assert (seen["files"], seen["runtime_s"]) == ([5, 6], 3.0)
@@ -66,7 +66,7 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
 
 def test_a_client_is_asked_for_forty_thousand_files_whatever_its_time() -> None:
     timed = MetadataJob(METADATA_ENGINE, 4, 100_000, 4, phase_s=5.0)
-    (only,) = rank_shares(timed, 1)
+    (only,) = ranks_by_host(timed, 1)
     create = phase_request(timed, only, {0: "/t/a"}, Operation.FILE_CREATE, iteration=1)
     assert (create["files_least"], create["runtime_s"]) == (10_000, 5.0)
     others = (phase_request(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)

@@ -19,10 +19,10 @@ from iolab.loads.objects.engine import (
 )
 from iolab.loads.objects.workload import (
     S3_ENGINE,
+    LogNormalSizes,
     ObjectOperation,
     ObjectsJob,
     SizeShare,
-    SizeSpread,
     lognormal_mean_bytes,
 )
 
@@ -210,7 +210,7 @@ def test_a_data_set_has_a_name_of_what_it_is() -> None:
 def test_the_mean_of_a_log_normal_size_is_that_of_its_draws() -> None:
     import numpy as np
 
-    spread = SizeSpread(65536, 1.5, 1024, 1 << 24)
+    spread = LogNormalSizes(65536, 1.5, 1024, 1 << 24)
     draws = np.exp(np.random.default_rng(1).normal(np.log(65536), 1.5, 1_000_000))
     mean = float(np.clip(draws, 1024, 1 << 24).mean())
     assert lognormal_mean_bytes(spread) == pytest.approx(mean, rel=0.01)

@@ -159,7 +159,7 @@ def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
     if job.has_busy_polling or facts is None or facts.cpu.threads < 1:
         return None
     if job.iodepth_per_client and totals is not None:
-        jobs = view.record.run.point.job_on(host.host).jobs_per_client
+        jobs = view.record.run.point.job_on_host(host.host).jobs_per_client
         percent = totals.user_cpu_percent + totals.system_cpu_percent
         return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
     use = host.processor
@@ -178,7 +178,7 @@ def _highest_steal_share(view: RunView) -> float:
 def _io_concurrency(view: RunView) -> IoConcurrency | None:
     """Little's law over all hosts; None where no I/O was measured."""
     point, load = view.record.run.point, view.load
-    jobs = [point.job_on(host.host) for host in view.hosts]
+    jobs = [point.job_on_host(host.host) for host in view.hosts]
     service = view.service_times
     by_host = [
         host_concurrency(load, index, job.iodepth_per_client, service)

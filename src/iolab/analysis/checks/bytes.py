@@ -128,7 +128,7 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
     lower = [name for name in leaves if name not in parts]
     spans = [view.load.measured_part.hosts[index] for index in members]
 
-    def widest(names: list[str], direction: Direction) -> int:
+    def max_moved_bytes(names: list[str], direction: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
         return max(
             _sum_moved_bytes(view.hosts[index].devices, names, direction) for index in members
@@ -140,10 +140,10 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
         claimed_read=sum(view.all_claimed_run_bytes(index, Direction.READ) for index in members),
         claimed_write=sum(view.all_claimed_run_bytes(index, Direction.WRITE) for index in members),
         probe_read_bytes=sum(_probe_read_bytes(view.hosts[index]) for index in members),
-        read_bytes=widest(parts, Direction.READ),
-        write_bytes=widest(parts, Direction.WRITE),
-        read_bytes_below=widest(lower, Direction.READ) if lower else None,
-        write_bytes_below=widest(lower, Direction.WRITE) if lower else None,
+        read_bytes=max_moved_bytes(parts, Direction.READ),
+        write_bytes=max_moved_bytes(parts, Direction.WRITE),
+        read_bytes_below=max_moved_bytes(lower, Direction.READ) if lower else None,
+        write_bytes_below=max_moved_bytes(lower, Direction.WRITE) if lower else None,
         is_layer_below_unknown=not lower and _has_unknown_layer_below(facts, parts),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
         claimed_trim=sum(view.all_claimed_run_bytes(index, Direction.TRIM) for index in members),

@@ -23,7 +23,7 @@ from iolab.analysis.course import (
     first_expected_event,
     rebuild_window,
 )
-from iolab.analysis.rebuild import copied_bytes_in_window, member_devices
+from iolab.analysis.rebuild import copied_bytes_in_window, target_member_devices
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.course import Course, PhaseEnd
@@ -339,7 +339,7 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     total = max((target.total_bytes for target in targets), default=0)
     if copied is None or not total:
         return not_applicable_answer("The witness does not count what was copied.")
-    members = len(member_devices(view))
+    members = len(target_member_devices(view))
     if members < MEMBERS_MIN:
         return not_applicable_answer("How many devices the target consists of is not known.")
     text = (

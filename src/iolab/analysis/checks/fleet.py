@@ -137,7 +137,7 @@ def check_clock_step(view: RunView, host_index: int) -> CheckAnswer:
 def check_uneven_fleet(view: RunView) -> CheckAnswer:
     """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
     point = view.record.run.point
-    depths = np.array([point.job_on(host.host).iodepth_per_client for host in view.hosts])
+    depths = np.array([point.job_on_host(host.host).iodepth_per_client for host in view.hosts])
     rates = host_rates(view.load)
     return unevenness_answer(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
 

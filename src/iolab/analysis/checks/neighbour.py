@@ -76,7 +76,7 @@ def _rate_answers(neighbour: NeighbourFigures, point: Point) -> Iterator[CheckAn
     each = point.job.target_iops_per_job
     if each is None or neighbour.limits:
         return
-    wanted = sum(each * point.job_on(host).jobs_per_client for host in neighbour.hosts)
+    wanted = sum(each * point.job_on_host(host).jobs_per_client for host in neighbour.hosts)
     for phase in neighbour.phases:
         rate = phase.iops.value or 0.0
         if 0 < rate < RATE_KEPT * wanted:

@@ -58,7 +58,7 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
                 "load began and ended: it stands still.",
                 **evidence,
             )
-        elif steps := series.changed_steps_w:
+        elif steps := series.smallest_and_largest_step_w:
             yield indicative_answer(
                 f"The meter {series.title} counted in steps of {steps[0]:g} W at some time and of "
                 f"{steps[1]:g} W at another: it changed its range.",

@@ -24,9 +24,9 @@ from iolab.cli.options import (
     StoreEndpoint,
     StoreProfile,
     StoreRegion,
-    given_store_options,
     read_hosts,
     require_absolute,
+    target_keys_from_store_options,
     with_output_format,
 )
 from iolab.cli.output import print_document, print_message, print_renderables
@@ -69,7 +69,7 @@ def doctor(
     With --endpoint and --bucket it is an object store as these see it: one object is put, read and
     removed there.
     """
-    keys = given_store_options(
+    keys = target_keys_from_store_options(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
     if keys:

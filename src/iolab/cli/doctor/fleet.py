@@ -207,7 +207,9 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     if not pods:
         return
     names = _host_names(host for _, host in pods)
-    places = _hosts_by_value((pod.pod_place_text or UNKNOWN_TEXT, host) for pod, host in pods)
+    places = _hosts_by_value(
+        (pod.pod_node_and_limits_text or UNKNOWN_TEXT, host) for pod, host in pods
+    )
     message = _pod_values_text(places)
     yield FleetFinding(names, Finding("pods", FindingState.OK, message))
     volumes = _hosts_by_value((pod.volume_text or UNKNOWN_TEXT, host) for pod, host in pods)
@@ -513,7 +515,7 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "cloud": facts.cloud.summary_text if facts.cloud else None,
         "kernel": facts.kernel.release,
         "path": host.path,
-        "pod": facts.pod.pod_place_text if facts.pod else None,
+        "pod": facts.pod.pod_node_and_limits_text if facts.pod else None,
         "volume": facts.pod.volume_text if facts.pod else None,
         "io_limits": [limit.text for limit in facts.target_cgroup_io_limits],
         "fs_type": target.fs_type if target else None,

@@ -12,9 +12,9 @@ from iolab.importers.foreign_run import FileEvidence
 from iolab.importers.submissions.result_folder import (
     Document,
     ResultFolder,
-    as_number,
-    moment,
     number_at,
+    parse_datetime,
+    parse_finite_number,
 )
 from iolab.importers.submissions.row import SubmittedRow
 from iolab.importers.submissions.shared_rules import (
@@ -111,7 +111,7 @@ def checkpoint_times(document: Document, direction: str) -> Mapping[str, Checkpo
 
 
 def _checkpoint_time(entry: dict[str, Any]) -> CheckpointTime | None:
-    start, seconds = moment(entry.get("start")), as_number(entry.get("duration"))
+    start, seconds = parse_datetime(entry.get("start")), parse_finite_number(entry.get("duration"))
     return None if start is None or not seconds else CheckpointTime(start, seconds)
 
 
@@ -232,7 +232,7 @@ def _uneven_load_evidence(
         if usual > FAST_LOAD * time.seconds
     }
     if fast:
-        numbers = sorted(fast, key=lambda name: as_number(name) or 0)
+        numbers = sorted(fast, key=lambda name: parse_finite_number(name) or 0)
         yield row.evidence(
             "uneven-loads",
             QUESTIONS,

@@ -159,14 +159,17 @@ class ResultFolder(Record, dict=True):
                 self.configuration.get(f"workload.{path}"),
             )
             for value in values:
-                if (parsed := as_number(value)) is not None:
+                if (parsed := parse_finite_number(value)) is not None:
                     return parsed
         return None
 
     @property
     def start_and_end_times(self) -> tuple[datetime, datetime] | None:
         """When it began and ended, by its summary."""
-        first, last = moment(self.summary.get("start")), moment(self.summary.get("end"))
+        first, last = (
+            parse_datetime(self.summary.get("start")),
+            parse_datetime(self.summary.get("end")),
+        )
         return None if first is None or last is None else (first, last)
 
     @property
@@ -197,7 +200,7 @@ def _commands_in(metadata: Document) -> Iterator[str]:
                 yield text[: limits.FILE_BYTES_MAX]
 
 
-def as_number(value: object) -> float | None:
+def parse_finite_number(value: object) -> float | None:
     """A finite number, also of text; None for all else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -213,7 +216,7 @@ def number_at(document: Document, *keys: str) -> float | None:
     value: Any = document
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
-    return as_number(value)
+    return parse_finite_number(value)
 
 
 def numbers_at(document: Document, *keys: str) -> list[float]:
@@ -221,11 +224,11 @@ def numbers_at(document: Document, *keys: str) -> list[float]:
     value: Any = document
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
-    parsed = [as_number(each) for each in value] if isinstance(value, list) else []
+    parsed = [parse_finite_number(each) for each in value] if isinstance(value, list) else []
     return [each for each in parsed if each is not None]
 
 
-def moment(value: object) -> datetime | None:
+def parse_datetime(value: object) -> datetime | None:
     """A date and time, which files of the suite write without a zone."""
     if not isinstance(value, str):
         return None

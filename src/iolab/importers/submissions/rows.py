@@ -12,12 +12,12 @@ from typing import Final
 from iolab.importers.files import NAME_CHARACTERS, ForeignFile, ForeignFileError, RunWithFiles
 from iolab.importers.foreign_run import (
     EvidenceKind,
-    Figures,
     FileEvidence,
     ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
+    OperationFigures,
 )
 from iolab.importers.submissions.checkpoint_rules import checkpoint_evidence
 from iolab.importers.submissions.kv_cache_rules import kv_cache_evidence
@@ -216,7 +216,7 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
     for option, rates in options.items():
         file = ForeignFile(folder.path / SUMMARY, was_named_by_user=False)
         figures = {
-            rate.operation: Figures(
+            rate.operation: OperationFigures(
                 operation=rate.operation,
                 bw_bytes_per_s=rate.bytes_per_s,
                 printed=((rate.key, rate.printed),),

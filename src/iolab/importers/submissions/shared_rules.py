@@ -15,7 +15,7 @@ from iolab.core.libraries import (
     replaced_function_text,
 )
 from iolab.importers.foreign_run import EvidenceKind, FileEvidence
-from iolab.importers.submissions.result_folder import ResultFolder, as_number
+from iolab.importers.submissions.result_folder import ResultFolder, parse_finite_number
 from iolab.importers.submissions.row import SubmittedRow
 from iolab.text import counted_noun, excerpt, list_text, percent_text
 from iolab.units import format_bytes, format_rate_bytes
@@ -111,7 +111,9 @@ def _counter_growth(
 ) -> float:
     before, after = (
         {
-            (str(host.get("hostname")), str(entry.get(name_key))): as_number(entry.get(counter))
+            (str(host.get("hostname")), str(entry.get(name_key))): parse_finite_number(
+                entry.get(counter)
+            )
             for host in pair[end]["hosts"]
             if isinstance(host, dict) and isinstance(host.get(group), list)
             for entry in host[group]
@@ -132,7 +134,7 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     interfaces: dict[str, dict[str, float]] = {}
     for path, text in values.items():
         match = re.fullmatch(r"(.*clients\.\d+)\.networking\.(\d+)\.(speed|unit_count)", path)
-        if match and (number := as_number(text)) is not None:
+        if match and (number := parse_finite_number(text)) is not None:
             interfaces.setdefault(f"{match[1]} {match[2]}", {})[match[3]] = number
     clients = {key.split(" ")[0] for key in interfaces}
     if not clients or not row.rates:
@@ -140,7 +142,7 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     bits_per_s = sum(
         each.get("speed", 0.0)
         * each.get("unit_count", 1.0)
-        * (as_number(values.get(f"{key.split(' ')[0]}.quantity")) or 1.0)
+        * (parse_finite_number(values.get(f"{key.split(' ')[0]}.quantity")) or 1.0)
         for key, each in interfaces.items()
     )
     line_bytes_per_s = bits_per_s * 1e9 / 8
@@ -287,8 +289,8 @@ def differing_override_evidence(
 def _is_same_value(text: str, stored: object) -> bool:
     if str(stored).casefold() == text.casefold():
         return True
-    number = as_number(text)
-    return number is not None and number == as_number(stored)
+    number = parse_finite_number(text)
+    return number is not None and number == parse_finite_number(stored)
 
 
 def first_name_and_file_count(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:

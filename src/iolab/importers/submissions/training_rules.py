@@ -10,10 +10,10 @@ from iolab.importers.foreign_run import FileEvidence
 from iolab.importers.submissions.result_folder import (
     Document,
     ResultFolder,
-    as_number,
-    moment,
     number_at,
     numbers_at,
+    parse_datetime,
+    parse_finite_number,
 )
 from iolab.importers.submissions.row import SubmittedRow
 from iolab.importers.submissions.shared_rules import (
@@ -114,7 +114,9 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
         return
     rank = min(folder.epochs)
     seconds = [
-        time for epoch in _epochs(folder.epochs[rank]) for time in _training_block_seconds(epoch)
+        time
+        for epoch in _epoch_documents(folder.epochs[rank])
+        for time in _training_block_seconds(epoch)
     ]
     if not seconds:
         return
@@ -133,10 +135,12 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
         yield row.evidence("epoch-times", QUESTIONS, f"{text}.", folder, place)
 
 
-def _epochs(document: Document) -> list[dict[str, Any]]:
+def _epoch_documents(document: Document) -> list[dict[str, Any]]:
     return [
         value
-        for key, value in sorted(document.items(), key=lambda item: as_number(item[0]) or 0)
+        for key, value in sorted(
+            document.items(), key=lambda item: parse_finite_number(item[0]) or 0
+        )
         if key.isdigit() and isinstance(value, dict)
     ]
 
@@ -146,10 +150,10 @@ def _training_block_seconds(epoch: dict[str, Any]) -> list[float]:
     blocks = [value for key, value in epoch.items() if key.startswith("block")]
     if len(blocks) != 1 or not isinstance(blocks[0], dict):
         return []
-    first, last = moment(blocks[0].get("start")), moment(blocks[0].get("end"))
+    first, last = parse_datetime(blocks[0].get("start")), parse_datetime(blocks[0].get("end"))
     if first is not None and last is not None and last > first:
         return [(last - first).total_seconds()]
-    seconds = as_number(blocks[0].get("duration"))
+    seconds = parse_finite_number(blocks[0].get("duration"))
     return [seconds] if seconds else []
 
 
@@ -229,7 +233,7 @@ def host_memory_bytes(folder: ResultFolder) -> float | None:
         return fmean(listed) * hosts * GIB
     own = folder.summary.get("host_meminfo")
     words = str(own.get("MemTotal", "")).split() if isinstance(own, dict) else []
-    own_kib = as_number(words[0]) if words else None
+    own_kib = parse_finite_number(words[0]) if words else None
     return own_kib * 1024 * hosts if own_kib else None
 
 

@@ -25,24 +25,24 @@ def yaml_scalars(text: str) -> Iterator[tuple[str, str]]:
         if match is None:
             item = _ITEM.match(line)
             if item:
-                path = _parent(keys, len(item[1]), counts, is_item=True)
-                yield path, _unquoted(item[2])
+                path = _parent_path(keys, len(item[1]), counts, is_item=True)
+                yield path, _text_without_quotes(item[2])
             continue
         indent = len(match[1])
         for _ in range(match[2].count("-")):
-            _parent(keys, indent, counts, is_item=True)
+            _parent_path(keys, indent, counts, is_item=True)
             indent += 2
         while keys and keys[-1][0] >= indent:
             keys.pop()
         keys.append((indent, match[3]))
         if len(keys) > limits.NESTED_MAX:
             return
-        value = _unquoted(match[4] or "")
+        value = _text_without_quotes(match[4] or "")
         if value and not value.startswith(("&", "*")):
             yield ".".join(key for _, key in keys), value
 
 
-def _parent(
+def _parent_path(
     keys: list[tuple[int, str]], indent: int, counts: dict[str, int], *, is_item: bool
 ) -> str:
     """The path of the item that begins at that indent; it becomes the last of the keys."""
@@ -55,7 +55,7 @@ def _parent(
     return f"{parent}.{counts[parent]}"
 
 
-def _unquoted(text: str) -> str:
+def _text_without_quotes(text: str) -> str:
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]

@@ -25,7 +25,7 @@ from iolab.analysis.metrics import group_metrics
 from iolab.analysis.metrics import host_metrics as io_host_metrics
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindQueries
-from iolab.core.metric import Metric, Spread
+from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.checkpoint.checks import (
@@ -103,7 +103,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
         times = [view.phase_times(phase) for phase in PhaseName]
         return sum(found.total_ns for found in times if found is not None) / 1e9
 
-    def host_spreads(self, view: CheckpointView) -> dict[str, Spread]:  # noqa: ARG002
+    def evenness_by_phase(self, view: CheckpointView) -> dict[str, HostEvenness]:  # noqa: ARG002
         """None: ranks are told apart, and not their hosts."""
         return {}
 

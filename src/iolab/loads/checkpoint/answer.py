@@ -20,14 +20,14 @@ FAILURE_INTERVALS_S: Final = (3 * 3600.0, 3600.0, 1800.0)
 """Times between two failures of a whole cluster: of a few thousand accelerators, and of more."""
 
 
-def best_interval_s(save_s: float, failure_interval_s: float) -> float:
+def optimal_checkpoint_interval_s(save_s: float, failure_interval_s: float) -> float:
     """How often to save so that saves and lost work cost least together: Young's formula."""
     return math.sqrt(2 * save_s * failure_interval_s)
 
 
 def lost_time_share(save_s: float, restore_s: float, failure_interval_s: float) -> float:
     """The part of the time that saves, work done again and restores take at that interval."""
-    interval_s = best_interval_s(save_s, failure_interval_s)
+    interval_s = optimal_checkpoint_interval_s(save_s, failure_interval_s)
     return save_s / interval_s + (interval_s / 2 + restore_s) / failure_interval_s
 
 
@@ -43,7 +43,7 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
             study.workload(point.key.workload).title,
             study.configuration_titles.get(point.key.configuration, point.key.configuration),
             format_duration_s(failures_s),
-            format_duration_s(best_interval_s(save_s, failures_s)),
+            format_duration_s(optimal_checkpoint_interval_s(save_s, failures_s)),
             percent_text(lost_time_share(save_s, restore_s, failures_s)),
         )
         for point in _points_with_save(study, points)
@@ -102,7 +102,7 @@ def _point_sentence(study: Study, point: PointSummary) -> str:
     times = _save_and_restore_seconds(point)
     if times is not None and job.shrink == 1:
         failures_s = FAILURE_INTERVALS_S[0]
-        interval = format_duration_s(best_interval_s(times[0], failures_s))
+        interval = format_duration_s(optimal_checkpoint_interval_s(times[0], failures_s))
         share = percent_text(lost_time_share(*times, failures_s))
         text += (
             f"; at one failure in {format_duration_s(failures_s)}, saving every {interval} costs "

@@ -20,7 +20,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.run import engine_process_faults
 from iolab.loads.checkpoint.metrics import CheckpointView, DevicePhaseBytes, PhaseTimes
-from iolab.loads.checkpoint.placement import savers_for_client
+from iolab.loads.checkpoint.placement import client_indexes_to_restore_from
 from iolab.loads.checkpoint.workload import PhaseName, SaveDurability, phase_run_of_host
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_ns
@@ -262,7 +262,10 @@ def _cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
             "direct": job.direct,
         }
         shift = job.rank_shift_for_clients(clients)
-        if savers_for_client(job, clients, index) and each <= shift <= job.ranks - each:
+        if (
+            client_indexes_to_restore_from(job, clients, index)
+            and each <= shift <= job.ranks - each
+        ):
             yield valid_answer(f"{host.host} restored what other hosts had saved.", **evidence)
         elif share is None:
             yield unchecked_answer(

@@ -25,7 +25,11 @@ from iolab.loads.checkpoint.engine import (
     phase_command,
     removal_command,
 )
-from iolab.loads.checkpoint.placement import rank_work_of_client, ranks_of_client, savers_for_client
+from iolab.loads.checkpoint.placement import (
+    client_indexes_to_restore_from,
+    rank_work_of_client,
+    ranks_of_client,
+)
 from iolab.loads.checkpoint.workload import (
     CHECKPOINT_ENGINE,
     CheckpointJob,
@@ -62,7 +66,8 @@ class CheckpointDriver(ProcessDriver):
         workdirs = [state.workdir for state in states]
         needs = {
             workdir.name: [
-                workdirs[maker].name for maker in savers_for_client(job, len(workdirs), client)
+                workdirs[maker].name
+                for maker in client_indexes_to_restore_from(job, len(workdirs), client)
             ]
             for client, workdir in enumerate(workdirs)
         }

@@ -46,7 +46,9 @@ def rank_work_of_client(
     )
 
 
-def savers_for_client(job: CheckpointJob, client_count: int, client: int) -> tuple[int, ...]:
+def client_indexes_to_restore_from(
+    job: CheckpointJob, client_count: int, client: int
+) -> tuple[int, ...]:
     """The other clients, by their places, whose files a client restores."""
     if PhaseName.RESTORE not in job.phases:
         return ()

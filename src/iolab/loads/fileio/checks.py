@@ -87,7 +87,7 @@ def check_coordinated_omission(view: RunView, host_index: int) -> CheckAnswer:
             f"{loop}: latencies are service times at the load's concurrency.", open_loop=False
         )
     host = view.hosts[host_index]
-    job = Job.require_type(view.record.run.point.job_on(host.host))
+    job = Job.require_type(view.record.run.point.job_on_host(host.host))
     if view.service_times is not None:
         return _reached_rate_answer(view, host_index, job)
     measured = host_concurrency(view.load, host_index, job.iodepth_per_client)
@@ -268,7 +268,7 @@ def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> 
 def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     host = view.hosts[host_index]
-    job = Job.require_type(view.record.run.point.job_on(host.host))
+    job = Job.require_type(view.record.run.point.job_on_host(host.host))
     measured = host_concurrency(view.load, host_index, job.iodepth_per_client, view.service_times)
     if measured is None:
         return unchecked_answer(f"no latency was measured on {host.host}")
@@ -334,7 +334,7 @@ def check_generator_late(view: RunView, host_index: int) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
     host, job = (
         view.hosts[host_index],
-        Job.require_type(view.record.run.point.job_on(view.hosts[host_index].host)),
+        Job.require_type(view.record.run.point.job_on_host(view.hosts[host_index].host)),
     )
     if job.target_iops_per_job is None:
         return not_applicable_answer(
@@ -395,7 +395,7 @@ def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
     One whose limit should have been had, and was not, is.
     """
     host, seconds = view.hosts[host_index], float(view.load.seconds[host_index])
-    engine = Job.require_type(view.record.run.point.job_on(host.host)).engine
+    engine = Job.require_type(view.record.run.point.job_on_host(host.host)).engine
     if host.generator_limit_fault:
         why = f"{engine} did not make its load on the null target{view.host_suffix_text(host)}"
         return unchecked_answer(f"{why} ({host.generator_limit_fault})", host=host.host)

@@ -119,7 +119,7 @@ class IoDriver(ProcessDriver):
     def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_seconds_range
-        job = Job.require_type(run.point.job_on(state.name))
+        job = Job.require_type(run.point.job_on_host(state.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure_command(
             job,
@@ -148,7 +148,7 @@ class IoDriver(ProcessDriver):
         data_set = session.plan.data_set(point.data_set)
         place = neighbour.hosts.index(state.name)
         command = engine.measure_command(
-            Job.require_type(point.job_on(state.name)),
+            Job.require_type(point.job_on_host(state.name)),
             state.workdir.data_set_on_host(data_set),
             state.workdir.dir,
             seconds=longest_s,
@@ -161,12 +161,12 @@ class IoDriver(ProcessDriver):
 
     def neighbour_reader(self, neighbour: NeighbourPlan, state: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
-        job = Job.require_type(neighbour.point.job_on(state.name))
+        job = Job.require_type(neighbour.point.job_on_host(state.name))
         return _neighbour_engine(neighbour).measure_reader(job)
 
     def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.measure_reader(Job.require_type(run.point.job_on(state.name)))
+        return self._files.measure_reader(Job.require_type(run.point.job_on_host(state.name)))
 
 
 def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:
@@ -189,7 +189,7 @@ async def read_back(
     data_set = session.plan.data_set(run.point.data_set)
 
     async def readback_on_host(state: HostRunState) -> Readback:
-        job = Job.require_type(run.point.job_on(state.name))
+        job = Job.require_type(run.point.job_on_host(state.name))
         paths = _job_file_paths(session, run, state)
         if paths:
             await evict_page_cache(state.workdir, paths)
@@ -262,7 +262,7 @@ async def send_trace(
 
 def _job_file_paths(session: SessionContext, run: PlannedRun, state: HostRunState) -> list[str]:
     """The files that the job uses there."""
-    numjobs = Job.require_type(run.point.job_on(state.name)).numjobs
+    numjobs = Job.require_type(run.point.job_on_host(state.name)).numjobs
     return state.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
 
 
@@ -316,7 +316,7 @@ class GeneratorLimits:
                 state.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
             return
         kinds = {
-            state.name: job_for_generator_limit(Job.require_type(run.point.job_on(state.name)))
+            state.name: job_for_generator_limit(Job.require_type(run.point.job_on_host(state.name)))
             for state in states
         }
         kinds_key = frozenset(kinds.items())

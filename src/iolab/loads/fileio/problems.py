@@ -422,7 +422,7 @@ def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:
         fleet_rate = getattr(point.job, "fleet_rate_iops", None)
         if fleet_rate is not None:
             jobs = sum(
-                Job.require_type(point.job_on(host)).numjobs
+                Job.require_type(point.job_on_host(host)).numjobs
                 for host in load_host_names_of_point(study, point)
             )
             shares.setdefault((point.workload, fleet_rate), set()).add(jobs)

@@ -225,7 +225,7 @@ def check_block_size(view: RunView) -> CheckAnswer:
 def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
-        job = Job.require_type(view.record.run.point.job_on(host.host))
+        job = Job.require_type(view.record.run.point.job_on_host(host.host))
         for way in job.access.directions:
             ios, moved = view.claimed_run_ios(index, way), view.claimed_run_bytes(index, way)
             if ios:
@@ -386,7 +386,7 @@ def _excess_io_answers(
 def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
-        job = Job.require_type(view.record.run.point.job_on(host.host))
+        job = Job.require_type(view.record.run.point.job_on_host(host.host))
         for way in job.access.directions:
             trace = host.trace.direction_trace(way) if host.trace and job.direct else None
             least = min(size for size, _ in block_size_shares(job, way))
@@ -455,7 +455,7 @@ def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer
         return
     host = view.hosts[host_index]
     job, where = (
-        Job.require_type(view.record.run.point.job_on(host.host)),
+        Job.require_type(view.record.run.point.job_on_host(host.host)),
         view.host_suffix_text(host),
     )
     if host.trace is None or host.trace.reason:
@@ -789,7 +789,7 @@ def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Itera
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
     host = view.hosts[host_index]
     job, where = (
-        Job.require_type(view.record.run.point.job_on(host.host)),
+        Job.require_type(view.record.run.point.job_on_host(host.host)),
         view.host_suffix_text(host),
     )
     if not job.direct:

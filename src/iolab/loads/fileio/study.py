@@ -63,16 +63,18 @@ class FileIoStudyKind(LoadStudyKind):
         if not points:
             return LoadDemand()
         method = study.method
-        least_s, most_s = method.load_seconds_range
+        least_s, max_duration_s = method.load_seconds_range
         length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
         length += format_duration_s(method.runtime_s)
         if method.rule is not None:
-            length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
+            length = (
+                f"{format_duration_s(least_s)} to {format_duration_s(max_duration_s)}, until steady"
+            )
         return LoadDemand(
-            load=((f"{len(points)} runs: {length}", len(points) * most_s),),
+            load=((f"{len(points)} runs: {length}", len(points) * max_duration_s),),
             generator_limit_measurements=generator_limit_time_items(study, runs),
             prepared_runs=len(points),
-            avoidable_s=(most_s - least_s) * len(points),
+            avoidable_s=(max_duration_s - least_s) * len(points),
         )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:
@@ -85,7 +87,7 @@ class FileIoStudyKind(LoadStudyKind):
         disk_iops = hosts.iops_limit(study)
         limited, unlimited = 0.0, []
         for host in makers:
-            jobs = Job.require_type(point.job_on(host)).numjobs
+            jobs = Job.require_type(point.job_on_host(host)).numjobs
             limits = [job.target_iops_per_job * jobs] if job.target_iops_per_job is not None else []
             limits += [disk_iops * share] if disk_iops is not None else []
             if limits:

@@ -19,12 +19,12 @@ from iolab.analysis.checks.idle import check_device_busy
 from iolab.analysis.checks.run import check_engine_errors, check_totals_disagree
 from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.checks.time import check_percentile_support
-from iolab.analysis.evenness import host_io_windows, host_spread
+from iolab.analysis.evenness import host_evenness, host_io_windows
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.steady import judge_steadiness
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindQueries
-from iolab.core.metric import Metric, Spread
+from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
 from iolab.loads.keyvalue.checks import (
@@ -140,10 +140,10 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """See `key_value_host_metrics`."""
         return key_value_host_metrics(view.key_value_load, host_index, view.key_value_job)
 
-    def host_spreads(self, view: KeyValueView) -> Mapping[str, Spread]:
+    def evenness_by_phase(self, view: KeyValueView) -> Mapping[str, HostEvenness]:
         """By whole operations."""
         load = view.key_value_load
-        spread = host_spread(
+        spread = host_evenness(
             view.hosts,
             host_io_windows(view.record, load.measured_part),
             load.operation_rates_by_host,

@@ -27,7 +27,7 @@ from iolab.hosts.remote_process import run_and_get_output
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
-from iolab.loads.keyvalue.cassandra.server import Server
+from iolab.loads.keyvalue.cassandra.server import KeyValueServer
 from iolab.loads.keyvalue.cost import DB_BENCH_OVERRUN_S, execution_limit_s
 from iolab.loads.keyvalue.databases import (
     GoldenDatabase,
@@ -184,10 +184,10 @@ def _read_latency_log(state: HostRunState, name: str) -> HdrLog:
     return read_hdr_log(state.files[name].decompress())
 
 
-Servers = Callable[[ServerSettings], Server | None]
+Servers = Callable[[ServerSettings], KeyValueServer | None]
 
 
-def make_server(settings: ServerSettings) -> Server | None:
+def make_server(settings: ServerSettings) -> KeyValueServer | None:
     """A new server, not started yet; None where the store is embedded in the clients.
 
     EngineError for a version of Cassandra that iolab does not know.
@@ -204,7 +204,7 @@ class YcsbDriver(LoadDriver):
 
     def __init__(self, servers: Servers = make_server, kits: InstallKit = install_kit) -> None:
         self._servers = servers
-        self._server: Server | None = None
+        self._server: KeyValueServer | None = None
         self._tools = YcsbTools(kits)
         self._embedded = EmbeddedStores()
 

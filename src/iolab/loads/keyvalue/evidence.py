@@ -16,10 +16,10 @@ from iolab.loads.keyvalue.tables import key_workloads
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
+    ReportedStatistic,
     ServerKind,
     ServerRun,
     ServerSettings,
-    Statistic,
     StoreShape,
     YcsbJob,
     key_value_run_of_host,
@@ -289,7 +289,7 @@ def _server_statistics(server: ServerRun) -> Table:
     return Table("The server's own statistics", heads, rows)
 
 
-def statistic_text(statistic: Statistic) -> str:
+def statistic_text(statistic: ReportedStatistic) -> str:
     """A number under its own unit."""
     unit, factor = _UNITS.get(statistic.unit, (statistic.unit, 1.0))
     if unit in _SHOWN:

@@ -276,7 +276,7 @@ YCSB_OPTIONS: Final[Mapping[str, YcsbOption]] = MappingProxyType(
 """Every allowed option by its name."""
 
 
-def version_reader() -> values.ValueReader:
+def cassandra_version_value() -> values.ValueReader:
     """A version of Cassandra; one without a third part is the one that was tried of its line."""
     hint = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
     base = values.matching_text_value(
@@ -290,7 +290,7 @@ def version_reader() -> values.ValueReader:
     return values.ValueReader(read, base.schema)
 
 
-def keyspace_reader() -> values.ValueReader:
+def keyspace_value() -> values.ValueReader:
     """The name of a keyspace, which is never quoted."""
     hint = "Use small letters, digits and '_', a letter first, "
     hint += f"at most {KEYSPACE_CHARACTERS} characters."
@@ -299,7 +299,7 @@ def keyspace_reader() -> values.ValueReader:
     )
 
 
-def program_reader() -> values.ValueReader:
+def program_value() -> values.ValueReader:
     """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
     hint = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
     return values.matching_text_value(
@@ -307,7 +307,7 @@ def program_reader() -> values.ValueReader:
     )
 
 
-def endpoint_reader() -> values.ValueReader:
+def listen_endpoint_value() -> values.ValueReader:
     """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
     hint = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
     return values.matching_text_value(is_valid_endpoint, hint, {}, "has")
@@ -323,7 +323,7 @@ def is_valid_endpoint(text: str) -> bool:
     return ssh_addresses.is_valid_ssh_address(match["name"] or match["six"])
 
 
-def listen_address_reader() -> values.ValueReader:
+def listen_address_value() -> values.ValueReader:
     """The IP address that a server of ours listens on.
 
     On all ports at once nobody could say who reaches it, and Cassandra refuses it.
@@ -441,16 +441,18 @@ class ServerTable(StudyTable):
         EMBEDDED_SERVER.kind
     )
     addresses: (
-        Annotated[list[Annotated[str, endpoint_reader()]], values.ListValue(allow_scalar=True)]
+        Annotated[
+            list[Annotated[str, listen_endpoint_value()]], values.ListValue(allow_scalar=True)
+        ]
         | None
     ) = None
     host: Annotated[str, values.host_name_value()] | None = None
-    version: Annotated[str, version_reader()] = EMBEDDED_SERVER.version
-    listen: Annotated[str, listen_address_reader()] = EMBEDDED_SERVER.listen
+    version: Annotated[str, cassandra_version_value()] = EMBEDDED_SERVER.version
+    listen: Annotated[str, listen_address_value()] = EMBEDDED_SERVER.listen
     port: Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)] = EMBEDDED_SERVER.port
     heap: Annotated[int | str, values.size_value(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
     memory: MemoryBytes | None = None
-    keyspace: Annotated[str, keyspace_reader()] = EMBEDDED_SERVER.keyspace
+    keyspace: Annotated[str, keyspace_value()] = EMBEDDED_SERVER.keyspace
     replication: Annotated[int, values.integer_value(1, min(REPLICATION_MAX, HOSTS_MAX))] = (
         EMBEDDED_SERVER.replication
     )
@@ -458,7 +460,7 @@ class ServerTable(StudyTable):
         EMBEDDED_SERVER.consistency
     )
     ycsb: TargetPath | None = None
-    java: Annotated[str, program_reader()] = EMBEDDED_SERVER.java
+    java: Annotated[str, program_value()] = EMBEDDED_SERVER.java
 
 
 def server_table_or_default(tables: StudyTables) -> ServerTable:

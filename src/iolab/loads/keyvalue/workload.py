@@ -435,7 +435,7 @@ class OperationCount(Record):
     absent: int | None = None
 
 
-class Statistic(Record):
+class ReportedStatistic(Record):
     """A number that the engine or the server tells of itself, under its own name."""
 
     name: str
@@ -472,7 +472,7 @@ class KeyValueRun(HostDetails, Record, tag="key-value"):
     copied_by: str = ""
     start: StoreShape | None = None
     latencies: tuple[BinnedLatency, ...] = ()
-    statistics: tuple[Statistic, ...] = ()
+    statistics: tuple[ReportedStatistic, ...] = ()
     reported_ops_per_s: float | None = None
     reported_s: float | None = None
     faults: tuple[str, ...] = ()
@@ -496,8 +496,8 @@ class ServerRun(RunDetails, Record, tag="key-value"):
     rows: int | None = None
     rows_by: str = ""
     restored_by: str = ""
-    statistics_before: tuple[Statistic, ...] = ()
-    statistics_after: tuple[Statistic, ...] = ()
+    statistics_before: tuple[ReportedStatistic, ...] = ()
+    statistics_after: tuple[ReportedStatistic, ...] = ()
     error: str | None = None
     memory_bytes: int | None = None
 

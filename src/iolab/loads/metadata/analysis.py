@@ -23,12 +23,12 @@ from iolab.analysis.checks.time import (
     check_run_too_short,
     check_startup_transient,
 )
-from iolab.analysis.evenness import host_spread
+from iolab.analysis.evenness import host_evenness
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import HostKindQueries
 from iolab.analysis.window import Window
-from iolab.core.metric import Metric, Spread
+from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
@@ -128,21 +128,21 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         """The shortest common window of the phases on files."""
         return view.metadata.window_s
 
-    def host_spreads(self, view: MetadataView) -> dict[str, Spread]:
+    def evenness_by_phase(self, view: MetadataView) -> dict[str, HostEvenness]:
         """By operation."""
         return operation_spreads(view.record, view.metadata)
 
 
-def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread]:
+def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, HostEvenness]:
     """The spread of each phase of metadata load of several hosts, by the operation's key.
 
     Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
     per second in the phase's common window, or where it has none each host's over its own phase.
     """
-    spreads: dict[str, Spread] = {}
+    spreads: dict[str, HostEvenness] = {}
     for phase in load.phases:
         spans = any_rank_windows(phase.operation_runs, record.hosts)
-        spread = host_spread(record.hosts, spans, _phase_rates_by_host(phase, spans))
+        spread = host_evenness(record.hosts, spans, _phase_rates_by_host(phase, spans))
         if spread is not None:
             spreads[phase.operation.key] = spread
     return spreads

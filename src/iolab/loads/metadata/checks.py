@@ -75,7 +75,7 @@ IMMEDIATE_COUNT_FILE_SYSTEMS: Final = ("ext2", "ext3", "ext4", "xfs", "tmpfs")
 count blocks of inodes, or tell nothing."""
 
 
-def has_host_counts(view: MetadataView) -> bool:
+def does_engine_report_host_counts(view: MetadataView) -> bool:
     """Whether the engine tells what each host did; mdtest prints rates of the fleet and no more."""
     return view.metadata_job.engine != MDTEST_ENGINE
 
@@ -83,7 +83,7 @@ def has_host_counts(view: MetadataView) -> bool:
 @check_operations_failed
 def check_metadata_failed(view: MetadataView) -> CheckAnswer:
     """Whether every operation succeeded: one that fails is often faster than one that works."""
-    if not has_host_counts(view):
+    if not does_engine_report_host_counts(view):
         return unchecked_answer("mdtest does not count the operations that failed")
     errors: Counter[str] = Counter()
     worst_phase, most = "", 0
@@ -107,7 +107,7 @@ def check_metadata_failed(view: MetadataView) -> CheckAnswer:
 @check("phase-incomplete", "Phase not finished", needs_load=False)
 def check_phase_incomplete(view: MetadataView) -> CheckAnswer:
     """Whether every phase was run to its end on every host."""
-    if not has_host_counts(view):
+    if not does_engine_report_host_counts(view):
         reported = {rate.operation for rate in reported_rates_of_run(view.record)}
         missing = [
             operation.display_name for operation in FILE_OPERATIONS if operation not in reported
@@ -154,7 +154,7 @@ def _phase_finished_answer(view: MetadataView, operation: Operation) -> CheckAns
 @check("reported-rates", "Rates as the engine prints them")
 def check_reported_rates(view: MetadataView) -> CheckAnswer:
     """Whether rates that the engine itself computed fit what it was asked to do."""
-    if has_host_counts(view):
+    if does_engine_report_host_counts(view):
         return not_applicable_answer(
             "Operations were counted as they ended; no printed rate is used."
         )
@@ -203,7 +203,7 @@ def _reported_rate_answer(
 
 def check_metadata_totals(view: MetadataView) -> CheckAnswer:
     """totals-disagree of metadata load: intervals and bins against what each host says it did."""
-    if not has_host_counts(view):
+    if not does_engine_report_host_counts(view):
         return not_applicable_answer(
             "mdtest gives no counts to add up; reported-rates judges what it prints."
         )
@@ -270,7 +270,7 @@ def check_metadata_engine(view: MetadataView, host_index: int) -> Iterator[Check
 @check("rank-skew", "Ranks that did not work at the same time")
 def check_rank_skew(view: MetadataView) -> CheckAnswer:
     """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
-    if not has_host_counts(view):
+    if not does_engine_report_host_counts(view):
         return unchecked_answer(
             "mdtest does not tell when each rank worked; its rates are of the whole"
         )
@@ -375,7 +375,7 @@ def _all_caches_dropped(view: MetadataView) -> bool:
 @check("ranks-preempted", "Ranks that waited for a processor")
 def check_ranks_preempted(view: MetadataView) -> CheckAnswer:
     """Whether latencies are waits for a processor: ranks share the cores of their host."""
-    if has_host_counts(view):
+    if does_engine_report_host_counts(view):
         answers = [
             _preemptions_answer(view, phase, index)
             for phase in view.metadata.file_phases
@@ -451,7 +451,7 @@ def _core_count(view: MetadataView, host_index: int) -> int | None:
 
 def check_metadata_percentile_support(view: MetadataView) -> CheckAnswer:
     """percentile-support of metadata load: the operation on files of which there were fewest."""
-    if not has_host_counts(view):
+    if not does_engine_report_host_counts(view):
         return not_applicable_answer(
             "Rates only: mdtest does not measure latencies, and none is shown."
         )
@@ -607,7 +607,7 @@ def _used_inodes(view: MetadataView, host_index: int) -> Ints:
 
 
 def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
-    if not has_host_counts(view):
+    if not does_engine_report_host_counts(view):
         # mdtest tells of the fleet alone, whose clients all work on one file system.
         job = view.metadata_job
         asked = job.ranks * len(view.hosts) * job.files_per_rank

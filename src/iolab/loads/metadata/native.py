@@ -74,34 +74,34 @@ ATTEMPTS_WITH_OWN_NAMES: Final = 1000
 """Attempts of a run that have names of their own; later ones use names of the first again."""
 
 
-class RankShare(Record):
+class HostRanks(Record):
     """One host's ranks among those of the fleet.
 
-    `maker_host_indexes` are the hosts, by index, that made the files on which it works: its own
-    index among them where it works on files of its own.
+    `file_creator_host_indexes` are the hosts, by index, that made the files on which it works: its
+    own index among them where it works on files of its own.
     """
 
     index: int
     first_rank: int
     ranks: int
     total_ranks: int
-    maker_host_indexes: tuple[int, ...]
+    file_creator_host_indexes: tuple[int, ...]
 
     @property
-    def other_maker_indexes(self) -> tuple[int, ...]:
+    def other_file_creator_indexes(self) -> tuple[int, ...]:
         """The makers that are not this host."""
-        return tuple(maker for maker in self.maker_host_indexes if maker != self.index)
+        return tuple(maker for maker in self.file_creator_host_indexes if maker != self.index)
 
 
-def rank_shares(job: MetadataJob, host_count: int) -> tuple[RankShare, ...]:
+def ranks_by_host(job: MetadataJob, host_count: int) -> tuple[HostRanks, ...]:
     """The hosts' shares: ranks count over the hosts in their order."""
     total = job.ranks * host_count
-    return tuple(_rank_share(job, index, total) for index in range(host_count))
+    return tuple(_ranks_of_host(job, index, total) for index in range(host_count))
 
 
 def phase_request(
     job: MetadataJob,
-    share: RankShare,
+    share: HostRanks,
     dirs: Mapping[int, str],
     operation: Operation,
     *,
@@ -137,26 +137,26 @@ def phase_request(
         asked["shift"] = shift
         asked["others"] = [
             {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
-            for maker in share.other_maker_indexes
+            for maker in share.other_file_creator_indexes
         ]
     return asked
 
 
 def _files_per_rank(
-    job: MetadataJob, share: RankShare, files_made: Mapping[int, Sequence[int]], shift: int
+    job: MetadataJob, share: HostRanks, files_made: Mapping[int, Sequence[int]], shift: int
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
     makers = ((share.first_rank + nth + shift) % share.total_ranks for nth in range(share.ranks))
     return [files_made[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
-def _rank_share(job: MetadataJob, index: int, total: int) -> RankShare:
+def _ranks_of_host(job: MetadataJob, index: int, total: int) -> HostRanks:
     first = index * job.ranks
     # As many ranks as a host has, one after the other: they are of two hosts at most.
     begin = (first + job.rank_shift) % total
     end = (begin + job.ranks - 1) % total
     makers = dict.fromkeys((begin // job.ranks, end // job.ranks))
-    return RankShare(index, first, job.ranks, total, tuple(makers))
+    return HostRanks(index, first, job.ranks, total, tuple(makers))
 
 
 class PhaseReader:
@@ -168,7 +168,7 @@ class PhaseReader:
     def __init__(
         self,
         job: MetadataJob,
-        share: RankShare,
+        share: HostRanks,
         operation: Operation,
         first_seq: int,
         files: Sequence[int] = (),
@@ -265,7 +265,7 @@ class PhaseReader:
 
 
 def _requested_operations(
-    job: MetadataJob, share: RankShare, operation: Operation, files: Sequence[int]
+    job: MetadataJob, share: HostRanks, operation: Operation, files: Sequence[int]
 ) -> int:
     if operation not in FILE_OPERATIONS_OF_RANKS:
         return share.ranks
@@ -365,9 +365,9 @@ class MetadataDriver(LoadDriver):
         workdirs = [state.workdir for state in states]
         needs = {
             workdirs[share.index].name: [
-                workdirs[other].name for other in share.other_maker_indexes
+                workdirs[other].name for other in share.other_file_creator_indexes
             ]
-            for share in rank_shares(job, len(workdirs))
+            for share in ranks_by_host(job, len(workdirs))
         }
         hint = (
             "Give all clients one shared file system; or set "
@@ -407,10 +407,10 @@ class _Iteration:
         self._run = run
         self._states = states
         self._job = MetadataJob.require_type(run.point.job)
-        self._rank_shares = rank_shares(self._job, len(states))
+        self._rank_shares = ranks_by_host(self._job, len(states))
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         self._number = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt
-        self._rank_share_by_host = {
+        self._host_ranks_by_name = {
             state.name: rank_share
             for state, rank_share in zip(states, self._rank_shares, strict=True)
         }
@@ -549,7 +549,7 @@ class _Iteration:
     async def _run_operation(
         self, state: HostRunState, operation: Operation, start: CommonStartTime
     ) -> None:
-        rank_share = self._rank_share_by_host[state.name]
+        rank_share = self._host_ranks_by_name[state.name]
         asked = self._operation_request(state, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
         reader = PhaseReader(self._job, rank_share, operation, len(state.intervals), files)
@@ -626,10 +626,10 @@ class _Iteration:
     def _operation_request(
         self, state: HostRunState, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
-        rank_share = self._rank_share_by_host[state.name]
+        rank_share = self._host_ranks_by_name[state.name]
         dirs = {
             other: peer_folder_path(state.workdir, self._states[other].workdir)
-            for other in rank_share.other_maker_indexes
+            for other in rank_share.other_file_creator_indexes
         }
         dirs[rank_share.index] = state.workdir.dir
         return phase_request(

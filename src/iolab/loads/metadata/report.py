@@ -47,7 +47,7 @@ class MetadataReport(LoadReport):
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
     is_single_rate: ClassVar[bool] = False
     uses_laid_out_files: ClassVar[bool] = True
-    spread_names: ClassVar[Mapping[str, str]] = {
+    evenness_row_names: ClassVar[Mapping[str, str]] = {
         operation.key: name for operation, name in OPERATION_NAMES.items()
     }
 

@@ -72,7 +72,7 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
         ),
     )
     view_type, specs, percentiles, timed = ObjectsView, METRICS, PERCENTILES, TIMED
-    operation_keys, omits_undone = OBJECT_KEYS, True
+    operation_keys, omits_operations_not_done = OBJECT_KEYS, True
     operation_metrics = (*LoadAnalysis.operation_metrics, *OBJECT_KEYS)
 
     def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:

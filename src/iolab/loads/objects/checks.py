@@ -381,7 +381,11 @@ def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer
     if host.generator_limit_fault:
         why = f"s3 did not make its load on the null target{where} ({host.generator_limit_fault})"
         return unchecked_answer(why, host=host.host)
-    rate = whole_operations_per_s(view, [host_index]) if view.can_tell_rates([host_index]) else None
+    rate = (
+        whole_operations_per_s(view, [host_index])
+        if view.were_all_hosts_measured([host_index])
+        else None
+    )
     if host.generator_limit_iops is None or rate is None:
         return not_applicable_answer(f"No limit of s3 is known{where}.", host=host.host)
     share = rate / host.generator_limit_iops

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from iolab.core.run import Point
 from iolab.core.study import Study
-from iolab.loads.objects.workload import S3_ENGINE, ObjectsJob, SizeShare, SizeSpread
+from iolab.loads.objects.workload import S3_ENGINE, LogNormalSizes, ObjectsJob, SizeShare
 from iolab.record import Record
 
 LIST_PAGE: Final = 1000
@@ -22,7 +22,7 @@ class ObjectDataSet(Record):
     prefix_count: int
     object_bytes: int
     sizes: tuple[SizeShare, ...]
-    size_spread: SizeSpread | None
+    size_spread: LogNormalSizes | None
     part_bytes: int | None
     seed: int
 

@@ -13,12 +13,12 @@ from iolab.loads.objects.workload import (
     BY_FIRST_BYTE,
     BY_OPERATIONS,
     S3_ENGINE,
+    LogNormalSizes,
     ObjectOrder,
     ObjectsJob,
     PutKeys,
     RequestArrivals,
     SizeShare,
-    SizeSpread,
 )
 from iolab.study import values
 from iolab.study.file import Flag
@@ -145,8 +145,8 @@ class ObjectsTable(SearchTable):
             shares = tuple(share for text in self.sizes if (share := parse_size_share(text)))
             return job.with_sizes(shares)
         if self.size_median is not None:
-            return job.with_size_spread(
-                SizeSpread(
+            return job.with_lognormal_sizes(
+                LogNormalSizes(
                     parse_size(self.size_median),
                     self.size_sigma,
                     parse_size(self.size_min),

@@ -116,7 +116,7 @@ class SizeShare(Record):
     share: float = 1.0
 
 
-class SizeSpread(Record):
+class LogNormalSizes(Record):
     """Sizes of a log-normal distribution, cut off on both sides."""
 
     median_bytes: int
@@ -171,7 +171,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
     delete: int = 0
     object_bytes: int = 0
     sizes: tuple[SizeShare, ...] = ()
-    size_spread: SizeSpread | None = None
+    size_spread: LogNormalSizes | None = None
     prefix_count: int = 16
     part_bytes: int | None = None
     parts_in_flight: int = 4
@@ -218,7 +218,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         """The job with objects of those sizes."""
         return replace(self, sizes=sizes)
 
-    def with_size_spread(self, spread: SizeSpread) -> Self:
+    def with_lognormal_sizes(self, spread: LogNormalSizes) -> Self:
         """The job with objects of sizes of a distribution."""
         return replace(self, size_spread=spread)
 
@@ -308,7 +308,7 @@ def generator_limit_key(point: Point, hosts: Iterable[str]) -> GeneratorLimitKey
     return ObjectsJob.require_type(point.job).for_generator_limit, frozenset(hosts)
 
 
-def lognormal_mean_bytes(spread: SizeSpread) -> float:
+def lognormal_mean_bytes(spread: LogNormalSizes) -> float:
     """The mean of the sizes, cut off on both sides."""
 
     def below(value: float, shift: float) -> float:

@@ -112,7 +112,7 @@ def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome
     iops, mean = _metric_value(result.metrics, "iops"), _metric_value(result.metrics, "lat_ns_mean")
     if iops is None or mean is None or not result.hosts or not point.job.iodepth_per_client:
         return
-    asked = sum(point.job_on(host.name).iodepth_per_client for host in result.hosts)
+    asked = sum(point.job_on_host(host.name).iodepth_per_client for host in result.hosts)
     in_flight = iops * mean / 1e9
     verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MAX else Agreement.CONTRADICTS
     message = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."

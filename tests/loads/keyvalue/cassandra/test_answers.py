@@ -11,7 +11,7 @@ from iolab.loads.keyvalue.cassandra.tools import (
     SchemaReply,
     read_reply,
 )
-from iolab.loads.keyvalue.workload import Statistic
+from iolab.loads.keyvalue.workload import ReportedStatistic
 from tests.recorded import recorded
 
 
@@ -41,7 +41,7 @@ def test_what_a_version_does_not_count_is_left_out() -> None:
     line = b'{"real_ns": 5, "counters": {"a": null, "b_bytes": 3}}'
     found = read_reply(line, CountersReply, "h")
     assert found.known_counters == {"b_bytes": 3}
-    assert found.statistics == (Statistic("b_bytes", 3.0, "B"),)
+    assert found.statistics == (ReportedStatistic("b_bytes", 3.0, "B"),)
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a\\u001b[31m"])

@@ -22,7 +22,11 @@ from iolab.loads.keyvalue.db_bench.output import (
     parse_stall_time,
     parse_ticker,
 )
-from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows, start_bounds_s
+from iolab.loads.keyvalue.db_bench.run import (
+    parse_progress,
+    parse_report_rows,
+    thread_start_bounds_s,
+)
 from iolab.loads.keyvalue.workload import KeyOperation, LevelShape
 from tests.recorded import recorded
 
@@ -303,13 +307,13 @@ def test_limits_hold() -> None:
 def test_threads_tell_when_they_began() -> None:
     progress = golden("readwhilewriting").progress
     assert {one.thread for one in progress} == {0, 1, 2, 3, 4}
-    bounds = start_bounds_s(progress)
+    bounds = thread_start_bounds_s(progress)
     assert bounds is not None
     # `Date:` of the same run says 08:27:31; the database is open at once.
     assert bounds[0] <= 1795249651.2
     assert bounds[1] >= 1795249651
     assert 0 <= bounds[1] - bounds[0] < 0.8
-    assert start_bounds_s([]) is None
+    assert thread_start_bounds_s([]) is None
     tail = "8:27:{} ... thread 1: (1,1) ops and (1,1) ops/second in (1.0,{}) seconds"
     again = parse_progress(
         [
@@ -319,10 +323,10 @@ def test_threads_tell_when_they_began() -> None:
         ]
     )
     assert len(again) == 2
-    assert start_bounds_s(again) is None
+    assert thread_start_bounds_s(again) is None
     # Threads that began some ms apart are no contradiction.
     late = parse_progress(["2026/11/21-0" + tail.format(32, end) for end in (1.99, 1.02, 0.95)])
-    apart = start_bounds_s(late)
+    apart = thread_start_bounds_s(late)
     assert apart is not None
     assert apart[1] - apart[0] == pytest.approx(0.04)
 

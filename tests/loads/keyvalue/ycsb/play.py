@@ -18,7 +18,7 @@ from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.server import LoadStep, Server
+from iolab.loads.keyvalue.cassandra.server import KeyValueServer, LoadStep
 from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
@@ -72,7 +72,7 @@ STAND_IN: Final = ServerRun("A stand-in", "1", "127.0.0.1:9042")
 
 
 @dataclass
-class FakeServer(Server):
+class FakeServer(KeyValueServer):
     """A server that is loaded by its first run, and dies when a file is there."""
 
     settings: ServerSettings

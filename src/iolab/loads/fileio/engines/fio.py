@@ -99,7 +99,7 @@ _CONTENTS: Final = {
 _NOT_EXPRESSIBLE: Final = "fio cannot be told this job"
 
 
-def null_job_file(job: Job, seconds: float) -> str:
+def null_target_job_file(job: Job, seconds: float) -> str:
     """The job file; EngineError names every value that cannot be told."""
     size = max(_REGION_BYTES // job.block_bytes, 1) * job.block_bytes
     access = Access.RANDWRITE if job.access.is_random else Access.WRITE
@@ -186,7 +186,7 @@ class FioEngine:
         if job.access.has_trims:
             return None
         return _fio_command(
-            NULL_FOLDER, null_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV
+            NULL_FOLDER, null_target_job_file(job, seconds), seconds + END_LIMIT_S, NULL_ARGV
         )
 
     def null_target_reader(self, job: Job) -> OutputReader:

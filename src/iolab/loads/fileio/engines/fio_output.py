@@ -370,20 +370,20 @@ _REPORT_DECODER: Final = msgspec.json.Decoder(_Report)
 def read_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentError with a sentence."""
     # A fleet's reports are a million numbers a second. What of one is odd is found by the slow way.
-    with suppress(*DECODE_ERRORS, _OddReportError):
-        return _document_of_report(text, _REPORT_DECODER.decode(text))
-    return _build_document(text, _parse_report(text))
+    with suppress(*DECODE_ERRORS, _UnusualReportError):
+        return _fio_document_of_usual_report(text, _REPORT_DECODER.decode(text))
+    return _fio_document_of_any_report(text, _parse_report(text))
 
 
-class _OddReportError(Exception):
+class _UnusualReportError(Exception):
     """A report that has all that it needs, and is wrong or of a kind that is rare."""
 
 
-def _document_of_report(text: bytes, report: _Report) -> FioDocument:
-    """The document of a usual report. Raises _OddReportError for any other."""
+def _fio_document_of_usual_report(text: bytes, report: _Report) -> FioDocument:
+    """The document of a usual report. Raises _UnusualReportError for any other."""
     jobs = report.jobs
     if any(job.groupid != jobs[0].groupid for job in jobs):
-        raise _OddReportError
+        raise _UnusualReportError
     return FioDocument(
         version=report.version,
         at_ns=report.timestamp_ms * NS_PER_MS,
@@ -399,7 +399,7 @@ def _document_of_report(text: bytes, report: _Report) -> FioDocument:
 
 
 def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
-    """One direction of all jobs of the group. Raises _OddReportError where latencies lack bins."""
+    """One direction of all jobs of the group. Raises _UnusualReportError without bins."""
     counts, ios, lat_sum = _NO_COUNTS, 0, 0.0
     for part in parts:
         bins = part.lat_ns.bins
@@ -410,7 +410,7 @@ def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
             ios += count
             lat_sum += part.lat_ns.mean * count
         elif part.lat_ns.sample_count:
-            raise _OddReportError
+            raise _UnusualReportError
     return DirectionProgress(
         counts,
         ios,
@@ -421,21 +421,21 @@ def _progress_of_parts(parts: Sequence[_Direction]) -> DirectionProgress:
 
 
 def _counts_by_bin(bins: Mapping[int, int]) -> Counts:
-    """The dense bins, shape (BIN_COUNT,). Raises _OddReportError for bins that no fio has."""
+    """The dense bins, shape (BIN_COUNT,). Raises _UnusualReportError for bins that no fio has."""
     try:
         middles = np.fromiter(bins, dtype=np.int64, count=len(bins))
         printed = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
     except OverflowError:
-        raise _OddReportError from None
+        raise _UnusualReportError from None
     where = MIDDLE_NS.searchsorted(middles)
     if printed.min() < 0 or not (MIDDLE_NS.take(where, mode="clip") == middles).all():
-        raise _OddReportError
+        raise _UnusualReportError
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     counts[where] = printed
     return counts
 
 
-def _build_document(text: bytes, root: Mapping[str, Any]) -> FioDocument:
+def _fio_document_of_any_report(text: bytes, root: Mapping[str, Any]) -> FioDocument:
     """The document of the parsed report `root`."""
     jobs = _job_blocks(root)
     groups = {job.get("groupid", 0) for job in jobs}

@@ -141,7 +141,7 @@ def _trace_spec(job: Job) -> Spec:
     }
 
 
-def null_spec(job: Job, seconds: float) -> Spec:
+def null_target_spec(job: Job, seconds: float) -> Spec:
     """The same jobs at full speed on a target that does nothing: what the generator itself can.
 
     They only write, since reading /dev/zero costs the time to fill each block with zeros.
@@ -485,7 +485,7 @@ class NativeEngine:
         """
         if job.access.has_trims:
             return None
-        spec = null_spec(job, seconds)
+        spec = null_target_spec(job, seconds)
         return _agent_command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
 
     def null_target_reader(self, job: Job) -> OutputReader:

@@ -15,10 +15,10 @@ from iolab.errors import EngineError, HostError
 from iolab.loads.keyvalue.cassandra.server import (
     COMMENT_PREFIX,
     PRODUCT,
+    KeyValueServer,
     LoadStep,
     RecordSet,
     RowCount,
-    Server,
     count_table_rows,
     create_table,
     is_created_by_iolab,
@@ -47,8 +47,11 @@ NOT_RESTORED: Final = (
 HINT: Final = "Name another server.keyspace, which iolab makes and fills, or set records to match."
 
 
-class ExternalServer(Server):
-    """See `Server`; `kits` brings jars to hosts. The first client asks the cluster for all."""
+class ExternalServer(KeyValueServer):
+    """See `KeyValueServer`; `kits` brings jars to hosts.
+
+    The first client asks the cluster for all.
+    """
 
     def __init__(self, settings: ServerSettings, kits: InstallKit = install_kit) -> None:
         self._settings = settings

@@ -24,9 +24,9 @@ from iolab.loads.keyvalue.cassandra.node_host import (
 )
 from iolab.loads.keyvalue.cassandra.server import (
     PRODUCT,
+    KeyValueServer,
     LoadStep,
     RecordSet,
-    Server,
     count_table_rows,
     create_table,
     record_set_of_run,
@@ -56,8 +56,8 @@ ROOM_HINT: Final = "See what it says: make room on the target, or give it more m
 LOST_HINT: Final = "See in what YCSB said why records were not stored, and run again."
 
 
-class ManagedServer(Server):
-    """See `Server`; `kits` brings jars to hosts."""
+class ManagedServer(KeyValueServer):
+    """See `KeyValueServer`; `kits` brings jars to hosts."""
 
     cache_proof: CacheDropProof | None = None
 

@@ -133,10 +133,12 @@ async def node_folder_for_run(
         raise HostError(host.lost_reason, "Reach it again, and resume the session.")
     if earlier is not None and earlier.workdir.host is host:
         return earlier
-    return await _take_folder(session, run, host)
+    return await _acquire_scratch_folder(session, run, host)
 
 
-async def _take_folder(session: SessionContext, run: PlannedRun, host: Host) -> CassandraNodeFolder:
+async def _acquire_scratch_folder(
+    session: SessionContext, run: PlannedRun, host: Host
+) -> CassandraNodeFolder:
     """A folder on the host for the node alone, where the clients have their target."""
     wanted = run.point.configuration
     configuration = next(item for item in session.study.configurations if item.id == wanted)

@@ -53,7 +53,7 @@ SHOWN: Final = 5
 """Columns that a sentence names at most."""
 
 
-class Server(ABC):
+class KeyValueServer(ABC):
     """A store that lives as long as its session and is brought to one state before each run.
 
     For a run, `prepare_run`, `collect_counters` around the load, and `finish_run` are called in

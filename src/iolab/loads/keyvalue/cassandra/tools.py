@@ -16,7 +16,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.remote_process import run_and_get_output
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA
-from iolab.loads.keyvalue.workload import ServerSettings, Statistic
+from iolab.loads.keyvalue.workload import ReportedStatistic, ServerSettings
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -117,10 +117,10 @@ class CountersReply(Record, kw_only=True):
         return {name: value for name, value in self.counters.items() if value is not None}
 
     @property
-    def statistics(self) -> tuple[Statistic, ...]:
+    def statistics(self) -> tuple[ReportedStatistic, ...]:
         """The same for a record."""
         return tuple(
-            Statistic(name, float(value), _counter_unit(name))
+            ReportedStatistic(name, float(value), _counter_unit(name))
             for name, value in self.known_counters.items()
         )
 

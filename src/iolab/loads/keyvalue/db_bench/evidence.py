@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.db_bench.run import (
     bench_seconds,
     block_size_fault,
     parse_report_rows,
-    start_bounds_s,
+    thread_start_bounds_s,
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
@@ -29,7 +29,7 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueRun,
     OperationCount,
-    Statistic,
+    ReportedStatistic,
     StoreShape,
 )
 from iolab.record import Record
@@ -360,7 +360,7 @@ def _threads_start_ns(
     process, but for what closing the database takes.
     """
     if left.start_heard_ns is not None:
-        bounds = start_bounds_s(output.progress)
+        bounds = thread_start_bounds_s(output.progress)
         if bounds is None:
             return left.start_heard_ns
         low_ns, high_ns = (round(bound * NS_PER_S) for bound in bounds)
@@ -391,34 +391,34 @@ def _operation_counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[Opera
         yield OperationCount(KeyOperation.WRITE, writes.count)
 
 
-def _engine_statistics(output: DbBenchOutput) -> Iterator[Statistic]:
+def _engine_statistics(output: DbBenchOutput) -> Iterator[ReportedStatistic]:
     for names, unit in ((BYTES, "B"), (COUNTS, ""), ((STALL_COUNTER,), "us")):
         for name in names:
             if name in output.tickers:
-                yield Statistic(name, float(output.tickers[name]), unit)
+                yield ReportedStatistic(name, float(output.tickers[name]), unit)
     for name in (READS, WRITES):
         timed = output.timed.get(name)
         if timed is not None and timed.count:
-            yield Statistic(f"{name} COUNT", float(timed.count), "")
-            yield Statistic(f"{name} SUM", float(timed.sum), "us")
+            yield ReportedStatistic(f"{name} COUNT", float(timed.count), "")
+            yield ReportedStatistic(f"{name} SUM", float(timed.sum), "us")
             for percent, value in timed.percentiles:
-                yield Statistic(f"{name} P{percent}", value, "us")
+                yield ReportedStatistic(f"{name} P{percent}", value, "us")
     yield from _compaction_statistics(output)
 
 
-def _compaction_statistics(output: DbBenchOutput) -> Iterator[Statistic]:
+def _compaction_statistics(output: DbBenchOutput) -> Iterator[ReportedStatistic]:
     """Of the whole tree, and how often and for how long writers were stalled."""
     for row in output.compaction:
         if row.name == "Sum":
-            yield Statistic("compaction W-Amp", row.write_amplification, "")
-            yield Statistic("compaction Comp(cnt)", float(row.compactions), "")
-            yield Statistic("compaction Comp(sec)", row.seconds, "s")
-            yield Statistic("compaction Size", float(row.bytes), "B")
+            yield ReportedStatistic("compaction W-Amp", row.write_amplification, "")
+            yield ReportedStatistic("compaction Comp(cnt)", float(row.compactions), "")
+            yield ReportedStatistic("compaction Comp(sec)", row.seconds, "s")
+            yield ReportedStatistic("compaction Size", float(row.bytes), "B")
     if output.stalls is None:
         return
-    yield Statistic("Stalls(count)", float(output.stalls.total), "")
+    yield ReportedStatistic("Stalls(count)", float(output.stalls.total), "")
     for name, count in output.stalls.counts:
         if count:
-            yield Statistic(f"Stalls(count) {name}", float(count), "")
+            yield ReportedStatistic(f"Stalls(count) {name}", float(count), "")
     if output.stalls.seconds is not None:
-        yield Statistic("Cumulative stall", output.stalls.seconds, "s")
+        yield ReportedStatistic("Cumulative stall", output.stalls.seconds, "s")

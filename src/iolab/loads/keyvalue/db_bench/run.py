@@ -162,7 +162,7 @@ def _parse_stamp_s(text: str) -> int | None:
     return int(moment.timestamp())
 
 
-def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | None:
+def thread_start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | None:
     """Between which moments of the host's clock the threads began, since 1970.
 
     Every line says the whole second that it was printed in and how long its thread had worked by

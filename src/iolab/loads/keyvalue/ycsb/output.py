@@ -24,7 +24,7 @@ from iolab.core.limits import (
 from iolab.core.samples import with_narrowest_type
 from iolab.hosts.engine import ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval
-from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
+from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, ReportedStatistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 from iolab.record import Record
@@ -108,7 +108,7 @@ class YcsbOutput(Record):
 
     version: str
     sections: tuple[YcsbSection, ...]
-    statistics: tuple[Statistic, ...]
+    statistics: tuple[ReportedStatistic, ...]
     reported_s: float | None
     reported_ops_per_s: float | None
     messages: tuple[str, ...]
@@ -188,7 +188,7 @@ class _YcsbParser:
         self._version = ""
         self._messages: dict[str, None] = {}
         self._overall: dict[str, float] = {}
-        self._statistics: list[Statistic] = []
+        self._statistics: list[ReportedStatistic] = []
         self._sections: dict[str, dict[str, int]] = {}
 
     def take_stderr_line(self, line: str) -> None:
@@ -217,7 +217,7 @@ class _YcsbParser:
         elif _GARBAGE.match(section):
             if number is not None and len(self._statistics) < SECTIONS_MAX:
                 name = section.lower()
-                self._statistics.append(Statistic(name, number, _UNITS.get(field, field)))
+                self._statistics.append(ReportedStatistic(name, number, _UNITS.get(field, field)))
         elif field == "Operations" or field.startswith("Return="):
             self._add_count(section, field, match[3])
 
