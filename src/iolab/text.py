@@ -129,15 +129,17 @@ def split_common_part(names: Sequence[str], breaks: str = " ") -> tuple[list[str
     pattern = re.compile(f"[^{re.escape(breaks)}]+[{re.escape(breaks)}]*")
     parts = [pattern.findall(name) or [name] for name in names]
 
-    def differ(place: int) -> bool:
+    def do_parts_differ_at(place: int) -> bool:
         return len({part[place].rstrip(breaks) for part in parts}) > 1
 
     least = min(map(len, parts)) - 1
-    head = next((place for place in range(least) if differ(place)), least)
+    head = next((place for place in range(least) if do_parts_differ_at(place)), least)
     # `tensors / 64` is not parted at its stroke.
     while head and not any(map(str.isalnum, parts[0][head - 1])):
         head = max(head - 2, 0)
-    tail = next((place for place in range(least - head) if differ(-1 - place)), least - head)
+    tail = next(
+        (place for place in range(least - head) if do_parts_differ_at(-1 - place)), least - head
+    )
     common = (*parts[0][:head], *parts[0][len(parts[0]) - tail :])
     kept = ["".join(part[head : len(part) - tail]).rstrip(breaks) for part in parts]
     return kept, "".join(common).strip(breaks).rstrip(",;:")

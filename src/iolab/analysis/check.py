@@ -107,13 +107,13 @@ class GradedAnswer(Record):
         if not isinstance(value, int | float):
             raise TypeError(f"no number {number!r} to be graded by in {self.evidence}")
 
-        def is_beyond(limit: float | None) -> bool:
+        def is_beyond_threshold(limit: float | None) -> bool:
             return limit is not None and (value >= limit if more_is_worse else value < limit)
 
-        if is_beyond(bad):
+        if is_beyond_threshold(bad):
             end = self.doubtful if self.wrong is None else self.wrong
             return invalid_answer(f"{self.text}{end}.", **self.evidence)
-        if is_beyond(good):
+        if is_beyond_threshold(good):
             return indicative_answer(f"{self.text}{self.doubtful}.", **self.evidence)
         return valid_answer(f"{self.text}.", **self.evidence)
 

@@ -60,7 +60,7 @@ def create_app(settings: Settings | None = None) -> typer.Typer:
 def run_command_line(argv: Sequence[str]) -> int:
     """Run one command line; the exit code, with every error told and none escaping."""
 
-    def invoke_app() -> object:
+    def run_app_with_settings() -> object:
         require_address_space(argv)
         words = [word for word in argv if word != NO_COLOR]
         command = command_from_argv(words)
@@ -75,7 +75,7 @@ def run_command_line(argv: Sequence[str]) -> int:
         ):
             return app(args=words, prog_name="iolab", standalone_mode=False)
 
-    return run_with_error_handling(invoke_app, argv)
+    return run_with_error_handling(run_app_with_settings, argv)
 
 
 @contextmanager

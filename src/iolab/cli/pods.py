@@ -134,14 +134,14 @@ def _cancelled_by_signals(show_text: Callable[[str], None]) -> Iterator[None]:
     task = asyncio.current_task()
     is_stopped = False
 
-    def stop() -> str:
+    def cancel_task_and_get_text() -> str:
         nonlocal is_stopped
         is_stopped = True
         if task is not None:
             task.cancel()
         return STOPPING_AT_ONCE
 
-    with stop_on_signals(stop, show_text):
+    with stop_on_signals(cancel_task_and_get_text, show_text):
         try:
             yield
         except asyncio.CancelledError:

@@ -88,7 +88,7 @@ def _serve_until_signal(directory: Path, listener: Listener, chosen: str | None)
         lambda text: print_message(one_line(f"iolab: {text}")),
     )
 
-    def print_address() -> None:
+    def print_address_and_token() -> None:
         print_result(listener.address)
         if token is not None and chosen is None:
             print_message(f"Token (as password, with any name): {token}")
@@ -99,7 +99,7 @@ def _serve_until_signal(directory: Path, listener: Listener, chosen: str | None)
             f"{_session_count_text(count)} in {quote_value(str(directory))}. Stop with Ctrl-C."
         )
 
-    answer(listener, app, print_address)
+    answer(listener, app, print_address_and_token)
 
 
 def html_report_argv(session: Path, path: Path) -> Sequence[str]:

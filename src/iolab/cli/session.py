@@ -271,11 +271,11 @@ async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatu
 def stopping_rule_factory(study: Study) -> StoppingRuleFactory:
     """Makes the rule that ends a run early, where the study's method has one."""
 
-    def create_rule(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule | None:
+    def stopping_rule_for_run(run: PlannedRun, hosts: Sequence[str]) -> StoppingRule | None:
         rule = study.method.rule
         return FleetStoppingRule(hosts, rule) if rule and run.point.job.can_end_by_rule else None
 
-    return create_rule
+    return stopping_rule_for_run
 
 
 def _create_hosts(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:
@@ -473,7 +473,7 @@ def stop_on_signals(
     loop = asyncio.get_running_loop()
     last = ""
 
-    def on_signal() -> None:
+    def request_stop_and_show_text() -> None:
         nonlocal last
         text = request_stop()
         if text != last:
@@ -481,10 +481,10 @@ def stop_on_signals(
         last = text
 
     outer = _signal_handler.get()
-    _signal_handler.set(on_signal)
+    _signal_handler.set(request_stop_and_show_text)
     heeded = _signals_to_handle()
     for number in heeded:
-        loop.add_signal_handler(number, on_signal)
+        loop.add_signal_handler(number, request_stop_and_show_text)
     try:
         yield
     finally:

@@ -396,13 +396,13 @@ class SessionGuests:
     async def _prepare_nodes(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         session = self._session
 
-        async def acquire_scratch_folder(node: Hypervisor) -> None:
+        async def acquire_node_folder(node: Hypervisor) -> None:
             await node.acquire_scratch_folder(image_directory(session.study, node.spec) or "")
 
-        async def prepare(node: Hypervisor) -> None:
+        async def install_kit_on_node(node: Hypervisor) -> None:
             await node.install_kit(kit, settings, self._notify)
 
-        (await gather_hosts(nodes, acquire_scratch_folder)).results_or_raise()
+        (await gather_hosts(nodes, acquire_node_folder)).results_or_raise()
         count = sum(len(node.guests) for node in nodes)
         session.begin_phase(
             Phase.BOOT,
@@ -410,7 +410,7 @@ class SessionGuests:
             f"{counted_noun(count, 'guest')} on {counted_noun(len(nodes), 'node')}",
         )
         kit = await self._kits(self._notify, package=settings.kernel)
-        (await gather_hosts(nodes, prepare)).results_or_raise()
+        (await gather_hosts(nodes, install_kit_on_node)).results_or_raise()
         if settings.disk is DiskKind.IMAGE:
             await self._lay_out_images(settings, nodes)
         for node in nodes:

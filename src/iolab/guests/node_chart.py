@@ -325,29 +325,38 @@ def _leaf_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> s
 def _node_panels(
     counters: NodeCounters, grid: TimeGrid, step_ns: float, measured_window: npt.NDArray[np.bool_]
 ) -> tuple[NodePanel, ...]:
-    def rows(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
+    def series_averaged_on_grid(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
         return {
             name: average_on_grid(series, grid, None, step_ns)
             for name, series in series_by_name.items()
         }
 
-    sent = rows(counters.tx_bytes_per_s)
+    sent = series_averaged_on_grid(counters.tx_bytes_per_s)
     busy = _busy_ports(sent)
     shares = {
         name: float(finite.mean())
-        for name, row in rows(counters.tx_share).items()
+        for name, row in series_averaged_on_grid(counters.tx_share).items()
         if name in busy and (finite := row[measured_window & np.isfinite(row)]).size
     }
-    frames = {name: row for name, row in rows(counters.tx_frames_per_s).items() if name in busy}
-    numa = {_numa_line_name(name): row for name, row in rows(counters.processors).items()}
+    frames = {
+        name: row
+        for name, row in series_averaged_on_grid(counters.tx_frames_per_s).items()
+        if name in busy
+    }
+    numa = {
+        _numa_line_name(name): row
+        for name, row in series_averaged_on_grid(counters.processors).items()
+    }
     insides = (
         NodePanel(
-            _panel_of_rows("I/O of each disk", "1/s", rows(counters.iops)),
+            _panel_of_rows("I/O of each disk", "1/s", series_averaged_on_grid(counters.iops)),
             "disk",
             ("read_iops", "write_iops"),
         ),
         NodePanel(
-            _panel_of_rows("Write latency of each disk", "ns", rows(counters.write_lat_ns)),
+            _panel_of_rows(
+                "Write latency of each disk", "ns", series_averaged_on_grid(counters.write_lat_ns)
+            ),
             "disk",
             ("write_lat_ns",),
         ),

@@ -266,13 +266,13 @@ class SshRunner:
         link = await self.start(*words, limit_s=limit_s)
         kept = bytearray()
 
-        async def write_input() -> None:
+        async def write_stdin_and_close() -> None:
             if stdin:
                 link.writer.write(stdin)
                 await link.writer.drain()
             link.writer.close()
 
-        async def read_output() -> None:
+        async def read_output_to_end() -> None:
             while piece := await link.reader.read(OUTPUT_LIMIT_BYTES):
                 room = OUTPUT_LIMIT_BYTES - len(kept) if keep_output else 0
                 kept.extend(piece[:room])
@@ -281,7 +281,7 @@ class SshRunner:
             async with asyncio.timeout(limit_s):
                 # At the same time: a program that prints what it reads (tee) stops reading where
                 # nobody takes its output.
-                await asyncio.gather(write_input(), read_output())
+                await asyncio.gather(write_stdin_and_close(), read_output_to_end())
                 await link.wait_closed()
         except TimeoutError:
             raise self._cannot_run_error(words[0], f"it did not end within {limit_s:g} s") from None

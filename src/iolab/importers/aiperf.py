@@ -152,14 +152,14 @@ def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any
     unit = str(metric.get("unit", "ms")) if isinstance(metric, dict) else "ms"
     factor = _UNITS.get(unit, 1.0 if unit.startswith("nano") else float(NS_PER_MS))
 
-    def figure_ns(key: str) -> float | None:
+    def metric_figure_in_ns(key: str) -> float | None:
         value = _metric_number(document, name, key)
         return None if value is None else value * factor
 
     percentiles = tuple(
         (float(at), value)
         for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)
-        if (value := figure_ns(f"p{at}")) is not None
+        if (value := metric_figure_in_ns(f"p{at}")) is not None
     )
     printed = tuple(
         (f"{name} {key}", f"{value:g} {unit}")
@@ -167,9 +167,9 @@ def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any
         if (value := _metric_number(document, name, key)) is not None
     )
     return {
-        "lat_min_ns": figure_ns("min"),
-        "lat_mean_ns": figure_ns("avg"),
-        "lat_max_ns": figure_ns("max"),
+        "lat_min_ns": metric_figure_in_ns("min"),
+        "lat_mean_ns": metric_figure_in_ns("avg"),
+        "lat_max_ns": metric_figure_in_ns("max"),
         "percentiles": percentiles,
         "printed": printed,
     }

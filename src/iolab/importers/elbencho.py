@@ -326,11 +326,11 @@ def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]
 
 
 def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoPhase) -> ForeignRun:
-    def option_number(name: str) -> float | None:
+    def option_as_number(name: str) -> float | None:
         return parse_number(phase.options.get(name) or "")
 
-    block = option_number("block size")
-    counts = [option_number(name) or 1 for name in ("hosts", "threads", "IO depth")]
+    block = option_as_number("block size")
+    counts = [option_as_number(name) or 1 for name in ("hosts", "threads", "IO depth")]
     depth_known = all(phase.options.get(name) for name in ("threads", "IO depth"))
     is_counted = phase.operation in _ENTRIES or phase.is_on_objects
     direct = phase.options.get("direct IO")
@@ -391,24 +391,24 @@ def _drop_counts_of_short_run(figures: OperationFigures) -> OperationFigures:
 def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
     """A row of the CSV file; None where it tells of nothing that is measured."""
 
-    def cell_number(name: str) -> float | None:
+    def cell_as_number(name: str) -> float | None:
         return parse_number(row.get(name) or "")
 
-    operation, block = row.get("operation") or "", cell_number("block size")
+    operation, block = row.get("operation") or "", cell_as_number("block size")
     figures: tuple[OperationFigures, ...]
     is_on_objects = row.get("path type") in _OBJECT_PATHS
     if operation in _ENTRIES:
         entries = _figures_from_csv_row(_ENTRIES[operation], row, None, *_ENTRY_COLUMNS)
         figures = _object_and_request_figures(operation, entries)
-    elif is_on_objects and cell_number("entries/s [last]") is not None:
+    elif is_on_objects and cell_as_number("entries/s [last]") is not None:
         kind = "get" if operation.startswith("READ") else "put"
         figures = tuple(_object_figures_from_csv_row(kind, row, block, ""))
-        if cell_number("rwmix read entries/s [last]") is not None:
+        if cell_as_number("rwmix read entries/s [last]") is not None:
             figures = (*_object_figures_from_csv_row("get", row, block, "rwmix read "), *figures)
-    elif cell_number("IOPS [last]") is not None:
+    elif cell_as_number("IOPS [last]") is not None:
         way = "read" if operation.startswith("READ") else "write"
         figures = (_figures_from_csv_row(way, row, block, *_IO_COLUMNS),)
-        if cell_number("rwmix read IOPS [last]") is not None:
+        if cell_as_number("rwmix read IOPS [last]") is not None:
             read = (f"rwmix read {name}" for name in _IO_COLUMNS)
             figures = (_figures_from_csv_row("read", row, block, *read), *figures)
     else:
@@ -423,8 +423,8 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
         },
         figures=figures,
         is_on_objects=is_on_objects,
-        seconds=(cell_number("time ms [last]") or 0.0) / 1000 or None,
-        ended_ns=_phase_end_ns(row.get("ISO date"), cell_number("time ms [last]")),
+        seconds=(cell_as_number("time ms [last]") or 0.0) / 1000 or None,
+        ended_ns=_phase_end_ns(row.get("ISO date"), cell_as_number("time ms [last]")),
     )
 
 
@@ -497,14 +497,17 @@ def _figures_from_csv_row(
     amount: str,
     latency: str,
 ) -> OperationFigures:
-    def last_done_number(name: str) -> float | None:
+    def last_done_cell_as_number(name: str) -> float | None:
         return parse_number(row.get(f"{name} [last]") or "")
 
-    def latency_ns(name: str) -> float | None:
+    def latency_cell_in_ns(name: str) -> float | None:
         value = parse_number(row.get(f"{latency} [{name}]") or "")
         return None if value is None else value * NS_PER_US
 
-    moved, speed = last_done_number(amount), last_done_number(bandwidth) if bandwidth else None
+    moved, speed = (
+        last_done_cell_as_number(amount),
+        last_done_cell_as_number(bandwidth) if bandwidth else None,
+    )
     if block is not None and min(moved or 0, speed or 0) < WHOLE_MIN_MIB:
         moved = None
     size = None if moved is None or block is None else round(moved * MIB)
@@ -514,12 +517,12 @@ def _figures_from_csv_row(
             operation=operation,
             count=None if count is None else round(count),
             bytes=size,
-            seconds=(last_done_number("time ms") or 0.0) / 1000 or None,
-            rate_per_s=last_done_number(rate),
+            seconds=(last_done_cell_as_number("time ms") or 0.0) / 1000 or None,
+            rate_per_s=last_done_cell_as_number(rate),
             bw_bytes_per_s=None if speed is None else speed * MIB,
-            lat_min_ns=latency_ns("min"),
-            lat_mean_ns=latency_ns("avg"),
-            lat_max_ns=latency_ns("max"),
+            lat_min_ns=latency_cell_in_ns("min"),
+            lat_mean_ns=latency_cell_in_ns("avg"),
+            lat_max_ns=latency_cell_in_ns("max"),
             printed=tuple(
                 (excerpt(name, NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
                 for name, value in row.items()

@@ -142,7 +142,7 @@ def finding_sentence(finding: object, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(best: BestPointFinding, names: ConfigurationNames) -> str:
+def _best_point_sentence(best: BestPointFinding, names: ConfigurationNames) -> str:
     who = f"{names.title(best.configuration)} does its best" if names.has_several else "The best"
     which = "that are not invalid" if best.invalid else "measured"
     of = f" of {best.point_count} points {which}" if best.point_count > 1 else ""
@@ -163,7 +163,7 @@ def _(best: BestPointFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(gain: LargestSpeedupFinding, names: ConfigurationNames) -> str:
+def _largest_speedup_sentence(gain: LargestSpeedupFinding, names: ConfigurationNames) -> str:
     more = _gain_with_interval_text(gain)
     is_of_all = gain.metric.startswith("lat_ns_") and gain.workload in names.mixed_workloads
     which = ", reads and writes together" if is_of_all else ""
@@ -180,7 +180,7 @@ def _(gain: LargestSpeedupFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
+def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> str:
     words = {
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
@@ -214,7 +214,7 @@ def _(finding: WinLossFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(finding: CrossoverFinding, names: ConfigurationNames) -> str:
+def _crossover_sentence(finding: CrossoverFinding, names: ConfigurationNames) -> str:
     also = f", {axis_values_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
     name = axis_name_text(finding.axis)
     below = (
@@ -234,7 +234,7 @@ def _(finding: CrossoverFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(finding: KneeFinding, names: ConfigurationNames) -> str:
+def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
     whose = f" of {names.title(finding.configuration)}" if names.has_several else ""
     also = f", {axis_values_phrase(finding.fixed_axis)}" if finding.fixed_axis else ""
     name = axis_name_text(finding.axis)
@@ -256,7 +256,7 @@ def _(finding: KneeFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(price: PriceFinding, names: ConfigurationNames) -> str:
+def _price_sentence(price: PriceFinding, names: ConfigurationNames) -> str:
     amount = (
         terabytes_text(price.value)
         if price.unit == "TB"
@@ -272,12 +272,14 @@ def _(price: PriceFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _(finding: BottleneckFinding, names: ConfigurationNames) -> str:
+def _bottleneck_finding_sentence(finding: BottleneckFinding, names: ConfigurationNames) -> str:
     return bottleneck_sentence(finding, names)
 
 
 @finding_sentence.register
-def _(recommendation: Recommendation, names: ConfigurationNames) -> str:
+def _recommendation_finding_sentence(
+    recommendation: Recommendation, names: ConfigurationNames
+) -> str:
     return recommendation_sentence(recommendation, names)
 
 

@@ -195,7 +195,7 @@ def _prediction_charts(
     """Dots that are hollow, as those of points that are not valid."""
     styles = brief.series_styles
 
-    def draw(own: list[CurvePrediction]) -> Figure | None:
+    def prediction_dot_chart(own: list[CurvePrediction]) -> Figure | None:
         groups = rows_by_key(own, lambda outcome: _predicted_curve_title(outcome, brief))
         figure = dot_chart(
             "Predicted",
@@ -214,7 +214,7 @@ def _prediction_charts(
         for outcome in outcomes
         if outcome.prediction is not None and outcome.configuration in styles
     )
-    return charts_by_unit(drawn, lambda outcome: outcome.unit, draw)
+    return charts_by_unit(drawn, lambda outcome: outcome.unit, prediction_dot_chart)
 
 
 def _prediction_sentence(outcome: CurvePrediction, brief: Brief) -> str:

@@ -470,7 +470,7 @@ def _rate_and_latency_cells(
 ) -> list[Text | str]:
     """Rates and latencies of all I/O, or of one direction; the one by `main` stands out."""
 
-    def cell(key: str, *, bare: bool = False) -> Text:
+    def metric_cell(key: str, *, bare: bool = False) -> Text:
         text = metric_value_text(metrics.get(direction_prefix + key), bare_rate=bare)
         return Text(text, style="bold" if key == main else "")
 
@@ -479,8 +479,8 @@ def _rate_and_latency_cells(
     is_without_ios = not direction_prefix and (iops is None or iops.value is None)
     rate = main if is_without_ios and main in metrics else "iops"
     return [
-        cell(rate, bare=True),
-        cell("bw_bytes_per_s"),
+        metric_cell(rate, bare=True),
+        metric_cell("bw_bytes_per_s"),
         *spread,
-        *(cell(f"lat_ns_{name}") for name in ("mean", "p99", "p99_9")),
+        *(metric_cell(f"lat_ns_{name}") for name in ("mean", "p99", "p99_9")),
     ]

@@ -114,7 +114,7 @@ def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapaci
         }
         if any(sizes.values()):
 
-            def cost(
+            def cost_per_terabyte_text_and_amount(
                 configuration: Configuration, sizes: Mapping[str, float | None] = sizes
             ) -> tuple[str, float] | None:
                 return _money_text_and_amount(
@@ -123,7 +123,10 @@ def cost_per_terabyte_row(configurations: Sequence[Configuration]) -> CostCapaci
                 )
 
             return _build_cost_capacity_row(
-                f"Cost per {kind} TB", configurations, cost, BetterDirection.LOWER
+                f"Cost per {kind} TB",
+                configurations,
+                cost_per_terabyte_text_and_amount,
+                BetterDirection.LOWER,
             )
     return None
 
@@ -134,7 +137,9 @@ def energy_cost_row(
     """What a year of energy costs, at the watts of the point that takes most."""
     costs = {each.id: yearly_energy_cost(each, points) for each in configurations}
 
-    def energy(configuration: Configuration) -> tuple[str, float] | None:
+    def yearly_energy_cost_text_and_amount(
+        configuration: Configuration,
+    ) -> tuple[str, float] | None:
         found = costs[configuration.id]
         return _money_text_and_amount(configuration, found.cost_per_year if found else None)
 
@@ -144,7 +149,9 @@ def energy_cost_row(
     else:
         title = f"{ENERGY} of the machines that made the load" if True in of_clients else ENERGY
         better = BetterDirection.LOWER
-    return _build_cost_capacity_row(title, configurations, energy, better)
+    return _build_cost_capacity_row(
+        title, configurations, yearly_energy_cost_text_and_amount, better
+    )
 
 
 def value_for_money_row(
@@ -256,7 +263,7 @@ def _rate_per_terabyte_rows(
             if configuration.capacity.usable_tb and configuration.id in own
         }
 
-        def rate(
+        def rate_share_text_and_amount(
             configuration: Configuration,
             shares: Mapping[str, float] = shares,
             unit: str = unit,
@@ -264,7 +271,9 @@ def _rate_per_terabyte_rows(
             share = shares.get(configuration.id)
             return (value_text(share, unit), share) if share else None
 
-        yield _build_cost_capacity_row(f"{first.title} per usable TB", configurations, rate, None)
+        yield _build_cost_capacity_row(
+            f"{first.title} per usable TB", configurations, rate_share_text_and_amount, None
+        )
 
 
 def _build_cost_capacity_row(

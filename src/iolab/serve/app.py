@@ -100,7 +100,7 @@ def create_app(
     """The application; `log_fault` gets a line for each fault of ours."""
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def close_report_cache_at_end(_: Starlette) -> AsyncIterator[None]:
         yield
         await context.reports.close()
 
@@ -115,7 +115,7 @@ def create_app(
     ]
     app = Starlette(
         routes=routes,
-        lifespan=lifespan,
+        lifespan=close_report_cache_at_end,
         exception_handlers={
             404: _not_found_response,
             405: _not_found_response,
@@ -132,7 +132,7 @@ View = Callable[[ServerContext, Request], Awaitable[Response]]
 def _route_with_error_pages(path: str, context: ServerContext, view: View) -> Route:
     """The address of a view; what is wrong with a session, or takes too long, is told as a page."""
 
-    async def respond(request: Request) -> Response:
+    async def respond_with_error_page(request: Request) -> Response:
         try:
             async with asyncio.timeout(READING_S):
                 return await view(context, request)
@@ -146,7 +146,7 @@ def _route_with_error_pages(path: str, context: ServerContext, view: View) -> Ro
                 refusal_from_error(_error_without_root_path(error, context), status)
             )
 
-    return Route(path, respond, methods=["GET"])
+    return Route(path, respond_with_error_page, methods=["GET"])
 
 
 async def _list_view(context: ServerContext, request: Request) -> Response:

@@ -170,11 +170,11 @@ class NeighbourLoads:
             command = replace(command, io_limit=_run_io_limit(state, load.limit))
             state.command = command
 
-            def take(piece: bytes) -> None:
+            def keep_and_parse_output(piece: bytes) -> None:
                 packer.add(piece)
                 reader.feed(piece)
 
-            def note_run(run_id: int) -> None:
+            def record_agent_run_id(run_id: int) -> None:
                 load.run_ids[state.name] = run_id
 
             try:
@@ -182,10 +182,10 @@ class NeighbourLoads:
                     host,
                     command,
                     load.halt,
-                    take,
+                    keep_and_parse_output,
                     start_at_real_ns=start_ns + state.offset.offset_ns,
                     lead_s=LEAD_S,
-                    on_request=note_run,
+                    on_request=record_agent_run_id,
                 )
             finally:
                 load.run_ids.pop(state.name, None)

@@ -84,19 +84,19 @@ async def trace_device(
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
 
-    async def call_off(event: asyncio.Event | None = None) -> None:
+    async def end_trace_after_event(event: asyncio.Event | None = None) -> None:
         if event is not None:
             await event.wait()
         with suppress(HostError):
             await host.request("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
 
-    early = asyncio.create_task(call_off(enough))
+    early = asyncio.create_task(end_trace_after_event(enough))
     try:
         yield
     finally:
         early.cancel()
         try:
-            await call_off()
+            await end_trace_after_event()
             async with asyncio.timeout(LAST_WORD_LIMIT_S):
                 state.trace = await listening
         except TimeoutError:
@@ -268,7 +268,7 @@ class ProcessDriver(LoadDriver):
             )
             listeners[state.name] = partial(_OutputListener, session, run, state, packer, looking)
 
-        async def load(state: HostRunState, go: HostStartTime) -> None:
+        async def run_engine_on_host(state: HostRunState, go: HostStartTime) -> None:
             command = state.command = commands[state.name]
             if runner is not None:
                 runner.set_load_start(go.real_ns - require_clock_offset(state).offset_ns)
@@ -286,7 +286,9 @@ class ProcessDriver(LoadDriver):
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        work = start_load_together(session, states, counters, load, halt, set_up_s=set_up_s)
+        work = start_load_together(
+            session, states, counters, run_engine_on_host, halt, set_up_s=set_up_s
+        )
         await (work if runner is None else runner.run_with_load(work))
 
     def with_details(self, record: RunRecord) -> RunRecord:

@@ -122,7 +122,7 @@ async def watch_for_background_io(
         return
     session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)
 
-    async def _watch_host(state: HostRunState) -> None:
+    async def watch_devices_of_host(state: HostRunState) -> None:
         before = await take_snapshot(state.workdir.host)
         await asyncio.sleep(left_s[state.name])
         proof = pre_run_activity(
@@ -130,7 +130,9 @@ async def watch_for_background_io(
         )
         state.idle = state.idle.combined_with(proof) if state.idle and proof else proof
 
-    await run_on_each_host([state for state in states if left_s.get(state.name)], _watch_host)
+    await run_on_each_host(
+        [state for state in states if left_s.get(state.name)], watch_devices_of_host
+    )
 
 
 def _idle_watch_seconds_left(state: HostRunState, seconds: float, *, rests: bool) -> float:

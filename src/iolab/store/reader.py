@@ -335,13 +335,13 @@ class SessionReader:
     def _read_table(self, digest: str, repeat: int, name: str, shape: type[U]) -> U:
         from iolab.store.runs import read_table
 
-        def read(run_directory: Path) -> U:
+        def read_from_run_directory(run_directory: Path) -> U:
             files = self._manifest_head(
                 (digest, repeat), run_directory, run_file_stamps(run_directory)
             ).files
             return read_table(require_unchanged_file(run_directory, files, name), shape)
 
-        return self._read_from_run_directory(digest, repeat, read)
+        return self._read_from_run_directory(digest, repeat, read_from_run_directory)
 
     def _read_from_run_directory(self, digest: str, repeat: int, read: Callable[[Path], T]) -> T:
         """What `read` finds in the directory of a committed run."""

@@ -233,14 +233,16 @@ def require_printable_path(path: str, longest: int) -> str:
 def block_device_name_value() -> ValueReader:
     """A block device by the kernel's own name, kept without the `/dev/` it may be written with."""
 
-    def read(value: object) -> str:
+    def read_device_name(value: object) -> str:
         name = value.removeprefix("/dev/") if isinstance(value, str) else ""
         if _DEVICE.fullmatch(name):
             return name
         hint = "Give the kernel's name, as 'nvme0n1' or '/dev/sda'; 'lsblk -no KNAME' tells it."
         raise value_error(f"is {quote_value(value)}", hint)
 
-    return ValueReader(read, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"})
+    return ValueReader(
+        read_device_name, {"type": "string", "pattern": f"^(/dev/)?{_DEVICE.pattern}$"}
+    )
 
 
 def size_value(low: int, high: int, *, multiple: int) -> ValueReader:

@@ -86,7 +86,7 @@ async def read_device_serials(specs: Iterable[HostSpec], path: str) -> dict[str,
     """The serials of the block devices at a path of each host; HostError where one tells none."""
     settings = TargetSettings(keep_files=False, allow_memory=False)
 
-    async def read_serial(host: Host) -> str:
+    async def read_device_serial(host: Host) -> str:
         await host.connect()
         target = Target(host.name, host.name, path, (), "")
         device = await inspect_device(host, target, settings)
@@ -98,7 +98,7 @@ async def read_device_serials(specs: Iterable[HostSpec], path: str) -> dict[str,
         return device.serial
 
     async with open_hosts(specs) as hosts:
-        return dict((await gather_hosts(hosts.values(), read_serial)).results_or_raise())
+        return dict((await gather_hosts(hosts.values(), read_device_serial)).results_or_raise())
 
 
 def with_device_facts(facts: HostFacts, device: DeviceFacts) -> HostFacts:

@@ -125,10 +125,10 @@ async def lay_out_data_set(
     expected_s = most / ASSUMED_WRITE_BYTES_PER_S
     context.begin_phase(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
 
-    async def write(workdir: WorkDirectory) -> None:
+    async def write_data_set_on_host(workdir: WorkDirectory) -> None:
         await _write_data_set(context, workdir, data_set.with_jobs_of_host(workdir.name), job)
 
-    (await gather_hosts(missing, write)).results_or_raise()
+    (await gather_hosts(missing, write_data_set_on_host)).results_or_raise()
 
 
 async def existing_layout_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:

@@ -120,7 +120,7 @@ async def overwrite_data_set(
     context.begin_phase(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
     engine = context.engines[job.engine]
 
-    async def write(workdir: WorkDirectory) -> int:
+    async def overwrite_on_host(workdir: WorkDirectory) -> int:
         held = workdir.data_set_on_host(data_set)
         seed = contents_seed(context.study, workdir.name)
         command = engine.fill_command(held, workdir.dir, passes, job, seed=seed)
@@ -134,7 +134,7 @@ async def overwrite_data_set(
             raise fault
         return _engine_bytes_written(reading.totals)
 
-    return dict((await gather_hosts(workdirs, write)).results_or_raise())
+    return dict((await gather_hosts(workdirs, overwrite_on_host)).results_or_raise())
 
 
 async def run_rounds(
@@ -175,7 +175,7 @@ async def _run_round(
     engine = context.engine_for_run(run)
     data_set = context.plan.data_set(run.point.data_set)
 
-    async def measure(workdir: WorkDirectory) -> EngineTotals | None:
+    async def run_round_on_host(workdir: WorkDirectory) -> EngineTotals | None:
         job = run.point.job_on_host(workdir.name)
         held = workdir.data_set_on_host(data_set)
         seconds = context.study.precondition.round_s
@@ -189,7 +189,7 @@ async def _run_round(
             raise fault
         return reading.totals
 
-    return dict((await gather_hosts(workdirs, measure)).results_or_raise())
+    return dict((await gather_hosts(workdirs, run_round_on_host)).results_or_raise())
 
 
 def round_error(
@@ -358,11 +358,11 @@ class Preconditioner:
         """Devices are written to by whoever bears no stamps: what they must hold is not known."""
         data_set = self._context.plan.data_set(run.point.data_set)
 
-        async def forget(workdir: WorkDirectory) -> None:
+        async def forget_ledger_of_host(workdir: WorkDirectory) -> None:
             if workdir.is_raw_device:
                 await self._context.ledgers.forget_ledger(workdir, data_set)
 
-        (await gather_hosts(workdirs, forget)).results_or_raise()
+        (await gather_hosts(workdirs, forget_ledger_of_host)).results_or_raise()
 
     async def _begin_block_ledgers(
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
@@ -375,11 +375,11 @@ class Preconditioner:
         jobs = (point.job for point in self._context.plan.points)
         least = min(job.io_alignment_bytes for job in jobs if job.verify)
 
-        async def begin(workdir: WorkDirectory) -> None:
+        async def begin_ledger_on_host(workdir: WorkDirectory) -> None:
             if workdir.is_raw_device:
                 await self._context.ledgers.begin_ledger(workdir, data_set, least)
 
-        (await gather_hosts(workdirs, begin)).results_or_raise()
+        (await gather_hosts(workdirs, begin_ledger_on_host)).results_or_raise()
 
     async def _purge_and_fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         self._mark_pending_write(workdirs)

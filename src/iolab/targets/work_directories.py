@@ -177,7 +177,7 @@ class WorkDirectories:
         """
         sizes: dict[str, int] = {}
 
-        async def add_size(target: Target) -> None:
+        async def add_existing_layout_bytes(target: Target) -> None:
             if target.serial is not None:
                 return
             host = self._context.hosts[target.host]
@@ -191,7 +191,7 @@ class WorkDirectories:
                 sizes[target.key] = sizes.get(target.key, 0) + size
 
         for batch in _batches_with_distinct_hosts(self._targets_in_use()):
-            (await gather_hosts(batch, add_size)).results_or_raise()
+            (await gather_hosts(batch, add_existing_layout_bytes)).results_or_raise()
         return sizes
 
     def forget_host(self, host: str) -> None:
@@ -234,7 +234,7 @@ class WorkDirectories:
         empty = {target.key for target in self._targets if target.work_only}
         living = [workdir for workdir in self._open.values() if not workdir.host.lost_reason]
 
-        async def close(workdir: WorkDirectory) -> None:
+        async def close_workdir(workdir: WorkDirectory) -> None:
             if workdir.device:
                 await release_device(workdir, paths[workdir.key])
                 return
@@ -259,7 +259,7 @@ class WorkDirectories:
 
         faults: list[str] = []
         for batch in _batches_with_distinct_hosts(living):
-            outcomes = await gather_hosts(batch, close)
+            outcomes = await gather_hosts(batch, close_workdir)
             faults += [
                 str(fault)
                 for workdir in batch
@@ -273,7 +273,7 @@ class WorkDirectories:
         settings = self._context.study.target
         made: dict[str, HostFacts] = {}
 
-        async def take(target: Target) -> None:
+        async def open_target_folder(target: Target) -> None:
             host = self._context.hosts[target.host]
             host_facts = facts[target.key]
             if settings.make_xfs:
@@ -296,7 +296,7 @@ class WorkDirectories:
         if settings.make_xfs and wanted:
             hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
             self._context.begin_phase(Phase.LAY_OUT, None, f"an XFS on {hosts}")
-        outcomes = await gather_hosts(wanted, take)
+        outcomes = await gather_hosts(wanted, open_target_folder)
         if made:
             self._created_file_systems |= made
             self._context.emit(FilesystemsCreated(tuple(made.items())))

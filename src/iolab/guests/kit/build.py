@@ -162,14 +162,16 @@ async def _find_or_build_kit(
     tools = await find_fio(builder.programs)
     digest = await asyncio.to_thread(_kit_digest, builder, package, tools)
 
-    async def build(build_folder: Path) -> Path:
+    async def build_kit_in_folder(build_folder: Path) -> Path:
         return await _build_kit(builder, package, tools, build_folder)
 
     name = f"guest-{package.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
     message = (
         f"making what guests boot from, of {package.name} {package.version}, once on this machine"
     )
-    folder = await KitCache(builder.cache).get_or_build_kit(KitPlan(name, message, build), notify)
+    folder = await KitCache(builder.cache).get_or_build_kit(
+        KitPlan(name, message, build_kit_in_folder), notify
+    )
     release = (folder / RELEASE).read_text().strip()
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 

@@ -535,19 +535,19 @@ def _detail_tables(
     several = len(study.configurations) > 1
     points = group.points
 
-    def name(point: PointSummary) -> str:
+    def point_name(point: PointSummary) -> str:
         own = tuple(pair for pair in point.key.axis if pair not in group.other_axes)
         title = styles[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 
-    yield operations_by_point_table(points, name), ""
-    due = intended_latency_table(points, name)
+    yield operations_by_point_table(points, point_name), ""
+    due = intended_latency_table(points, point_name)
     if due is not None:
         yield due, _SERVICE_NOTE
-    bounds = percentile_bounds_table(points, name)
+    bounds = percentile_bounds_table(points, point_name)
     if bounds is not None:
         yield bounds, _BOUNDS_NOTE
-    named = [(name(point), _median_run(point)) for point in points]
+    named = [(point_name(point), _median_run(point)) for point in points]
     device = device_io_table(named, hosts)
     if device is not None:
         yield device, _DEVICE_NOTE

@@ -215,14 +215,14 @@ class YcsbDriver(LoadDriver):
         session.begin_phase(Phase.PROVE, run, "YCSB and Java on every client")
         await run_on_each_host(states, lambda state: self._find_tools(session, state))
 
-        async def make_folder(state: HostRunState) -> None:
+        async def recreate_work_folder(state: HostRunState) -> None:
             # A log of the run before must not be read as this one's.
             await remove_folder(state.workdir.host, work_folder(state.workdir))
             await run_and_get_output(
                 state.workdir.host, ("mkdir", "--", work_folder(state.workdir))
             )
 
-        await run_on_each_host(states, make_folder)
+        await run_on_each_host(states, recreate_work_folder)
         if session.stop.is_requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
@@ -362,7 +362,7 @@ class YcsbDriver(LoadDriver):
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
-        async def read_client(state: HostRunState) -> None:
+        async def read_results_of_client(state: HostRunState) -> None:
             start = self._embedded.start_state_of_client(state)
             client = YcsbClientState(
                 job, seconds, names, start, clients.streams_by_host[state.name]
@@ -381,7 +381,7 @@ class YcsbDriver(LoadDriver):
         first_failure = failure
         for step in (
             clients.fetch_files(names),
-            run_on_each_host(states, read_client),
+            run_on_each_host(states, read_results_of_client),
             run_on_each_host(states, remove_client_folders),
         ):
             try:

@@ -286,12 +286,12 @@ class KitBuilder(Record):
                 f"{version!r} is not a version of {_TITLES[name]}.", "Write it like 4.0.17."
             )
 
-        async def build(build_folder: Path) -> Path:
+        async def build_kit_in_folder(build_folder: Path) -> Path:
             return await self._build_kit(name, version, build_folder)
 
         digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
         message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
-        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build)
+        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder)
         return await KitCache(self.cache).get_or_build_kit(plan, notify)
 
     async def _build_kit(self, name: KitName, version: str, build_folder: Path) -> Path:

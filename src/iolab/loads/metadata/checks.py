@@ -620,7 +620,7 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
         return _FileCounts(asked, asked, sum(timed) if timed else None)
     phases = {phase.operation: phase for phase in view.metadata.phases}
 
-    def completed_operations(operation: Operation) -> int:
+    def completed_operation_count(operation: Operation) -> int:
         runs = phases[operation].operation_runs if operation in phases else ()
         return sum(run.completed for index, run in enumerate(runs) if run and index in members)
 
@@ -629,8 +629,8 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
     if created and gone and created.span and gone.span:
         kept_s = (gone.span.start_ns - created.span.end_ns) / 1e9
     return _FileCounts(
-        completed_operations(Operation.FILE_CREATE),
-        completed_operations(Operation.FILE_REMOVE),
+        completed_operation_count(Operation.FILE_CREATE),
+        completed_operation_count(Operation.FILE_REMOVE),
         kept_s,
     )
 

@@ -382,29 +382,29 @@ async def _run_mdtest(
     first = states[0]
     packer, raw = OutputCompressor(MDTEST_OUTPUT_BYTES_MAX), bytearray()
 
-    async def begin_watch(state: HostRunState) -> None:
+    async def begin_watch_and_snapshot(state: HostRunState) -> None:
         await watches[state.name].begin()
         state.offset = await measure_clock_offset(state.workdir.host, session.clock)
         state.before = await take_snapshot(state.workdir.host)
 
-    async def end_watch(state: HostRunState) -> None:
+    async def snapshot_and_end_watch(state: HostRunState) -> None:
         state.after, state.last_sample = await snapshot_and_sample(
             state.workdir.host, state.workdir.inode_path
         )
         state.offset_after = await measure_clock_offset(state.workdir.host, session.clock)
 
-    def append_output(piece: bytes) -> None:
+    def keep_output(piece: bytes) -> None:
         packer.add(piece)
         raw.extend(piece)
 
-    async def run_command() -> None:
+    async def run_mdtest_to_end() -> None:
         try:
             first.ending = await run_process(
-                first.workdir.host, command, halt, append_output, watch_processor=True
+                first.workdir.host, command, halt, keep_output, watch_processor=True
             )
         finally:
             first.output = packer.finish()
-        await run_on_each_host(states, end_watch)
+        await run_on_each_host(states, snapshot_and_end_watch)
 
     async def watch_all_hosts() -> None:
         await _wait_for_first(
@@ -412,8 +412,8 @@ async def _run_mdtest(
         )
 
     try:
-        await run_on_each_host(states, begin_watch)
-        heeding = run_with_background(run_command(), session.stop.forward_to_event(halt))
+        await run_on_each_host(states, begin_watch_and_snapshot)
+        heeding = run_with_background(run_mdtest_to_end(), session.stop.forward_to_event(halt))
         await run_with_background(heeding, watch_all_hosts())
     finally:
         await end_watches(watches, states)

@@ -329,7 +329,7 @@ async def measure_phase(
     end in time or was stopped from outside.
     """
 
-    def on_message(reply: Message) -> None:
+    def handle_interval_message(reply: Message) -> None:
         answer = read_answer(host.name, MetadataIntervalAnswer, reply)
         try:
             on_interval(reader.add_interval(answer))
@@ -338,7 +338,7 @@ async def measure_phase(
 
     limit_s = start.lead_s + wall_limit_s(operation_count)
     timed = {**request, "start_at_real_ns": go_real_ns}
-    final = await request_phase(host, timed, halt, on_message, limit_s=limit_s)
+    final = await request_phase(host, timed, halt, handle_interval_message, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
     phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
@@ -496,7 +496,7 @@ class _Iteration:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
         self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.display_name}")
 
-        async def drop_on_host(state: HostRunState) -> None:
+        async def drop_caches_on_host(state: HostRunState) -> None:
             before = state.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
             proof = await evict_page_cache(state.workdir, ())
@@ -505,7 +505,7 @@ class _Iteration:
                 proof = CacheDropProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
             state.cache = proof
 
-        await run_on_each_host(self._states, drop_on_host)
+        await run_on_each_host(self._states, drop_caches_on_host)
 
     async def _measure_phase(self, operation: Operation) -> None:
         seconds = expected_phase_seconds(self._job, operation)
@@ -515,14 +515,14 @@ class _Iteration:
         start = common_start_time(self._session, self._states, set_up_s)
         self._start_telemetry(start)
 
-        async def measure_on_host(state: HostRunState) -> None:
+        async def measure_phase_on_host(state: HostRunState) -> None:
             # A run without one of its hosts answers nothing.
             with set_event_on_failure(self._halt):
                 await run_with_background(
                     self._run_operation(state, operation, start), self._wait_for_telemetry(state)
                 )
 
-        await run_on_each_host(self._states, measure_on_host)
+        await run_on_each_host(self._states, measure_phase_on_host)
 
     async def _read_clock(self, state: HostRunState) -> None:
         state.offset = await measure_clock_offset(state.workdir.host, self._session.clock)
@@ -600,7 +600,7 @@ class _Iteration:
         """
         halt = asyncio.Event()
 
-        async def remove_on_host(state: HostRunState, operation: Operation) -> None:
+        async def remove_files_on_host(state: HostRunState, operation: Operation) -> None:
             if state.workdir.host.lost_reason:
                 return
             with suppress(HostError):
@@ -612,15 +612,17 @@ class _Iteration:
                     limit_s=wall_limit_s(operations_per_client(self._job, operation)),
                 )
 
-        async def remove_on_all_hosts() -> None:
+        async def remove_files_on_all_hosts() -> None:
             for operation in operations:
-                await asyncio.gather(*(remove_on_host(state, operation) for state in self._states))
+                await asyncio.gather(
+                    *(remove_files_on_host(state, operation) for state in self._states)
+                )
 
         if self._session.study.target.keep_files:
-            await remove_on_all_hosts()
+            await remove_files_on_all_hosts()
         else:
             await run_with_background(
-                remove_on_all_hosts(), self._session.stop.forward_to_event(halt)
+                remove_files_on_all_hosts(), self._session.stop.forward_to_event(halt)
             )
 
     def _operation_request(

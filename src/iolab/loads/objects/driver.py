@@ -238,7 +238,7 @@ class ObjectsDriver(ProcessDriver):
         hosts = load_host_names_of_point(study, run.point)
         session.begin_phase(Phase.PROVE, run, "what the run put is read back")
 
-        async def read_back(state: HostRunState) -> None:
+        async def read_back_on_host(state: HostRunState) -> None:
             if state.details is None:
                 return
             details = ObjectsRun.require_type(state.details)
@@ -275,7 +275,7 @@ class ObjectsDriver(ProcessDriver):
                 count = ReadBackCount(objects, 0, 0, 0, objects, reason)
             state.details = replace(details, read_back=count)
 
-        await run_on_each_host(states, read_back)
+        await run_on_each_host(states, read_back_on_host)
 
     async def close(self) -> tuple[str, ...]:
         """Remove all objects of the session, unless the study keeps them."""
@@ -320,10 +320,10 @@ class ObjectsDriver(ProcessDriver):
             )
             measured: dict[str, GeneratorLimit] = {}
 
-            async def measure_generator_limit(state: HostRunState) -> None:
+            async def set_generator_limit_of_host(state: HostRunState) -> None:
                 measured[state.name] = await _measure_generator_limit(state, access, key[0])
 
-            await run_on_each_host(states, measure_generator_limit)
+            await run_on_each_host(states, set_generator_limit_of_host)
             self._generator_limits[key] = measured
         for state in states:
             limit = self._generator_limits.get(key, {}).get(state.name, GeneratorLimit())
@@ -344,7 +344,7 @@ class ObjectsDriver(ProcessDriver):
         session.begin_phase(Phase.LAY_OUT, run, detail)
         laid_out: list[LayoutResult] = []
 
-        async def lay_out(state: HostRunState) -> None:
+        async def lay_out_on_host(state: HostRunState) -> None:
             place = [each.name for each in states].index(state.name)
             first, count = host_object_range(data_set.object_count, place, len(states))
             document = {
@@ -368,7 +368,7 @@ class ObjectsDriver(ProcessDriver):
                 )
                 laid_out.append(result)
 
-        await run_on_each_host(states, lay_out)
+        await run_on_each_host(states, lay_out_on_host)
         if session.stop.is_requested:
             return
         whole = sum(laid_out, LayoutResult())

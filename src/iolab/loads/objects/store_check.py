@@ -58,7 +58,7 @@ async def check_store(
     """
     places = {host.name: place for place, host in enumerate(hosts)}
 
-    async def check(host: Host) -> list[EndpointStatus]:
+    async def check_endpoints_from_host(host: Host) -> list[EndpointStatus]:
         endpoints = access.store.endpoints_of_host(places[host.name])
         found: list[EndpointStatus] = []
         for endpoint in endpoints:
@@ -78,7 +78,7 @@ async def check_store(
             found += [replace(status, tried_rights=tries_rights) for status in statuses]
         return found
 
-    outcomes = (await gather_hosts(hosts, check)).results_or_raise()
+    outcomes = (await gather_hosts(hosts, check_endpoints_from_host)).results_or_raise()
     return tuple(status for found in outcomes.values() for status in found)
 
 

@@ -311,7 +311,7 @@ def generator_limit_key(point: Point, hosts: Iterable[str]) -> GeneratorLimitKey
 def lognormal_mean_bytes(spread: LogNormalSizes) -> float:
     """The mean of the sizes, cut off on both sides."""
 
-    def below(value: float, shift: float) -> float:
+    def lognormal_share_below(value: float, shift: float) -> float:
         z = (math.log(value / spread.median_bytes) - shift) / spread.sigma
         return 0.5 * math.erfc(-z / math.sqrt(2))
 
@@ -319,9 +319,11 @@ def lognormal_mean_bytes(spread: LogNormalSizes) -> float:
     if spread.sigma <= 0:
         return float(min(max(spread.median_bytes, low), high))
     square = spread.sigma**2
-    inside = below(high, square) - below(low, square)
+    inside = lognormal_share_below(high, square) - lognormal_share_below(low, square)
     mean = spread.median_bytes * math.exp(square / 2) * inside
-    return mean + low * below(low, 0.0) + high * (1 - below(high, 0.0))
+    return (
+        mean + low * lognormal_share_below(low, 0.0) + high * (1 - lognormal_share_below(high, 0.0))
+    )
 
 
 class RequestCount(Record):

@@ -138,7 +138,7 @@ def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[
         return list(lines)
     sign = 1.0 if metric_spec(metric_key).better is BetterDirection.HIGHER else -1.0
 
-    def best(line: ChartLine) -> tuple[bool, float]:
+    def best_value_sort_key(line: ChartLine) -> tuple[bool, float]:
         sound = [point for point in line.points if point.level is not Level.INVALID]
         values = [
             point.metrics.get(metric_key, UNKNOWN_METRIC).value for point in sound or line.points
@@ -146,7 +146,7 @@ def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[
         signed = [sign * value for value in values if value is not None]
         return bool(sound and signed), max(signed, default=-math.inf)
 
-    ranked = sorted(lines, key=best, reverse=True)[:LINES_MAX]
+    ranked = sorted(lines, key=best_value_sort_key, reverse=True)[:LINES_MAX]
     return [line for line in lines if line in ranked]
 
 

@@ -172,11 +172,17 @@ def _monitored_host_panels(
         values = average_on_grid(counter, grid, numbers[counter.host], step_ns)
         by_metric.setdefault((counter.scope, counter.metric), []).append(values)
 
-    def rows(scope: str, metric: str) -> list[Floats]:
+    def host_rows_of_metric(scope: str, metric: str) -> list[Floats]:
         return by_metric.get((scope, metric), [])
 
-    read, write = rows("disk", "read_bytes_per_s"), rows("disk", "write_bytes_per_s")
-    into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
+    read, write = (
+        host_rows_of_metric("disk", "read_bytes_per_s"),
+        host_rows_of_metric("disk", "write_bytes_per_s"),
+    )
+    into, out = (
+        host_rows_of_metric("nic", "rx_bytes_per_s"),
+        host_rows_of_metric("nic", "tx_bytes_per_s"),
+    )
     busy_ports = any(_largest_value(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
     ports = (
         _nonzero_panel_lines(("in", _sum_over_ports(into)), ("out", _sum_over_ports(out)))
@@ -196,7 +202,7 @@ def _monitored_host_panels(
         Panel(
             f"{word} processors",
             "share",
-            _host_or_mean_panel_lines(rows("cpu", "busy_share"), "busy"),
+            _host_or_mean_panel_lines(host_rows_of_metric("cpu", "busy_share"), "busy"),
         ),
     )
 
@@ -218,7 +224,7 @@ def _server_panels(
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
 
-    def lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
+    def server_panel_lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
         return _nonzero_panel_lines(
             *((name, _sum_over_hosts(series_on_grid(server, metric))) for name, metric in pairs)
         )
@@ -227,29 +233,33 @@ def _server_panels(
         Panel(
             "Server requests",
             "ops/s",
-            lines(("read", "client_reads_per_s"), ("write", "client_writes_per_s")),
+            server_panel_lines(("read", "client_reads_per_s"), ("write", "client_writes_per_s")),
         ),
         Panel(
             "Server latency",
             "ns",
-            lines(("read", "client_read_lat_ns"), ("write", "client_write_lat_ns")),
+            server_panel_lines(("read", "client_read_lat_ns"), ("write", "client_write_lat_ns")),
             is_logarithmic=True,
         ),
         Panel(
             "Server flush and compaction",
             "bytes/s",
-            lines(("compacted", "compacted_bytes_per_s"), ("flushed", "flushed_bytes_per_s")),
+            server_panel_lines(
+                ("compacted", "compacted_bytes_per_s"), ("flushed", "flushed_bytes_per_s")
+            ),
         ),
         Panel(
             "Server queues",
             "waiting",
-            lines(
+            server_panel_lines(
                 ("reads", "reads_waiting"),
                 ("writes", "writes_waiting"),
                 ("compactions", "compactions_pending"),
             ),
         ),
-        Panel("Server garbage collection", "share", lines(("share", "collection_share"))),
+        Panel(
+            "Server garbage collection", "share", server_panel_lines(("share", "collection_share"))
+        ),
     )
 
 

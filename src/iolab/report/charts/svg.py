@@ -334,7 +334,7 @@ class _SvgWriter:
         raise NotImplementedError
 
     @_mark_elements.register
-    def _(self, mark: Line, plot: Plot) -> str:
+    def _line_mark_elements(self, mark: Line, plot: Plot) -> str:
         return _element_text(
             "path",
             d=_path_data(
@@ -352,7 +352,7 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: Markers, plot: Plot) -> str:
+    def _marker_elements(self, mark: Markers, plot: Plot) -> str:
         stroke: Token | None = mark.token
         width = 1.6
         fill: str | None = self.paint(mark.token)
@@ -394,7 +394,7 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: LineSegments, plot: Plot) -> str:
+    def _line_segment_elements(self, mark: LineSegments, plot: Plot) -> str:
         path = []
         for x, y, x2, y2 in mark.segments:
             aside = plot.slot_offset(mark.slot)
@@ -415,7 +415,7 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: Bars, plot: Plot) -> str:
+    def _bar_elements(self, mark: Bars, plot: Plot) -> str:
         corners = list(_bar_corners(mark, plot))
         levels = mark.levels or [None] * len(corners)
         fill = self.paint(mark.token)
@@ -428,7 +428,7 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: Rectangles, plot: Plot) -> str:
+    def _rectangle_mark_elements(self, mark: Rectangles, plot: Plot) -> str:
         look = {
             "fill": self.paint(mark.token),
             "stroke": self.paint(PAPER) if mark.has_rim else None,
@@ -452,7 +452,7 @@ class _SvgWriter:
         return "".join(drawn)
 
     @_mark_elements.register
-    def _(self, mark: Band, plot: Plot) -> str:
+    def _band_elements(self, mark: Band, plot: Plot) -> str:
         lower = [(plot.x_in_figure(x), plot.y_in_figure(low)) for x, low, _ in mark.places]
         upper = [
             (plot.x_in_figure(x), plot.y_in_figure(high)) for x, _, high in reversed(mark.places)
@@ -462,7 +462,7 @@ class _SvgWriter:
         )
 
     @_mark_elements.register
-    def _(self, mark: TextMark, plot: Plot) -> str:
+    def _text_mark_elements(self, mark: TextMark, plot: Plot) -> str:
         texts = [
             _element_text(
                 "text",

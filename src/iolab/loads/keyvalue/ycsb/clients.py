@@ -366,7 +366,7 @@ class _LoadProgress:
     def status_callback_for_host(self, host: str) -> StatusCallback:
         """What hears that host's status."""
 
-        def on_status(status: YcsbStatus) -> None:
+        def report_load_progress(status: YcsbStatus) -> None:
             self._done[host] = status.operations
             now_ns = self._session.clock.mono_ns()
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
@@ -374,7 +374,7 @@ class _LoadProgress:
                 text = f"{sum(self._done.values()):,} of {self._records:,} records"
                 self._session.begin_phase(Phase.LAY_OUT, self._run, text)
 
-        return on_status
+        return report_load_progress
 
 
 async def _load_records_of_client(
