@@ -21,7 +21,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest import MdtestDriver
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, ReportedRate
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.targets.work_directory import WorkDirectory, scratch_folder_name
 from tests.needs import require
 from tests.plans import make_plan
@@ -104,7 +104,7 @@ async def leave(workdirs: Sequence[WorkDirectory]) -> None:
 
 async def play(
     run: PlannedRun, hosts: Mapping[str, Host], path: str, stop: StopRequest | None = None
-) -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
+) -> tuple[tuple[ReportedRate, ...], list[HostRunInProgress]]:
     """One run on those hosts, which are connected, and the states of its hosts."""
     study = study_of()
     session = SessionContext(
@@ -118,7 +118,7 @@ async def play(
         "trial",
     )
     workdirs = [await take(host, path) for host in hosts.values()]
-    states = [HostRunState(workdir) for workdir in workdirs]
+    states = [HostRunInProgress(workdir) for workdir in workdirs]
     driver = MdtestDriver()
     try:
         await driver.run_phases_before_load(session, run, states)

@@ -17,7 +17,7 @@ from iolab.errors import EngineError
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
 from iolab.loads.metadata.workload import Operation, ReportedRate
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 def on_this_machine(
     run: PlannedRun, path: Path, stop: StopRequest | None = None
-) -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
-    async def body() -> tuple[tuple[ReportedRate, ...], list[HostRunState]]:
+) -> tuple[tuple[ReportedRate, ...], list[HostRunInProgress]]:
+    async def body() -> tuple[tuple[ReportedRate, ...], list[HostRunInProgress]]:
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         await host.connect()
         try:
@@ -70,7 +70,7 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
     stop = StopRequest()
     run = planned(stand_in(tmp_path, seconds=1000), mpiexec, 3)
 
-    async def body() -> list[HostRunState]:
+    async def body() -> list[HostRunInProgress]:
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         await host.connect()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.core.compressed import CompressedBytes
 from iolab.errors import HostError
 from iolab.hosts.barrier import combined_error
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.session.loop import FAULTS_SHOWN, engine_outputs, failure_text
 from iolab.targets.work_directory import WorkDirectory
 from tests.fakes.host import FakeHost
@@ -29,7 +29,7 @@ def test_of_a_thousand_faults_some_are_told_and_the_others_counted() -> None:
 def test_output_and_files_of_an_engine_are_kept_by_name_but_for_empty_ones() -> None:
     run = Stage().plan.runs[0]
     first, second = (
-        HostRunState(WorkDirectory(FakeHost(name), "/scratch", None, name)) for name in "ab"
+        HostRunInProgress(WorkDirectory(FakeHost(name), "/scratch", None, name)) for name in "ab"
     )
     first.output = CompressedBytes.compress(b"printed")
     first.files = {

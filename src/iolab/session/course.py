@@ -37,7 +37,7 @@ from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.record import Record
 from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.session.neighbour import LEAD_S, NeighbourLoads
 from iolab.text import excerpt, list_text
 from iolab.units import NS_PER_S
@@ -93,7 +93,7 @@ class PhaseRunner:
         self,
         session: SessionContext,
         plan: CoursePlan,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         halt: asyncio.Event,
         neighbours: NeighbourLoads,
     ) -> None:
@@ -101,7 +101,7 @@ class PhaseRunner:
         self._plan = plan
         self.neighbours = neighbours
         self.baseline_over = asyncio.Event()
-        self._states = states
+        self._states = host_runs
         self._halt = halt
         self._start_ns: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._offsets_ns: dict[str, int] = {}

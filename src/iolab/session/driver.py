@@ -45,7 +45,7 @@ from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
 
 
-class HostRunState(Struct):
+class HostRunInProgress(Struct):
     """How far a run has come on one host. What a failed phase did not reach stays None.
 
     Load that is no process of its own fills in what it `requested` for, `engine_version` and
@@ -212,44 +212,46 @@ def _summed_cgroup_use(group: CgroupCpuUse, other: CgroupCpuUse) -> CgroupCpuUse
 
 
 async def run_on_each_host(
-    states: Sequence[HostRunState], work: Callable[[HostRunState], Awaitable[None]]
+    host_runs: Sequence[HostRunInProgress], work: Callable[[HostRunInProgress], Awaitable[None]]
 ) -> None:
     """The work on every host at once; each that fails gets its error, then all are raised as one.
 
     Raises HostError or EngineError.
     """
-    outcomes = await gather_hosts(states, work)
-    for state in states:
-        fault = outcomes.errors.get(state.name)
-        if fault and state.error is None:
-            state.error = fault.message
+    outcomes = await gather_hosts(host_runs, work)
+    for host_run in host_runs:
+        fault = outcomes.errors.get(host_run.name)
+        if fault and host_run.error is None:
+            host_run.error = fault.message
     if outcomes.errors:
         raise combined_error(outcomes.errors)
 
 
 def refuse_impossible_counters(
-    states: Sequence[HostRunState], elapsed_s: float
+    host_runs: Sequence[HostRunInProgress], elapsed_s: float
 ) -> HostError | None:
     """Keep nothing of hosts whose intervals cannot be of this run; the error, if there are any."""
     refused = []
-    for state in states:
-        heads = state.intervals.head_rows
-        reading = state.reading
+    for host_run in host_runs:
+        heads = host_run.intervals.head_rows
+        reading = host_run.reading
         moments = (
-            [at_ns for at_ns in state.load_begin_and_end_ns if at_ns is not None] if reading else []
+            [at_ns for at_ns in host_run.load_begin_and_end_ns if at_ns is not None]
+            if reading
+            else []
         )
         message = limits.interval_series_fault(
             heads[:, 1], heads[:, 2], elapsed_s + limits.CLOCK_SLACK_S
         )
         message = message or next(filter(None, map(limits.timestamp_fault, moments)), "")
         if message:
-            state.error = f"Host '{state.name}' reported {message}."
-            state.intervals, state.reading, state.span = IntervalLog(), None, None
-            refused.append(state)
+            host_run.error = f"Host '{host_run.name}' reported {message}."
+            host_run.intervals, host_run.reading, host_run.span = IntervalLog(), None, None
+            refused.append(host_run)
     if not refused:
         return None
-    error = HostError(" ".join(state.error or "" for state in refused), limits.REFUSED_HINT)
-    error.hosts = tuple(state.name for state in refused)
+    error = HostError(" ".join(host_run.error or "" for host_run in refused), limits.REFUSED_HINT)
+    error.hosts = tuple(host_run.name for host_run in refused)
     return error
 
 
@@ -263,7 +265,7 @@ class LoadDriver(ABC):
 
     @abstractmethod
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""
 
@@ -272,13 +274,13 @@ class LoadDriver(ABC):
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """The load itself, with telemetry."""
 
     async def after_measure(  # noqa: B027 - most have nothing to do
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What follows the load when nothing is watched any more, whether it went well or not.
 

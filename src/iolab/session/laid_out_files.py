@@ -9,7 +9,7 @@ from iolab.core.run import CACHE_NOT_DROPPED, PlannedRun
 from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.targets.work_directory import (
     device_extent_proof,
     evict_page_cache,
@@ -20,7 +20,7 @@ from iolab.units import format_bytes
 
 
 async def prove_extents_written(
-    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
     if Direction.READ not in run.point.job.data_directions:
@@ -28,40 +28,44 @@ async def prove_extents_written(
     data_set = session.plan.data_set(run.point.data_set)
     session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
 
-    async def prove_extents_of_host(state: HostRunState) -> None:
-        numjobs = run.point.job_on_host(state.name).jobs_per_client
-        if state.workdir.device:
-            state.extents = device_extent_proof(state.workdir, numjobs * data_set.bytes_per_job)
-        else:
-            state.extents = await prove_extents(
-                state.workdir, state.workdir.paths(data_set, numjobs)
+    async def prove_extents_of_host(host_run: HostRunInProgress) -> None:
+        numjobs = run.point.job_on_host(host_run.name).jobs_per_client
+        if host_run.workdir.device:
+            host_run.extents = device_extent_proof(
+                host_run.workdir, numjobs * data_set.bytes_per_job
             )
-        if holes := unwritten_or_hole_bytes(state.extents):
+        else:
+            host_run.extents = await prove_extents(
+                host_run.workdir, host_run.workdir.paths(data_set, numjobs)
+            )
+        if holes := unwritten_or_hole_bytes(host_run.extents):
             message = (
-                f"{format_bytes(holes)} of {data_set.id} on host '{state.name}' were never "
+                f"{format_bytes(holes)} of {data_set.id} on host '{host_run.name}' were never "
                 "written: reading them would measure holes."
             )
             raise HostError(
                 message, "Let nobody change files in the scratch folder, or fill the device first."
             )
 
-    await run_on_each_host(states, prove_extents_of_host)
+    await run_on_each_host(host_runs, prove_extents_of_host)
 
 
 async def drop_caches(
-    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
     reads = Direction.READ in run.point.job.data_directions
-    for state in states:
-        state.cache = CACHE_NOT_DROPPED
+    for host_run in host_runs:
+        host_run.cache = CACHE_NOT_DROPPED
     if not (session.study.method.drop_caches and reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
-    async def drop_caches_of_host(state: HostRunState) -> None:
-        numjobs = run.point.job_on_host(state.name).jobs_per_client
-        state.cache = await evict_page_cache(state.workdir, state.workdir.paths(data_set, numjobs))
+    async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
+        numjobs = run.point.job_on_host(host_run.name).jobs_per_client
+        host_run.cache = await evict_page_cache(
+            host_run.workdir, host_run.workdir.paths(data_set, numjobs)
+        )
 
-    await run_on_each_host(states, drop_caches_of_host)
+    await run_on_each_host(host_runs, drop_caches_of_host)

@@ -24,7 +24,7 @@ from iolab.hosts.intervals import IntervalCollector, trim_malloc_heap
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, LoadDriver, refuse_impossible_counters
+from iolab.session.driver import HostRunInProgress, LoadDriver, refuse_impossible_counters
 from iolab.session.kinds import SessionResources
 from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
@@ -97,7 +97,7 @@ async def execute_run(
     """
     session.emit(RunPreparing(run))
     started_ns, started_mono_ns = session.clock.real_ns(), session.clock.mono_ns()
-    states = [HostRunState(workdir) for workdir in workdirs]
+    states = [HostRunInProgress(workdir) for workdir in workdirs]
     counters = CounterCollector()
     observers = HostMonitors(
         session,
@@ -178,16 +178,18 @@ def stopping_rule_settings(session: SessionContext, run: PlannedRun) -> Stopping
     return session.study.method.rule if run.point.job.can_end_by_rule else None
 
 
-async def measure_clocks_after_run(session: SessionContext, states: Sequence[HostRunState]) -> None:
+async def measure_clocks_after_run(
+    session: SessionContext, host_runs: Sequence[HostRunInProgress]
+) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
-    async def _read_host_clock(state: HostRunState) -> None:
-        if state.offset is not None and not state.workdir.host.lost_reason:
-            state.offset_after = await measure_clock_offset(
-                state.workdir.host, session.clock, state.offset.rtt_ns
+    async def _read_host_clock(host_run: HostRunInProgress) -> None:
+        if host_run.offset is not None and not host_run.workdir.host.lost_reason:
+            host_run.offset_after = await measure_clock_offset(
+                host_run.workdir.host, session.clock, host_run.offset.rtt_ns
             )
 
-    await gather_hosts(states, _read_host_clock)
+    await gather_hosts(host_runs, _read_host_clock)
 
 
 def failure_text(fault: IolabError) -> str:
@@ -203,14 +205,16 @@ def failure_hint_text(fault: IolabError) -> str:
     return " ".join(dict.fromkeys(filter(None, hints)))
 
 
-def engine_outputs(run: PlannedRun, states: Sequence[HostRunState]) -> tuple[EngineOutput, ...]:
+def engine_outputs(
+    run: PlannedRun, host_runs: Sequence[HostRunInProgress]
+) -> tuple[EngineOutput, ...]:
     """What each host's engine printed and the files that it left, but for empty ones."""
     name = f"{run.point.job.engine}.stdout"
     outputs: list[EngineOutput] = []
-    for state in states:
-        if state.output is not None:
-            outputs.append(EngineOutput(state.name, name, state.output))
-        outputs += [EngineOutput(state.name, *named) for named in state.files.items()]
+    for host_run in host_runs:
+        if host_run.output is not None:
+            outputs.append(EngineOutput(host_run.name, name, host_run.output))
+        outputs += [EngineOutput(host_run.name, *named) for named in host_run.files.items()]
     return tuple(output for output in outputs if output.content.size_bytes)
 
 
@@ -219,18 +223,18 @@ def _configured_redundancy(session: SessionContext, run: PlannedRun) -> Redundan
     return next(item.redundancy for item in session.study.configurations if item.id == wanted)
 
 
-def _run_status(states: Sequence[HostRunState], fault: IolabError | None) -> RunStatus:
+def _run_status(host_runs: Sequence[HostRunInProgress], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(state.was_stopped_early and not state.has_enough for state in states):
+    if any(host_run.was_stopped_early and not host_run.has_enough for host_run in host_runs):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 
 
-def _interval_collector(states: Sequence[HostRunState]) -> IntervalCollector:
+def _interval_collector(host_runs: Sequence[HostRunInProgress]) -> IntervalCollector:
     collector = IntervalCollector()
-    for index, state in enumerate(states):
-        collector.add(index, state.intervals)
+    for index, host_run in enumerate(host_runs):
+        collector.add(index, host_run.intervals)
     return collector
 
 

@@ -19,7 +19,7 @@ from iolab.hosts.device_counters import snapshot_and_sample
 from iolab.hosts.meters import MeterError, MeterReading, open_meter
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.session.observers import HostMonitors
 from iolab.text import excerpt
 
@@ -30,21 +30,21 @@ FAULTS_MAX: Final = 100
 class MeterWatch:
     """All meters of one run's hosts; what they show goes into its counters.
 
-    `states` are of the hosts that make load, `monitors` watches the others.
+    `host_runs` are of the hosts that make load, `monitors` watches the others.
     """
 
     def __init__(
         self,
         session: SessionContext,
         counters: CounterCollector,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         monitors: HostMonitors,
     ) -> None:
         self._session = session
         self._counters = counters
-        self._states = states
+        self._states = host_runs
         self._monitors = monitors
-        self._indexes = {state.name: index for index, state in enumerate(states)}
+        self._indexes = {host_run.name: index for index, host_run in enumerate(host_runs)}
         self._indexes |= monitors.host_indexes
         self._settings = session.study.meters
         self._seq = 0
@@ -95,14 +95,14 @@ class MeterWatch:
                 return
             await stop.sleep(min(self._settings.interval_s, left_s))
 
-    async def _sample_host(self, state: HostRunState) -> None:
-        _, sample = await snapshot_and_sample(state.workdir.host)
+    async def _sample_host(self, host_run: HostRunInProgress) -> None:
+        _, sample = await snapshot_and_sample(host_run.workdir.host)
         if rows := sample.get("power"):
             try:
-                self._add(self._indexes[state.name], sample.get("real_ns"), rows)
+                self._add(self._indexes[host_run.name], sample.get("real_ns"), rows)
             except ValueError as error:
                 why = str(error).rstrip(".")
-                raise state.workdir.host.mark_lost(f"sent malformed telemetry: {why}") from None
+                raise host_run.workdir.host.mark_lost(f"sent malformed telemetry: {why}") from None
 
     async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
         """Read it until cancelled; what ends it otherwise is noted, and the run goes on."""

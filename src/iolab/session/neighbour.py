@@ -23,7 +23,7 @@ from iolab.hosts.intervals import IntervalCollector, IntervalLog
 from iolab.hosts.remote_process import exit_fault, run_process
 from iolab.session.actions import AGENT_LIMIT_S
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, refuse_impossible_counters
+from iolab.session.driver import HostRunInProgress, refuse_impossible_counters
 from iolab.session.start import SET_UP_S
 from iolab.units import NS_PER_S
 
@@ -40,7 +40,7 @@ class _NeighbourLoad(Struct):
     """The load of one event, on all of its hosts."""
 
     plan: NeighbourPlan
-    states: list[HostRunState]
+    states: list[HostRunInProgress]
     halt: asyncio.Event
     limit: IoLimit
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -57,8 +57,8 @@ class NeighbourLoads:
         self,
         session: SessionContext,
         plans: Iterable[NeighbourPlan],
-        command_for: Callable[[NeighbourPlan, HostRunState], Command],
-        reader_for: Callable[[NeighbourPlan, HostRunState], OutputReader],
+        command_for: Callable[[NeighbourPlan, HostRunInProgress], Command],
+        reader_for: Callable[[NeighbourPlan, HostRunInProgress], OutputReader],
     ) -> None:
         self._session = session
         self._command_for = command_for
@@ -77,7 +77,7 @@ class NeighbourLoads:
         """
         plan, clock = self._plans[event], self._session.clock
         workdirs = self._session.neighbour_workdirs[event]
-        states = [HostRunState(workdir) for workdir in workdirs]
+        states = [HostRunInProgress(workdir) for workdir in workdirs]
         load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limit or NO_LIMIT)
         for state in states:
             state.offset = await measure_clock_offset(state.workdir.host, clock)
@@ -158,50 +158,52 @@ class NeighbourLoads:
             outputs=(*record.outputs, *outputs),
         )
 
-    async def _run_on_host(self, load: _NeighbourLoad, state: HostRunState, start_ns: int) -> None:
+    async def _run_on_host(
+        self, load: _NeighbourLoad, host_run: HostRunInProgress, start_ns: int
+    ) -> None:
         """One host's engine to its end; a fault stands in its state."""
-        host = state.workdir.host
-        if state.offset is None:
+        host = host_run.workdir.host
+        if host_run.offset is None:
             raise ValueError("the clock is read before the start")
         packer = OutputCompressor(OUTPUT_KEPT_BYTES)
         try:
-            reader = self._reader_for(load.plan, state)
-            command = self._command_for(load.plan, state)
-            command = replace(command, io_limit=_run_io_limit(state, load.limit))
-            state.command = command
+            reader = self._reader_for(load.plan, host_run)
+            command = self._command_for(load.plan, host_run)
+            command = replace(command, io_limit=_run_io_limit(host_run, load.limit))
+            host_run.command = command
 
             def keep_and_parse_output(piece: bytes) -> None:
                 packer.add(piece)
                 reader.feed(piece)
 
             def record_agent_run_id(run_id: int) -> None:
-                load.run_ids[state.name] = run_id
+                load.run_ids[host_run.name] = run_id
 
             try:
-                state.ending = await run_process(
+                host_run.ending = await run_process(
                     host,
                     command,
                     load.halt,
                     keep_and_parse_output,
-                    start_at_real_ns=start_ns + state.offset.offset_ns,
+                    start_at_real_ns=start_ns + host_run.offset.offset_ns,
                     lead_s=LEAD_S,
                     on_request=record_agent_run_id,
                 )
             finally:
-                load.run_ids.pop(state.name, None)
-                state.output = packer.finish()
-                state.reading = reader.finish()
-                state.intervals = IntervalLog.from_intervals(state.reading.intervals)
-            if not state.ending.halted and (how := exit_fault(state.ending, command)):
-                state.error = f"The neighbour's engine on host '{state.name}' {how}."
+                load.run_ids.pop(host_run.name, None)
+                host_run.output = packer.finish()
+                host_run.reading = reader.finish()
+                host_run.intervals = IntervalLog.from_intervals(host_run.reading.intervals)
+            if not host_run.ending.halted and (how := exit_fault(host_run.ending, command)):
+                host_run.error = f"The neighbour's engine on host '{host_run.name}' {how}."
         except IolabError as fault:
-            state.error = fault.message
+            host_run.error = fault.message
 
 
-def _run_io_limit(state: HostRunState, limit: IoLimit) -> RunIoLimit:
+def _run_io_limit(host_run: HostRunInProgress, limit: IoLimit) -> RunIoLimit:
     """The limit for the devices of a host's target. HostError where it has none."""
-    devices = state.workdir.devices
+    devices = host_run.workdir.devices
     if limit != NO_LIMIT and not devices:
-        message = f"The target on host '{state.name}' has no block device that could be limited."
+        message = f"The target on host '{host_run.name}' has no block device that could be limited."
         raise HostError(message, "Leave io_limit out, or give the neighbour a rate.")
     return RunIoLimit(devices, limit)

@@ -25,7 +25,7 @@ from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
 from iolab.session.course import PhaseRunner
-from iolab.session.driver import HostRunState, LoadDriver
+from iolab.session.driver import HostRunInProgress, LoadDriver
 from iolab.session.neighbour import NeighbourLoads
 from iolab.session.start import (
     SET_UP_S,
@@ -62,7 +62,7 @@ packed at the same moments too."""
 
 @asynccontextmanager
 async def trace_device(
-    state: HostRunState, limit_s: float, enough: asyncio.Event
+    host_run: HostRunInProgress, limit_s: float, enough: asyncio.Event
 ) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
@@ -70,17 +70,21 @@ async def trace_device(
     has `limit_s` from its start, is long gone.
     It never fails a run: the checks that need it say why they could not look.
     """
-    if not state.workdir.devices:
+    if not host_run.workdir.devices:
         yield
         return
-    device, host, target = state.workdir.devices[0], state.workdir.host, state.workdir.target
+    device, host, target = (
+        host_run.workdir.devices[0],
+        host_run.workdir.host,
+        host_run.workdir.target,
+    )
     if target is not None and not target.device:
         # One of several is no sample of them all.
-        state.trace = BlockTrace(device, "the target lies over several devices")
+        host_run.trace = BlockTrace(device, "the target lies over several devices")
         yield
         return
     stream = host.stream("trace", device=device, wall_limit_s=limit_s + LEAD_LIMIT_S)
-    listening = asyncio.create_task(_final_trace(state.name, device, stream))
+    listening = asyncio.create_task(_final_trace(host_run.name, device, stream))
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
 
@@ -98,9 +102,11 @@ async def trace_device(
         try:
             await end_trace_after_event()
             async with asyncio.timeout(LAST_WORD_LIMIT_S):
-                state.trace = await listening
+                host_run.trace = await listening
         except TimeoutError:
-            state.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
+            host_run.trace = BlockTrace(
+                device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s"
+            )
         finally:
             listening.cancel()
             await asyncio.gather(listening, early, return_exceptions=True)
@@ -126,27 +132,27 @@ class StoppingRuleWatch:
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         halt: asyncio.Event,
     ) -> None:
         self._session = session
         self._run = run
-        self._states = states
+        self._states = host_runs
         self._halt = halt
         self._rule: StoppingRule | None = None
         if session.stopping_rule_for is not None:
-            self._rule = session.stopping_rule_for(run, [state.name for state in states])
+            self._rule = session.stopping_rule_for(run, [host_run.name for host_run in host_runs])
         self._progress = ""
 
-    def add_intervals(self, state: HostRunState, intervals: Iterable[Interval]) -> None:
+    def add_intervals(self, host_run: HostRunInProgress, intervals: Iterable[Interval]) -> None:
         """Take what a host has told. Once engines are to end, nothing more is looked at."""
         rule = self._rule
         if rule is None or self._halt.is_set():
             return
-        ahead_ns = require_clock_offset(state).offset_ns
+        ahead_ns = require_clock_offset(host_run).offset_ns
         for interval in intervals:
             rule.add_interval(
-                state.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios
+                host_run.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios
             )
         if rule.status_text != self._progress:
             self._progress = rule.status_text
@@ -157,32 +163,32 @@ class StoppingRuleWatch:
             self._halt.set()
 
 
-def engine_error(engine: EngineName, state: HostRunState) -> EngineError | None:
+def engine_error(engine: EngineName, host_run: HostRunInProgress) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
-    fault = process_ending_error(engine, state)
-    if fault or state.ending is None or state.ending.halted or state.command is None:
+    fault = process_ending_error(engine, host_run)
+    if fault or host_run.ending is None or host_run.ending.halted or host_run.command is None:
         return fault
-    if state.reading is None or not state.reading.intervals:
-        return EngineError(f"{engine} on host '{state.name}' reported nothing.", _SEE_OUTPUT)
+    if host_run.reading is None or not host_run.reading.intervals:
+        return EngineError(f"{engine} on host '{host_run.name}' reported nothing.", _SEE_OUTPUT)
     return None
 
 
-def process_ending_error(engine: EngineName, state: HostRunState) -> EngineError | None:
+def process_ending_error(engine: EngineName, host_run: HostRunInProgress) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
-    ending, reading = state.ending, state.reading
-    if ending is None or ending.halted or state.command is None:
+    ending, reading = host_run.ending, host_run.reading
+    if ending is None or ending.halted or host_run.command is None:
         return None
     faults = reading.faults if reading else ()
-    if how := exit_fault(ending, state.command, faults=faults):
+    if how := exit_fault(ending, host_run.command, faults=faults):
         return EngineError(
-            f"{engine} on host '{state.name}' {how}.", _hint_after_exit(ending.exited)
+            f"{engine} on host '{host_run.name}' {how}.", _hint_after_exit(ending.exited)
         )
     if faults:
         reason = excerpt("; ".join(faults)).rstrip(".")
-        return EngineError(f"{engine} on host '{state.name}': {reason}.", _SEE_OUTPUT)
+        return EngineError(f"{engine} on host '{host_run.name}': {reason}.", _SEE_OUTPUT)
     return None
 
 
@@ -209,7 +215,7 @@ def _hint_after_exit(exited: ExitedAnswer) -> str:
 
 
 PreparationPhase: TypeAlias = Callable[
-    [SessionContext, PlannedRun, Sequence[HostRunState]], Awaitable[None]
+    [SessionContext, PlannedRun, Sequence[HostRunInProgress]], Awaitable[None]
 ]
 
 
@@ -226,18 +232,18 @@ class ProcessDriver(LoadDriver):
         self.engine = engine
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The phases before the load: without more, the devices are watched idle."""
         for phase in self.phases_before_load:
             if not session.stop.is_requested:
-                await phase(session, run, states)
+                await phase(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """Run the engine on all hosts at once and fill in their states.
@@ -248,7 +254,7 @@ class ProcessDriver(LoadDriver):
         """
         self.begin_load_phase(session, run)
         halt = asyncio.Event()
-        looking = StoppingRuleWatch(session, run, states, halt)
+        looking = StoppingRuleWatch(session, run, host_runs, halt)
         runner = self.course_runner = None
         if session.study.course is not None:
             neighbours = NeighbourLoads(
@@ -257,37 +263,39 @@ class ProcessDriver(LoadDriver):
                 partial(self.neighbour_command, session),
                 self.neighbour_reader,
             )
-            runner = PhaseRunner(session, session.study.course, states, halt, neighbours)
+            runner = PhaseRunner(session, session.study.course, host_runs, halt, neighbours)
             self.course_runner = runner
-        commands = {state.name: self.command(session, run, state) for state in states}
+        commands = {host_run.name: self.command(session, run, host_run) for host_run in host_runs}
         listeners = {}
-        for index, state in enumerate(states):
+        for index, host_run in enumerate(host_runs):
             packer = OutputCompressor(
-                OUTPUT_KEPT_BYTES // len(states),
+                OUTPUT_KEPT_BYTES // len(host_runs),
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
-            listeners[state.name] = partial(_OutputListener, session, run, state, packer, looking)
+            listeners[host_run.name] = partial(
+                _OutputListener, session, run, host_run, packer, looking
+            )
 
-        async def run_engine_on_host(state: HostRunState, go: HostStartTime) -> None:
-            command = state.command = commands[state.name]
+        async def run_engine_on_host(host_run: HostRunInProgress, go: HostStartTime) -> None:
+            command = host_run.command = commands[host_run.name]
             if runner is not None:
-                runner.set_load_start(go.real_ns - require_clock_offset(state).offset_ns)
-            listener = listeners[state.name](self.reader(run, state))
+                runner.set_load_start(go.real_ns - require_clock_offset(host_run).offset_ns)
+            listener = listeners[host_run.name](self.reader(run, host_run))
             try:
                 # What is done to the device after the first phase is not of the load alone.
                 enough = runner.baseline_over if runner is not None else asyncio.Event()
-                async with trace_device(state, command.wall_limit_s, enough):
-                    await run_process_then_snapshot(state, command, go, halt, listener.feed)
+                async with trace_device(host_run, command.wall_limit_s, enough):
+                    await run_process_then_snapshot(host_run, command, go, halt, listener.feed)
             finally:
                 listener.finish()
-            fault = engine_error(run.point.job.engine, state)
+            fault = engine_error(run.point.job.engine, host_run)
             if fault:
                 raise fault
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
         work = start_load_together(
-            session, states, counters, run_engine_on_host, halt, set_up_s=set_up_s
+            session, host_runs, counters, run_engine_on_host, halt, set_up_s=set_up_s
         )
         await (work if runner is None else runner.run_with_load(work))
 
@@ -306,33 +314,37 @@ class ProcessDriver(LoadDriver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
 
-    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
+    def command(
+        self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+    ) -> Command:
         """The process of one host."""
         _, longest_s = session.study.method.load_seconds_range
         return self.engine.command(
             run.point.job,
-            state.workdir.dir,
+            host_run.workdir.dir,
             seconds=longest_s,
-            seed=run_seed(session.study, run.point, state.name, run.repeat),
+            seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
     def neighbour_command(
         self,
         session: SessionContext,
         neighbour: NeighbourPlan,
-        state: HostRunState,
+        host_run: HostRunInProgress,
     ) -> Command:
         """The process of a load that an event begins. EngineError where this kind has none."""
-        del session, state
+        del session, host_run
         engine = neighbour.point.job.engine
         raise EngineError(f"{engine} cannot be begun by an event.", "Use the native engine.")
 
-    def neighbour_reader(self, neighbour: NeighbourPlan, state: HostRunState) -> OutputReader:
+    def neighbour_reader(
+        self, neighbour: NeighbourPlan, host_run: HostRunInProgress
+    ) -> OutputReader:
         """What reads the output of that process."""
-        del state
+        del host_run
         return self.engine.output_reader(neighbour.point.job)
 
-    def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""
         return self.engine.output_reader(run.point.job)
 
@@ -347,12 +359,12 @@ class _OutputListener:
         self,
         session: SessionContext,
         run: PlannedRun,
-        state: HostRunState,
+        host_run: HostRunInProgress,
         packer: OutputCompressor,
         looking: StoppingRuleWatch,
         reader: OutputReader,
     ) -> None:
-        self.state = state
+        self.state = host_run
         self._session = session
         self._run = run
         self._packer = packer

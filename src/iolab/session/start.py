@@ -23,7 +23,7 @@ from iolab.hosts.remote_process import ProcessEnding, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.units import NS_PER_S
 
@@ -51,30 +51,30 @@ class CommonStartTime(Record):
     real_ns: int
     lead_s: float
 
-    def start_on_host_clock_ns(self, state: HostRunState) -> int:
+    def start_on_host_clock_ns(self, host_run: HostRunInProgress) -> int:
         """The same moment on that host's clock."""
-        return self.real_ns + require_clock_offset(state).offset_ns
+        return self.real_ns + require_clock_offset(host_run).offset_ns
 
 
 def common_start_time(
-    session: SessionContext, states: Sequence[HostRunState], set_up_s: float
+    session: SessionContext, host_runs: Sequence[HostRunInProgress], set_up_s: float
 ) -> CommonStartTime:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `set_up_s` is what the load needs to get ready once its host was requested it.
     """
-    slowest_ns = max(require_clock_offset(state).rtt_ns for state in states)
-    base_s = ALONE_ALLOWANCE_S if len(states) == 1 else FLEET_ALLOWANCE_S
-    asking_s = base_s + len(states) * HOST_ALLOWANCE_S
+    slowest_ns = max(require_clock_offset(host_run).rtt_ns for host_run in host_runs)
+    base_s = ALONE_ALLOWANCE_S if len(host_runs) == 1 else FLEET_ALLOWANCE_S
+    asking_s = base_s + len(host_runs) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStartTime(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
-def require_clock_offset(state: HostRunState) -> ClockOffset:
+def require_clock_offset(host_run: HostRunInProgress) -> ClockOffset:
     """The host's clock as it was read; ValueError when it was not."""
-    if state.offset is None:
+    if host_run.offset is None:
         raise ValueError("the clock is read before the start")
-    return state.offset
+    return host_run.offset
 
 
 class HostStartTime(Record):
@@ -101,7 +101,7 @@ async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: f
 
 
 async def watch_for_background_io(
-    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for.
 
@@ -110,9 +110,9 @@ async def watch_for_background_io(
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        state.name: _idle_watch_seconds_left(state, seconds, rests=rests)
-        for state in states
-        if state.workdir.devices
+        host_run.name: _idle_watch_seconds_left(host_run, seconds, rests=rests)
+        for host_run in host_runs
+        if host_run.workdir.devices
     }
     longest_s = max(left_s.values(), default=0.0)
     if not longest_s:
@@ -122,47 +122,47 @@ async def watch_for_background_io(
         return
     session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)
 
-    async def watch_devices_of_host(state: HostRunState) -> None:
-        before = await take_snapshot(state.workdir.host)
-        await asyncio.sleep(left_s[state.name])
+    async def watch_devices_of_host(host_run: HostRunInProgress) -> None:
+        before = await take_snapshot(host_run.workdir.host)
+        await asyncio.sleep(left_s[host_run.name])
         proof = pre_run_activity(
-            before, await take_snapshot(state.workdir.host), state.workdir.devices
+            before, await take_snapshot(host_run.workdir.host), host_run.workdir.devices
         )
-        state.idle = state.idle.combined_with(proof) if state.idle and proof else proof
+        host_run.idle = host_run.idle.combined_with(proof) if host_run.idle and proof else proof
 
     await run_on_each_host(
-        [state for state in states if left_s.get(state.name)], watch_devices_of_host
+        [host_run for host_run in host_runs if left_s.get(host_run.name)], watch_devices_of_host
     )
 
 
-def _idle_watch_seconds_left(state: HostRunState, seconds: float, *, rests: bool) -> float:
-    watched_s = state.idle.watched_s if state.idle else 0.0
-    used = state.extents is not None or (state.cache is not None and state.cache.requested)
+def _idle_watch_seconds_left(host_run: HostRunInProgress, seconds: float, *, rests: bool) -> float:
+    watched_s = host_run.idle.watched_s if host_run.idle else 0.0
+    used = host_run.extents is not None or (host_run.cache is not None and host_run.cache.requested)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
 @asynccontextmanager
 async def watch_for_background_io_during(
-    session: SessionContext, states: Sequence[HostRunState]
+    session: SessionContext, host_runs: Sequence[HostRunInProgress]
 ) -> AsyncIterator[None]:
     """Begin to watch the devices while inside something is done that touches none of them.
 
     What was seen shortens `watch_for_background_io`. Where they were not quiet it counts for
     nothing, since what is done inside may have read its program from them.
     """
-    known = [state for state in states if state.workdir.devices]
+    known = [host_run for host_run in host_runs if host_run.workdir.devices]
     if not known or not session.study.method.idle_watch_s:
         yield
         return
     before: dict[str, DeviceSnapshot] = {}
 
-    async def _snapshot_before(state: HostRunState) -> None:
-        before[state.name] = await take_snapshot(state.workdir.host)
+    async def _snapshot_before(host_run: HostRunInProgress) -> None:
+        before[host_run.name] = await take_snapshot(host_run.workdir.host)
 
-    async def _snapshot_after(state: HostRunState) -> None:
-        after = await take_snapshot(state.workdir.host)
-        proof = pre_run_activity(before[state.name], after, state.workdir.devices)
-        state.idle = proof if proof and proof.is_quiet else None
+    async def _snapshot_after(host_run: HostRunInProgress) -> None:
+        after = await take_snapshot(host_run.workdir.host)
+        proof = pre_run_activity(before[host_run.name], after, host_run.workdir.devices)
+        host_run.idle = proof if proof and proof.is_quiet else None
 
     await run_on_each_host(known, _snapshot_before)
     yield
@@ -171,9 +171,9 @@ async def watch_for_background_io_during(
 
 async def start_load_together(
     session: SessionContext,
-    states: Sequence[HostRunState],
+    host_runs: Sequence[HostRunInProgress],
     counters: CounterCollector,
-    load: Callable[[HostRunState, HostStartTime], Coroutine[Any, Any, None]],
+    load: Callable[[HostRunInProgress, HostStartTime], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
     *,
     set_up_s: float = 0.0,
@@ -185,50 +185,58 @@ async def start_load_together(
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
     watches = {
-        state.name: HostWatch(session, state.workdir.host, index, counters)
-        for index, state in enumerate(states)
+        host_run.name: HostWatch(session, host_run.workdir.host, index, counters)
+        for index, host_run in enumerate(host_runs)
     }
 
-    async def begin_watch_and_snapshot(state: HostRunState) -> None:
-        await watches[state.name].begin()
-        state.drives_before = await read_drive_logs(state.workdir.host, state.workdir.devices)
-        state.offset = await measure_clock_offset(state.workdir.host, session.clock)
-        state.before = await take_snapshot(state.workdir.host)
+    async def begin_watch_and_snapshot(host_run: HostRunInProgress) -> None:
+        await watches[host_run.name].begin()
+        host_run.drives_before = await read_drive_logs(
+            host_run.workdir.host, host_run.workdir.devices
+        )
+        host_run.offset = await measure_clock_offset(host_run.workdir.host, session.clock)
+        host_run.before = await take_snapshot(host_run.workdir.host)
 
-    async def run_watched_load(state: HostRunState) -> None:
-        go = HostStartTime(start.start_on_host_clock_ns(state), start.lead_s)
+    async def run_watched_load(host_run: HostRunInProgress) -> None:
+        go = HostStartTime(start.start_on_host_clock_ns(host_run), start.lead_s)
         # A run without one of its hosts answers nothing.
         with set_event_on_failure(halt):
             await run_with_background(
-                load(state, go), watches[state.name].collect_until_cancelled(go.real_ns)
+                load(host_run, go), watches[host_run.name].collect_until_cancelled(go.real_ns)
             )
 
     try:
-        await run_on_each_host(states, begin_watch_and_snapshot)
-        start = common_start_time(session, states, set_up_s)
+        await run_on_each_host(host_runs, begin_watch_and_snapshot)
+        start = common_start_time(session, host_runs, set_up_s)
         await run_with_background(
-            run_on_each_host(states, run_watched_load), session.stop.forward_to_event(halt)
+            run_on_each_host(host_runs, run_watched_load), session.stop.forward_to_event(halt)
         )
-        await run_on_each_host(states, _read_drives_after)
+        await run_on_each_host(host_runs, _read_drives_after)
     finally:
-        await end_watches(watches, states)
+        await end_watches(watches, host_runs)
 
 
-async def _read_drives_after(state: HostRunState) -> None:
-    if state.drives_before:
-        state.drives_after = await read_drive_logs(state.workdir.host, state.workdir.devices)
+async def _read_drives_after(host_run: HostRunInProgress) -> None:
+    if host_run.drives_before:
+        host_run.drives_after = await read_drive_logs(
+            host_run.workdir.host, host_run.workdir.devices
+        )
 
 
-async def end_watches(watches: Mapping[str, HostWatch], states: Sequence[HostRunState]) -> None:
+async def end_watches(
+    watches: Mapping[str, HostWatch], host_runs: Sequence[HostRunInProgress]
+) -> None:
     """Call off the watch of every host, and fill in what it saw of the host's clock."""
-    await asyncio.gather(*(watches[state.name].end(state.last_sample) for state in states))
-    for state in states:
-        state.clock_step_ns = watches[state.name].clock_step_ns
-        state.last_sample = None  # it is large, and the state is kept until the tables are made
+    await asyncio.gather(
+        *(watches[host_run.name].end(host_run.last_sample) for host_run in host_runs)
+    )
+    for host_run in host_runs:
+        host_run.clock_step_ns = watches[host_run.name].clock_step_ns
+        host_run.last_sample = None  # it is large, and the state is kept until the tables are made
 
 
 async def run_process_then_snapshot(
-    state: HostRunState,
+    host_run: HostRunInProgress,
     command: Command,
     go: HostStartTime,
     halt: asyncio.Event,
@@ -236,8 +244,8 @@ async def run_process_then_snapshot(
     on_stderr: Callable[[bytes], None] | None = None,
 ) -> ProcessEnding:
     """One host's process from its start to its end, and then a look at the target's devices."""
-    ending = state.ending = await run_process(
-        state.workdir.host,
+    ending = host_run.ending = await run_process(
+        host_run.workdir.host,
         command,
         halt,
         on_output,
@@ -246,5 +254,5 @@ async def run_process_then_snapshot(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    state.after, state.last_sample = await snapshot_and_sample(state.workdir.host)
+    host_run.after, host_run.last_sample = await snapshot_and_sample(host_run.workdir.host)
     return ending

@@ -27,7 +27,7 @@ from iolab.loads.objects.engine import Document, StoreAccess, engine_command
 from iolab.loads.objects.study import ObjectsStudyKind
 from iolab.loads.objects.workload import ObjectsRun, ReadBackCount, RequestCount
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.study.parse import StudyOverrides
 from iolab.targets.work_directory import WorkDirectory
 from tests.loads.objects.records import RUN
@@ -71,7 +71,7 @@ class Session:
         self.session_id = "s-1"
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         self.hosts = {"local": host}
-        self.state = HostRunState(WorkDirectory(host, "/tmp", None, ""), details=RUN_OF_PUTS)
+        self.state = HostRunInProgress(WorkDirectory(host, "/tmp", None, ""), details=RUN_OF_PUTS)
         self.driver = ObjectsDriver()
         store = ObjectStore(("http://127.0.0.1:9",), "bucket")
         access = StoreAccess(store, None, Credentials("KEY", "SECRET"))

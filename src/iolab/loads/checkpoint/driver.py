@@ -38,7 +38,7 @@ from iolab.loads.checkpoint.workload import (
     PhaseRun,
 )
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
@@ -59,11 +59,11 @@ class CheckpointDriver(ProcessDriver):
         self._run: _CheckpointPhases | None = None
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """See that the hosts can read what others save, and that the devices are idle."""
         job = CheckpointJob.require_type(run.point.job)
-        workdirs = [state.workdir for state in states]
+        workdirs = [host_run.workdir for host_run in host_runs]
         needs = {
             workdir.name: [
                 workdirs[maker].name
@@ -77,17 +77,17 @@ class CheckpointDriver(ProcessDriver):
         )
         await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, states)
+            await watch_for_background_io(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """The save and, with caches dropped, the restore; the files are removed in any case."""
-        phases = self._run = _CheckpointPhases(session, run, states)
+        phases = self._run = _CheckpointPhases(session, run, host_runs)
         try:
             for phase in phases.job.phases:
                 if session.stop.is_requested:
@@ -96,11 +96,11 @@ class CheckpointDriver(ProcessDriver):
                 if phase is PhaseName.RESTORE:
                     await phases.drop_caches()
                 try:
-                    await super().measure(session, run, states, counters)
+                    await super().measure(session, run, host_runs, counters)
                 finally:
                     phases.collect_results()
         finally:
-            phases.fill_host_run_states()
+            phases.fill_host_runs()
             await phases.remove_files()
 
     def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
@@ -108,13 +108,18 @@ class CheckpointDriver(ProcessDriver):
         name = f"{run.point.title_text}, {self._phases.phase}"
         session.begin_phase(Phase.MEASURE, run, name)
 
-    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:  # noqa: ARG002 - the phases know
+    def command(
+        self,
+        session: SessionContext,  # noqa: ARG002 - the phases know
+        run: PlannedRun,  # noqa: ARG002 - as above
+        host_run: HostRunInProgress,
+    ) -> Command:
         """See `ProcessDriver`."""
-        return self._phases.command(state)
+        return self._phases.command(host_run)
 
-    def reader(self, run: PlannedRun, state: HostRunState) -> CheckpointReader:  # noqa: ARG002 - as above
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> CheckpointReader:  # noqa: ARG002 - as above
         """See `ProcessDriver`."""
-        return self._phases.reader(state)
+        return self._phases.reader(host_run)
 
     @property
     def _phases(self) -> _CheckpointPhases:
@@ -138,19 +143,19 @@ class _CheckpointPhases:
     """One run: its phases on all hosts, and what they come to together."""
 
     def __init__(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         self.job = CheckpointJob.require_type(run.point.job)
         self._session = session
         self._run = run
-        self._states = states
+        self._states = host_runs
         self.phase = PhaseName.SAVE
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         # New files each time: what is written anew would lie where the old one lay.
         self._sequence = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt + 1
         self._name_prefix = f"checkpoint{self._sequence}-"
-        self._places = {state.name: place for place, state in enumerate(states)}
-        self._results = {state.name: _HostPhaseResults() for state in states}
+        self._places = {host_run.name: place for place, host_run in enumerate(host_runs)}
+        self._results = {host_run.name: _HostPhaseResults() for host_run in host_runs}
         self._readers: dict[str, CheckpointReader] = {}
 
     def begin(self, phase: PhaseName) -> None:
@@ -158,25 +163,25 @@ class _CheckpointPhases:
         self.phase = phase
         self._readers.clear()
 
-    def command(self, state: HostRunState) -> Command:
+    def command(self, host_run: HostRunInProgress) -> Command:
         """What a host does in the phase."""
-        client = self._places[state.name]
+        client = self._places[host_run.name]
         return phase_command(
             self.job,
             self.phase,
             rank_work_of_client(self.job, self.phase, len(self._states), client),
-            self._client_folders(state),
+            self._client_folders(host_run),
             client,
             name_prefix=self._name_prefix,
             seed=self._session.study.method.seed,
             sequence=self._sequence,
         )
 
-    def reader(self, state: HostRunState) -> CheckpointReader:
+    def reader(self, host_run: HostRunInProgress) -> CheckpointReader:
         """What reads the output of that command."""
-        client = self._places[state.name]
+        client = self._places[host_run.name]
         ranks = ranks_of_client(self.job, self.phase, len(self._states), client)
-        reader = self._readers[state.name] = CheckpointReader(self.phase, ranks)
+        reader = self._readers[host_run.name] = CheckpointReader(self.phase, ranks)
         return reader
 
     async def drop_caches(self) -> None:
@@ -186,24 +191,24 @@ class _CheckpointPhases:
         """
         self._session.begin_phase(Phase.DROP_CACHES, self._run, "pages of the saved files")
 
-        async def drop_caches_of_host(state: HostRunState) -> None:
-            client, folders = self._places[state.name], self._client_folders(state)
+        async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
+            client, folders = self._places[host_run.name], self._client_folders(host_run)
             paths = [
-                f"{state.workdir.dir}/{path}" if "/" not in path else path
+                f"{host_run.workdir.dir}/{path}" if "/" not in path else path
                 for work in rank_work_of_client(self.job, self.phase, len(self._states), client)
                 for read in work.files
                 if (path := checkpoint_file_path(read, folders, client, self._name_prefix))
             ]
             if self._session.study.method.drop_caches:
-                state.cache = await evict_page_cache(state.workdir, paths)
+                host_run.cache = await evict_page_cache(host_run.workdir, paths)
             else:
-                state.cache = CACHE_NOT_DROPPED
-            ended = state.after
+                host_run.cache = CACHE_NOT_DROPPED
+            ended = host_run.after
             if ended is None:
                 return
-            now = await take_snapshot(state.workdir.host)
-            results = self._results[state.name]
-            later = device_deltas(ended, now, state.workdir.devices)
+            now = await take_snapshot(host_run.workdir.host)
+            results = self._results[host_run.name]
+            later = device_deltas(ended, now, host_run.workdir.devices)
             results.phases[-1] = replace(results.phases[-1], devices_later=later)
 
         await run_on_each_host(self._states, drop_caches_of_host)
@@ -222,7 +227,7 @@ class _CheckpointPhases:
             if state.output is not None:
                 results.outputs.append((self.phase.value, state.output))
 
-    def fill_host_run_states(self) -> None:
+    def fill_host_runs(self) -> None:
         """Fill in the states with what all phases came to, however they ended."""
         for state in self._states:
             results = self._results[state.name]
@@ -243,26 +248,30 @@ class _CheckpointPhases:
         """
         halt = asyncio.Event()
 
-        async def remove_on_host(state: HostRunState) -> None:
-            if state.workdir.host.lost_reason:
+        async def remove_on_host(host_run: HostRunInProgress) -> None:
+            if host_run.workdir.host.lost_reason:
                 return
-            client = self._places[state.name]
+            client = self._places[host_run.name]
             works = rank_work_of_client(self.job, PhaseName.SAVE, len(self._states), client)
             command = removal_command(
-                self.job, works, self._client_folders(state), client, name_prefix=self._name_prefix
+                self.job,
+                works,
+                self._client_folders(host_run),
+                client,
+                name_prefix=self._name_prefix,
             )
             with suppress(HostError):
-                await run_process(state.workdir.host, command, halt, lambda _: None)
+                await run_process(host_run.workdir.host, command, halt, lambda _: None)
 
-        await asyncio.gather(*(remove_on_host(state) for state in self._states))
+        await asyncio.gather(*(remove_on_host(host_run) for host_run in self._states))
 
-    def _client_folders(self, state: HostRunState) -> Mapping[int, str]:
+    def _client_folders(self, host_run: HostRunInProgress) -> Mapping[int, str]:
         """The folders of the clients by their places, as that host sees them."""
-        own = self._places[state.name]
+        own = self._places[host_run.name]
         return {
-            place: state.workdir.dir
+            place: host_run.workdir.dir
             if place == own
-            else peer_folder_path(state.workdir, other.workdir)
+            else peer_folder_path(host_run.workdir, other.workdir)
             for place, other in enumerate(self._states)
         }
 

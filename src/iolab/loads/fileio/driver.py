@@ -26,7 +26,7 @@ from iolab.loads.fileio.io_trace import TraceError, read_trace, trace_chunks
 from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
@@ -72,64 +72,66 @@ class IoDriver(ProcessDriver):
         )
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The generator's limit known; then as `ProcessDriver` does."""
-        await self._generator_limits.set_generator_limits(session, run, states)
-        await super().run_phases_before_load(session, run, states)
+        await self._generator_limits.set_generator_limits(session, run, host_runs)
+        await super().run_phases_before_load(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """See `ProcessDriver`; then the files are looked at once more."""
-        await super().measure(session, run, states, counters)
+        await super().measure(session, run, host_runs, counters)
         if self.course_runner is not None and isinstance(self._files, NativeEngine):
-            first = (state.first_readback for state in states)
+            first = (host_run.first_readback for host_run in host_runs)
             self.course_runner.first_readbacks = tuple(filter(None, first))
-            self.course_runner.readbacks = await read_back(session, run, states, self._files)
+            self.course_runner.readbacks = await read_back(session, run, host_runs, self._files)
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
-            await run_on_each_host(states, fetch_recording)
+            await run_on_each_host(host_runs, fetch_recording)
 
-        async def check_files_on_host(state: HostRunState) -> None:
-            if state.file_identity_check is not None:
-                paths = _job_file_paths(session, run, state)
-                state.file_identity_check = await check_file_identities(
-                    state.workdir, paths, state.file_identity_check.before
+        async def check_files_on_host(host_run: HostRunInProgress) -> None:
+            if host_run.file_identity_check is not None:
+                paths = _job_file_paths(session, run, host_run)
+                host_run.file_identity_check = await check_file_identities(
+                    host_run.workdir, paths, host_run.file_identity_check.before
                 )
 
-        await run_on_each_host(states, check_files_on_host)
+        await run_on_each_host(host_runs, check_files_on_host)
 
     async def _read_back_before_phases(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What is damaged before any event is no write that the storage lost in one."""
         if session.study.course is None or not isinstance(self._files, NativeEngine):
             return
         name = run.point.data_set
         if run.repeat == 1 and run.attempt == 1 and name not in self._first_readbacks:
-            self._first_readbacks[name] = await read_back(session, run, states, self._files)
+            self._first_readbacks[name] = await read_back(session, run, host_runs, self._files)
         by_host = {readback.host: readback for readback in self._first_readbacks.get(name, ())}
-        for state in states:
-            state.first_readback = by_host.get(state.name)
+        for host_run in host_runs:
+            host_run.first_readback = by_host.get(host_run.name)
 
-    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
+    def command(
+        self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+    ) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_seconds_range
-        job = Job.require_type(run.point.job_on_host(state.name))
+        job = Job.require_type(run.point.job_on_host(host_run.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure_command(
             job,
-            state.workdir.data_set_on_host(data_set),
-            state.workdir.dir,
+            host_run.workdir.data_set_on_host(data_set),
+            host_run.workdir.dir,
             seconds=longest_s,
-            seed=run_seed(session.study, run.point, state.name, run.repeat),
-            later=poisson_arrival_offset(session.study, run.point, state.name),
+            seed=run_seed(session.study, run.point, host_run.name, run.repeat),
+            later=poisson_arrival_offset(session.study, run.point, host_run.name),
         )
-        ledger = session.ledgers.ledger_for(state.workdir, data_set) if job.verify else None
+        ledger = session.ledgers.ledger_for(host_run.workdir, data_set) if job.verify else None
         command = verified_against_ledger(self._files, command, ledger)
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
@@ -140,33 +142,37 @@ class IoDriver(ProcessDriver):
         return command
 
     def neighbour_command(
-        self, session: SessionContext, neighbour: NeighbourPlan, state: HostRunState
+        self, session: SessionContext, neighbour: NeighbourPlan, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`: on files of its own, by the engine that its workload names."""
         _, longest_s = session.study.method.load_seconds_range
         engine, point = _neighbour_engine(neighbour), neighbour.point
         data_set = session.plan.data_set(point.data_set)
-        place = neighbour.hosts.index(state.name)
+        place = neighbour.hosts.index(host_run.name)
         command = engine.measure_command(
-            Job.require_type(point.job_on_host(state.name)),
-            state.workdir.data_set_on_host(data_set),
-            state.workdir.dir,
+            Job.require_type(point.job_on_host(host_run.name)),
+            host_run.workdir.data_set_on_host(data_set),
+            host_run.workdir.dir,
             seconds=longest_s,
             # No host of the measured load draws the same.
             seed=session.study.method.seed + HOSTS_APART * (len(session.study.hosts) + place),
             later=place / len(neighbour.hosts),
         )
-        ledger = session.ledgers.ledger_for(state.workdir, data_set) if point.job.verify else None
+        ledger = (
+            session.ledgers.ledger_for(host_run.workdir, data_set) if point.job.verify else None
+        )
         return verified_against_ledger(engine, command, ledger)
 
-    def neighbour_reader(self, neighbour: NeighbourPlan, state: HostRunState) -> OutputReader:
+    def neighbour_reader(
+        self, neighbour: NeighbourPlan, host_run: HostRunInProgress
+    ) -> OutputReader:
         """See `ProcessDriver`."""
-        job = Job.require_type(neighbour.point.job_on_host(state.name))
+        job = Job.require_type(neighbour.point.job_on_host(host_run.name))
         return _neighbour_engine(neighbour).measure_reader(job)
 
-    def reader(self, run: PlannedRun, state: HostRunState) -> OutputReader:
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.measure_reader(Job.require_type(run.point.job_on_host(state.name)))
+        return self._files.measure_reader(Job.require_type(run.point.job_on_host(host_run.name)))
 
 
 def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:
@@ -176,7 +182,7 @@ def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:
 async def read_back(
     session: SessionContext,
     run: PlannedRun,
-    states: Sequence[HostRunState],
+    host_runs: Sequence[HostRunInProgress],
     engine: NativeEngine,
 ) -> tuple[Readback, ...]:
     """Every block that a verified job may have written, read from a host without cached pages.
@@ -188,42 +194,42 @@ async def read_back(
     session.begin_phase(Phase.PROVE, run, "every acknowledged write is read back")
     data_set = session.plan.data_set(run.point.data_set)
 
-    async def readback_on_host(state: HostRunState) -> Readback:
-        job = Job.require_type(run.point.job_on_host(state.name))
-        paths = _job_file_paths(session, run, state)
+    async def readback_on_host(host_run: HostRunInProgress) -> Readback:
+        job = Job.require_type(run.point.job_on_host(host_run.name))
+        paths = _job_file_paths(session, run, host_run)
         if paths:
-            await evict_page_cache(state.workdir, paths)
-        held = state.workdir.data_set_on_host(data_set)
-        command = engine.readback_command(job, held, state.workdir.dir)
-        ledger = session.ledgers.ledger_for(state.workdir, data_set)
+            await evict_page_cache(host_run.workdir, paths)
+        held = host_run.workdir.data_set_on_host(data_set)
+        command = engine.readback_command(job, held, host_run.workdir.dir)
+        ledger = session.ledgers.ledger_for(host_run.workdir, data_set)
         command = verified_against_ledger(engine, command, ledger)
         reader = engine.readback_reader(job)
-        ending = await run_process(state.workdir.host, command, asyncio.Event(), reader.feed)
+        ending = await run_process(host_run.workdir.host, command, asyncio.Event(), reader.feed)
         totals = reader.finish().totals
         generator = totals.generator if totals else None
         verify = generator.verify if generator else None
         if verify is None or generator is None:
-            return Readback(state.name, fault=excerpt(ending.stderr_tail) or "it told no blocks")
+            return Readback(host_run.name, fault=excerpt(ending.stderr_tail) or "it told no blocks")
         failed = ", ".join(f"{count} x {name}" for name, count in generator.errors)
         return Readback(
-            state.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
+            host_run.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
         )
 
-    outcomes = await gather_hosts(states, readback_on_host)
+    outcomes = await gather_hosts(host_runs, readback_on_host)
     unread = (Readback(name, fault=error.message) for name, error in outcomes.errors.items())
     return (*outcomes.results.values(), *unread)
 
 
-async def fetch_recording(state: HostRunState) -> None:
+async def fetch_recording(host_run: HostRunInProgress) -> None:
     """Bring the I/Os that a host recorded into its state; EngineError where it has no file."""
-    path = f"{state.workdir.dir}/{RECORDED_FILE}"
+    path = f"{host_run.workdir.dir}/{RECORDED_FILE}"
     try:
-        content = await fetch_file(state.workdir.host, path, FILE_BYTES_MAX)
+        content = await fetch_file(host_run.workdir.host, path, FILE_BYTES_MAX)
     except AgentRefusalError as refusal:
-        raise _no_recording_error(state.name, refusal.message) from None
+        raise _no_recording_error(host_run.name, refusal.message) from None
     if content is None:
-        raise _no_recording_error(state.name, "it was not written")
-    state.files[RECORDED_FILE] = CompressedBytes.compress(content)
+        raise _no_recording_error(host_run.name, "it was not written")
+    host_run.files[RECORDED_FILE] = CompressedBytes.compress(content)
 
 
 def _no_recording_error(host: str, reason: str) -> EngineError:
@@ -234,7 +240,7 @@ def _no_recording_error(host: str, reason: str) -> EngineError:
 
 
 async def send_trace(
-    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """Give each host the trace that its job replays, in files of a message each."""
     job = Job.require_type(run.point.job)
@@ -246,41 +252,43 @@ async def send_trace(
         raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
     session.begin_phase(Phase.LAY_OUT, run, "sending the trace")
 
-    async def send_trace_to_host(state: HostRunState) -> None:
-        data_set = state.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
+    async def send_trace_to_host(host_run: HostRunInProgress) -> None:
+        data_set = host_run.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
         for number, part in enumerate(trace_chunks(trace, data_set.file_bytes, job.trace_speed)):
-            await state.workdir.host.request(
+            await host_run.workdir.host.request(
                 "put",
                 part,
                 deadline_s=TRACE_PART_LIMIT_S,
-                path=f"{state.workdir.dir}/{trace_part_name(number)}",
+                path=f"{host_run.workdir.dir}/{trace_part_name(number)}",
                 mode=TRACE_PART_MODE,
             )
 
-    await run_on_each_host(states, send_trace_to_host)
+    await run_on_each_host(host_runs, send_trace_to_host)
 
 
-def _job_file_paths(session: SessionContext, run: PlannedRun, state: HostRunState) -> list[str]:
+def _job_file_paths(
+    session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+) -> list[str]:
     """The files that the job uses there."""
-    numjobs = Job.require_type(run.point.job_on_host(state.name)).numjobs
-    return state.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
+    numjobs = Job.require_type(run.point.job_on_host(host_run.name)).numjobs
+    return host_run.workdir.paths(session.plan.data_set(run.point.data_set), numjobs)
 
 
 async def record_file_identities(
-    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """Remember the files as they are right before the load, but for trims, which unmap them."""
     if Job.require_type(run.point.job).access.has_trims:
         return
 
-    async def record_identity(state: HostRunState) -> None:
-        if not state.workdir.device:
-            before = state.extents or await prove_extents(
-                state.workdir, _job_file_paths(session, run, state)
+    async def record_identity(host_run: HostRunInProgress) -> None:
+        if not host_run.workdir.device:
+            before = host_run.extents or await prove_extents(
+                host_run.workdir, _job_file_paths(session, run, host_run)
             )
-            state.file_identity_check = FileIdentityCheck(before, None)
+            host_run.file_identity_check = FileIdentityCheck(before, None)
 
-    await run_on_each_host(states, record_identity)
+    await run_on_each_host(host_runs, record_identity)
 
 
 _Kinds = frozenset[tuple[str, Job]]
@@ -302,7 +310,7 @@ class GeneratorLimits:
         self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
     async def set_generator_limits(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Give each host's state its limit, measured on all at once where it is not known.
 
@@ -312,22 +320,24 @@ class GeneratorLimits:
         if Job.require_type(run.point.job).access.has_trims:
             return
         if not session.study.method.generator_limit:
-            for state in states:
-                state.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
+            for host_run in host_runs:
+                host_run.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
             return
         kinds = {
-            state.name: job_for_generator_limit(Job.require_type(run.point.job_on_host(state.name)))
-            for state in states
+            host_run.name: job_for_generator_limit(
+                Job.require_type(run.point.job_on_host(host_run.name))
+            )
+            for host_run in host_runs
         }
         kinds_key = frozenset(kinds.items())
         if kinds_key not in self._known and not session.stop.is_requested:
-            limits = await _measure_generator_limits(session, run, kinds, states)
+            limits = await _measure_generator_limits(session, run, kinds, host_runs)
             if not session.stop.is_requested:
                 self._known[kinds_key] = limits
         limits = self._known.get(kinds_key, {})
-        for state in states:
-            limit = limits.get(state.name, _UNMEASURED_GENERATOR_LIMIT)
-            state.generator_limit_iops, state.generator_limit_fault = limit.iops, limit.fault
+        for host_run in host_runs:
+            limit = limits.get(host_run.name, _UNMEASURED_GENERATOR_LIMIT)
+            host_run.generator_limit_iops, host_run.generator_limit_fault = limit.iops, limit.fault
 
 
 _UNMEASURED_GENERATOR_LIMIT: Final = GeneratorLimit(None)
@@ -337,28 +347,28 @@ async def _measure_generator_limits(
     session: SessionContext,
     run: PlannedRun,
     kinds: Mapping[str, Job],
-    states: Sequence[HostRunState],
+    host_runs: Sequence[HostRunInProgress],
 ) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
     engine = session.engine_for_run(run)
     limits: dict[str, GeneratorLimit] = {}
 
-    async def measure_generator_limit(state: HostRunState) -> None:
-        limits[state.name] = await _measure_generator_limit_on_host(
-            session, engine, kinds[state.name], state
+    async def measure_generator_limit(host_run: HostRunInProgress) -> None:
+        limits[host_run.name] = await _measure_generator_limit_on_host(
+            session, engine, kinds[host_run.name], host_run
         )
 
     detail = f"{engine.name}'s limit, on a null target"
     session.begin_phase(
         Phase.GENERATOR_LIMIT, run, detail, FILE_ENGINES[engine.name].generator_limit_measurement_s
     )
-    async with watch_for_background_io_during(session, states):
-        await run_on_each_host(states, measure_generator_limit)
+    async with watch_for_background_io_during(session, host_runs):
+        await run_on_each_host(host_runs, measure_generator_limit)
     return limits
 
 
 async def _measure_generator_limit_on_host(
-    session: SessionContext, engine: FileEngine[Job], job: Job, state: HostRunState
+    session: SessionContext, engine: FileEngine[Job], job: Job, host_run: HostRunInProgress
 ) -> GeneratorLimit:
     command = engine.null_target_command(
         job, seconds=FILE_ENGINES[engine.name].generator_limit_load_s
@@ -367,7 +377,7 @@ async def _measure_generator_limit_on_host(
         return GeneratorLimit(None)
     reader = engine.null_target_reader(job)
     halt = asyncio.Event()
-    work = run_process(state.workdir.host, command, halt, reader.feed)
+    work = run_process(host_run.workdir.host, command, halt, reader.feed)
     ending = await run_with_background(work, session.stop.forward_to_event(halt))
     reading = reader.finish()
     rate = null_target_iops(reading.totals) if reading.totals else None

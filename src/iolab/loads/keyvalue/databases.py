@@ -44,7 +44,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.targets.layout import is_os_error
 from iolab.targets.work_directory import WorkDirectory, evict_page_cache
 from iolab.text import excerpt
@@ -186,7 +186,7 @@ def _copy_arguments(source: str, destination: str, reflink: str) -> tuple[str, .
 async def drop_folder_caches(
     session: SessionContext,
     run: PlannedRun,
-    states: Sequence[HostRunState],
+    host_runs: Sequence[HostRunInProgress],
     folder_for_workdir: Callable[[WorkDirectory], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
@@ -194,16 +194,18 @@ async def drop_folder_caches(
     The proof, also that nothing was requested, stands in the states. Raises HostError or
     EngineError.
     """
-    for state in states:
-        state.cache = CACHE_NOT_DROPPED
+    for host_run in host_runs:
+        host_run.cache = CACHE_NOT_DROPPED
     if not session.study.method.drop_caches:
         return
     session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop_folder_cache_on_host(state: HostRunState) -> None:
-        state.cache = await drop_folder_cache(state.workdir, folder_for_workdir(state.workdir))
+    async def drop_folder_cache_on_host(host_run: HostRunInProgress) -> None:
+        host_run.cache = await drop_folder_cache(
+            host_run.workdir, folder_for_workdir(host_run.workdir)
+        )
 
-    await run_on_each_host(states, drop_folder_cache_on_host)
+    await run_on_each_host(host_runs, drop_folder_cache_on_host)
 
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropProof:

@@ -81,7 +81,7 @@ from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_run_faults
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
+from iolab.session.driver import HostRunInProgress, LoadDriver, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.start import (
     HostStartTime,
@@ -122,7 +122,7 @@ class YcsbClientState(Record):
     output_streams: YcsbStreams
 
 
-def fill_in_client_results(state: HostRunState, client: YcsbClientState) -> tuple[str, ...]:
+def fill_in_client_results(host_run: HostRunInProgress, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was requested.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -131,14 +131,16 @@ def fill_in_client_results(state: HostRunState, client: YcsbClientState) -> tupl
         bytes(client.output_streams.stdout), bytes(client.output_streams.stderr)
     )
     logs = [
-        _read_latency_log(state, name) for name in client.latency_log_names if name in state.files
+        _read_latency_log(host_run, name)
+        for name in client.latency_log_names
+        if name in host_run.files
     ]
     intervals = log_intervals(logs)
-    state.intervals = IntervalLog.from_intervals(intervals)
+    host_run.intervals = IntervalLog.from_intervals(intervals)
     if intervals:
         first, last = intervals[0], intervals[-1]
-        state.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
-    halted = state.ending is None or state.ending.halted
+        host_run.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
+    halted = host_run.ending is None or host_run.ending.halted
     faults = () if halted else ycsb_run_faults(output, client.job, logs, client.seconds)
     reply = KeyValueRun(
         counts=output.operation_counts,
@@ -150,25 +152,25 @@ def fill_in_client_results(state: HostRunState, client: YcsbClientState) -> tupl
         reported_s=output.reported_s,
         faults=faults,
     )
-    state.details = reply
+    host_run.details = reply
     return faults
 
 
-def require_common_window(states: Sequence[HostRunState], method: Method) -> None:
+def require_common_window(host_runs: Sequence[HostRunInProgress], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
     """
     spans = [
         (
-            state.span[0] - require_clock_offset(state).offset_ns,
-            state.span[1] - require_clock_offset(state).offset_ns,
+            host_run.span[0] - require_clock_offset(host_run).offset_ns,
+            host_run.span[1] - require_clock_offset(host_run).offset_ns,
         )
-        for state in states
-        if state.span
+        for host_run in host_runs
+        if host_run.span
     ]
     common_s = 0.0
-    if len(spans) == len(states):
+    if len(spans) == len(host_runs):
         common_ns = min(end for _, end in spans) - max(start for start, _ in spans)
         common_s = max(common_ns, 0) / NS_PER_S
     if common_s < method.warmup_s + SHARE_MIN * method.runtime_s:
@@ -180,8 +182,8 @@ def require_common_window(states: Sequence[HostRunState], method: Method) -> Non
         )
 
 
-def _read_latency_log(state: HostRunState, name: str) -> HdrLog:
-    return read_hdr_log(state.files[name].decompress())
+def _read_latency_log(host_run: HostRunInProgress, name: str) -> HdrLog:
+    return read_hdr_log(host_run.files[name].decompress())
 
 
 Servers = Callable[[ServerSettings], KeyValueServer | None]
@@ -209,61 +211,64 @@ class YcsbDriver(LoadDriver):
         self._embedded = EmbeddedStores()
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin_phase(Phase.PROVE, run, "YCSB and Java on every client")
-        await run_on_each_host(states, lambda state: self._find_tools(session, state))
+        await run_on_each_host(host_runs, lambda host_run: self._find_tools(session, host_run))
 
-        async def recreate_work_folder(state: HostRunState) -> None:
+        async def recreate_work_folder(host_run: HostRunInProgress) -> None:
             # A log of the run before must not be read as this one's.
-            await remove_folder(state.workdir.host, work_folder(state.workdir))
+            await remove_folder(host_run.workdir.host, work_folder(host_run.workdir))
             await run_and_get_output(
-                state.workdir.host, ("mkdir", "--", work_folder(state.workdir))
+                host_run.workdir.host, ("mkdir", "--", work_folder(host_run.workdir))
             )
 
-        await run_on_each_host(states, recreate_work_folder)
+        await run_on_each_host(host_runs, recreate_work_folder)
         if session.stop.is_requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {state.name: self._tools.install_of_host(state.workdir) for state in states}
+            tools = {
+                host_run.name: self._tools.install_of_host(host_run.workdir)
+                for host_run in host_runs
+            }
             await self._embedded.prepare_databases(
-                session, run, YcsbJob.require_type(run.point.job), states, tools
+                session, run, YcsbJob.require_type(run.point.job), host_runs, tools
             )
         else:
-            await self._prepare_server(session, run, states)
+            await self._prepare_server(session, run, host_runs)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, states)
+            await watch_for_background_io(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = YcsbJob.require_type(run.point.job), self._server
         seconds = execution_limit_s(
-            session.study.method, server_settings(session.study).kind, len(states)
+            session.study.method, server_settings(session.study).kind, len(host_runs)
         )
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
-        for state in states:
-            self._prepare_client_command(session, job, state, seconds)
-        clients = YcsbClients(session, run, states, counters, record_bytes=job.record_bytes)
+        for host_run in host_runs:
+            self._prepare_client_command(session, job, host_run, seconds)
+        clients = YcsbClients(session, run, host_runs, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
-            async with self._collect_server_counters(session, run, states, counters):
+            async with self._collect_server_counters(session, run, host_runs, counters):
                 await clients.measure(server.death_text if server else never_failing_probe)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
             await server.finish_run(session, run)
-        failure = await self._read_results(clients, job, states, seconds, failure)
+        failure = await self._read_results(clients, job, host_runs, seconds, failure)
         if failure:
             raise failure
         if not session.stop.is_requested:
-            require_common_window(states, session.study.method)
+            require_common_window(host_runs, session.study.method)
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
@@ -274,14 +279,16 @@ class YcsbDriver(LoadDriver):
         server, self._server = self._server, None
         return await server.stop() if server else ()
 
-    async def _find_tools(self, session: SessionContext, state: HostRunState) -> None:
+    async def _find_tools(self, session: SessionContext, host_run: HostRunInProgress) -> None:
         tools = await self._tools.find_or_install(
-            state.workdir, server_settings(session.study), lambda text: session.emit(Notice(text))
+            host_run.workdir,
+            server_settings(session.study),
+            lambda text: session.emit(Notice(text)),
         )
-        state.engine_version = tools.versions
+        host_run.engine_version = tools.versions
 
     async def _prepare_server(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """A server that answers, with all records in it."""
         server = self._server = self._server or self._servers(server_settings(session.study))
@@ -294,31 +301,31 @@ class YcsbDriver(LoadDriver):
 
         async def load_all_records() -> None:
             store = self._ycsb_store(session, "")
-            records = split_records(job.records, len(states))
+            records = split_records(job.records, len(host_runs))
             await load_records(
                 session,
                 run,
-                list(zip(states, records, strict=True)),
+                list(zip(host_runs, records, strict=True)),
                 lambda workdir: self._tools.install_of_host(workdir).kit,
                 lambda _: store,
             )
 
         await server.prepare_run(
-            session, run, [state.workdir for state in states], load_all_records
+            session, run, [host_run.workdir for host_run in host_runs], load_all_records
         )
-        for state in states:
-            dropped = server.cache_proof if state.name == server.host else None
-            state.cache = dropped or CACHE_NOT_DROPPED
+        for host_run in host_runs:
+            dropped = server.cache_proof if host_run.name == server.host else None
+            host_run.cache = dropped or CACHE_NOT_DROPPED
 
     def _prepare_client_command(
-        self, session: SessionContext, job: YcsbJob, state: HostRunState, seconds: int
+        self, session: SessionContext, job: YcsbJob, host_run: HostRunInProgress, seconds: int
     ) -> None:
         """What this client is to run."""
-        state.command = measure_command(
+        host_run.command = measure_command(
             job,
-            self._ycsb_store(session, database_copy_folder(state.workdir)),
-            self._tools.install_of_host(state.workdir).kit,
-            work_folder(state.workdir),
+            self._ycsb_store(session, database_copy_folder(host_run.workdir)),
+            self._tools.install_of_host(host_run.workdir).kit,
+            work_folder(host_run.workdir),
             seconds=seconds,
             prefix=LATENCY_LOG_PREFIX,
         )
@@ -339,14 +346,14 @@ class YcsbDriver(LoadDriver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> AbstractAsyncContextManager[None]:
         """The server's own counters, by the number of the host on which it runs."""
         if self._server is None:
             return nullcontext()
         beside = monitored_host_specs(session.study, run.point.configuration)
-        names = (*(state.name for state in states), *(spec.name for spec in beside))
+        names = (*(host_run.name for host_run in host_runs), *(spec.name for spec in beside))
         return self._server.collect_counters(
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
@@ -355,34 +362,34 @@ class YcsbDriver(LoadDriver):
         self,
         clients: YcsbClients,
         job: YcsbJob,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         seconds: int,
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = latency_log_names(job, LATENCY_LOG_PREFIX)
 
-        async def read_results_of_client(state: HostRunState) -> None:
-            start = self._embedded.start_state_of_client(state)
+        async def read_results_of_client(host_run: HostRunInProgress) -> None:
+            start = self._embedded.start_state_of_client(host_run)
             client = YcsbClientState(
-                job, seconds, names, start, clients.streams_by_host[state.name]
+                job, seconds, names, start, clients.streams_by_host[host_run.name]
             )
-            faults = fill_in_client_results(state, client)
+            faults = fill_in_client_results(host_run, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = excerpt("; ".join(faults)).rstrip(".")
-                raise EngineError(f"YCSB on host '{state.name}': {reason}.", OUTPUT_HINT)
+                raise EngineError(f"YCSB on host '{host_run.name}': {reason}.", OUTPUT_HINT)
 
-        async def remove_client_folders(state: HostRunState) -> None:
-            if not state.workdir.host.lost_reason:
-                await self._embedded.remove_copy(state)
-                await remove_folder(state.workdir.host, work_folder(state.workdir))
+        async def remove_client_folders(host_run: HostRunInProgress) -> None:
+            if not host_run.workdir.host.lost_reason:
+                await self._embedded.remove_copy(host_run)
+                await remove_folder(host_run.workdir.host, work_folder(host_run.workdir))
 
         first_failure = failure
         for step in (
             clients.fetch_files(names),
-            run_on_each_host(states, read_results_of_client),
-            run_on_each_host(states, remove_client_folders),
+            run_on_each_host(host_runs, read_results_of_client),
+            run_on_each_host(host_runs, remove_client_folders),
         ):
             try:
                 await step
@@ -405,7 +412,7 @@ class DbBenchDriver(LoadDriver):
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
@@ -416,13 +423,13 @@ class DbBenchDriver(LoadDriver):
             watch_for_background_io,
         ):
             if not session.stop.is_requested:
-                await phase(session, run, states)
+                await phase(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
@@ -431,46 +438,49 @@ class DbBenchDriver(LoadDriver):
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
         cells = {
-            state.name: self._create_client_task(session, run, state, seconds) for state in states
+            host_run.name: self._create_client_task(session, run, host_run, seconds)
+            for host_run in host_runs
         }
 
-        async def run_bench_on_host(state: HostRunState, go: HostStartTime) -> None:
-            await run_bench(session, run, state, cells[state.name], go, halt)
+        async def run_bench_on_host(host_run: HostRunInProgress, go: HostStartTime) -> None:
+            await run_bench(session, run, host_run, cells[host_run.name], go, halt)
 
         try:
-            await start_load_together(session, states, counters, run_bench_on_host, halt)
+            await start_load_together(session, host_runs, counters, run_bench_on_host, halt)
         finally:
-            await _remove_copies(states)
+            await _remove_copies(host_runs)
 
     async def _read_versions(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         session.begin_phase(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def read_version_on_host(state: HostRunState) -> None:
-            self._versions[state.name] = await self._programs.version_on_host(
-                state.workdir, KeyValueJob.require_type(run.point.job)
+        async def read_version_on_host(host_run: HostRunInProgress) -> None:
+            self._versions[host_run.name] = await self._programs.version_on_host(
+                host_run.workdir, KeyValueJob.require_type(run.point.job)
             )
 
-        await run_on_each_host(states, read_version_on_host)
+        await run_on_each_host(host_runs, read_version_on_host)
 
     async def _load_or_find_databases(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
         job = KeyValueJob.require_type(run.point.job)
         self._golden_databases.clear()
 
-        async def find_database(state: HostRunState) -> None:
-            source = await self._cached_user_database_shape(state, job)
+        async def find_database(host_run: HostRunInProgress) -> None:
+            source = await self._cached_user_database_shape(host_run, job)
             database = await find_golden_database(
-                state.workdir, job, self._versions[state.name], source
+                host_run.workdir, job, self._versions[host_run.name], source
             )
             if database is not None:
-                self._golden_databases[state.name] = database
+                self._golden_databases[host_run.name] = database
 
-        await run_on_each_host(states, find_database)
-        missing = [state for state in states if state.name not in self._golden_databases]
+        await run_on_each_host(host_runs, find_database)
+        missing = [
+            host_run for host_run in host_runs if host_run.name not in self._golden_databases
+        ]
         if missing:
             await self._load_missing_databases(session, run, missing)
         for database in self._golden_databases.values():
@@ -478,20 +488,20 @@ class DbBenchDriver(LoadDriver):
                 self._loads.add(load_seed_range(database.seed))
 
     async def _cached_user_database_shape(
-        self, state: HostRunState, job: KeyValueJob
+        self, host_run: HostRunInProgress, job: KeyValueJob
     ) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
-        sources = self._sources.setdefault(state.workdir.host, {})
-        if golden_database_folder(state.workdir, job) not in sources:
-            sources[golden_database_folder(state.workdir, job)] = await read_user_database_shape(
-                state.workdir, job
+        sources = self._sources.setdefault(host_run.workdir.host, {})
+        if golden_database_folder(host_run.workdir, job) not in sources:
+            sources[golden_database_folder(host_run.workdir, job)] = await read_user_database_shape(
+                host_run.workdir, job
             )
-        return sources[golden_database_folder(state.workdir, job)]
+        return sources[golden_database_folder(host_run.workdir, job)]
 
     async def _load_missing_databases(
-        self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunInProgress]
     ) -> None:
         job = KeyValueJob.require_type(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
@@ -501,65 +511,69 @@ class DbBenchDriver(LoadDriver):
         session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load_database_on_client(state: HostRunState) -> None:
-            database = await self._load_database(session, run, state, halt)
+        async def load_database_on_client(host_run: HostRunInProgress) -> None:
+            database = await self._load_database(session, run, host_run, halt)
             if database is not None:
-                self._golden_databases[state.name] = database
+                self._golden_databases[host_run.name] = database
 
         await run_with_background(
             run_on_each_host(missing, load_database_on_client), session.stop.forward_to_event(halt)
         )
 
     async def _load_database(
-        self, session: SessionContext, run: PlannedRun, state: HostRunState, halt: asyncio.Event
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        host_run: HostRunInProgress,
+        halt: asyncio.Event,
     ) -> GoldenDatabase | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = KeyValueJob.require_type(run.point.job), self._versions[state.name]
-        folder = golden_database_folder(state.workdir, job)
-        failed = self._failed.setdefault(state.workdir.host, {})
+        job, version = KeyValueJob.require_type(run.point.job), self._versions[host_run.name]
+        folder = golden_database_folder(host_run.workdir, job)
+        failed = self._failed.setdefault(host_run.workdir.host, {})
         if folder in failed and run.attempt == 1:
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
-        names = ("load", folder.rpartition("/")[2], state.name)
+        names = ("load", folder.rpartition("/")[2], host_run.name)
         wanted = load_seed_range(derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._tasks, wanted)
         try:
-            return await make_golden_database(state.workdir, job, version, seed, halt)
+            return await make_golden_database(host_run.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.message, fault.hint
             raise
 
     async def _copy_databases(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """A copy of each golden database, which is what that is."""
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the database on every client")
 
-        async def copy_on_host(state: HostRunState) -> None:
-            host, gold = state.workdir.host, self._golden_databases[state.name]
-            await remove_folder(host, run_folder(state.workdir))
-            await run_and_get_output(host, ("mkdir", "--", run_folder(state.workdir)))
-            how = await clone_folder(host, gold.database, _database_copy_path(state.workdir))
-            held = await folder_bytes(state.workdir, _database_copy_path(state.workdir))
+        async def copy_on_host(host_run: HostRunInProgress) -> None:
+            host, gold = host_run.workdir.host, self._golden_databases[host_run.name]
+            await remove_folder(host, run_folder(host_run.workdir))
+            await run_and_get_output(host, ("mkdir", "--", run_folder(host_run.workdir)))
+            how = await clone_folder(host, gold.database, _database_copy_path(host_run.workdir))
+            held = await folder_bytes(host_run.workdir, _database_copy_path(host_run.workdir))
             if held != gold.file_bytes:
                 message = (
-                    f"The copy of the database on host '{state.name}' is not what was loaded: "
+                    f"The copy of the database on host '{host_run.name}' is not what was loaded: "
                     f"it has {held} bytes instead of {gold.file_bytes}."
                 )
                 raise EngineError(message, "Let nobody change files in the scratch folder.")
-            self._copied_by[state.name] = how
+            self._copied_by[host_run.name] = how
 
-        await session.stop.run_unless_stopped(run_on_each_host(states, copy_on_host))
+        await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_on_host))
 
     def _create_client_task(
-        self, session: SessionContext, run: PlannedRun, state: HostRunState, seconds: int
+        self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.require_type(run.point.job), self._golden_databases[state.name]
-        names = (run.point.digest, run.repeat, run.attempt, state.name)
+        job, gold = KeyValueJob.require_type(run.point.job), self._golden_databases[host_run.name]
+        names = (run.point.digest, run.repeat, run.attempt, host_run.name)
         wanted = bench_seed_range(job, derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._loads | self._tasks, wanted)
         self._tasks.add(bench_seed_range(job, seed))
@@ -568,16 +582,16 @@ class DbBenchDriver(LoadDriver):
             seconds=seconds,
             seed=seed,
             load_seed=gold.seed,
-            version=self._versions[state.name],
-            copied_by=self._copied_by[state.name],
+            version=self._versions[host_run.name],
+            copied_by=self._copied_by[host_run.name],
             start=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
-        report = f"{run_folder(state.workdir)}/{REPORT}"
+        report = f"{run_folder(host_run.workdir)}/{REPORT}"
         command = bench_command(
             job,
-            state.workdir.dir,
-            _database_copy_path(state.workdir),
+            host_run.workdir.dir,
+            _database_copy_path(host_run.workdir),
             seconds=seconds,
             seed=seed,
             report_file=report,
@@ -595,16 +609,16 @@ def _database_copy_path(workdir: WorkDirectory) -> str:
 
 
 async def _drop_caches(
-    session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+    session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
-    await drop_folder_caches(session, run, states, _database_copy_path)
+    await drop_folder_caches(session, run, host_runs, _database_copy_path)
 
 
-async def _remove_copies(states: Sequence[HostRunState]) -> None:
+async def _remove_copies(host_runs: Sequence[HostRunInProgress]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
-    living = [state for state in states if not state.workdir.host.lost_reason]
+    living = [host_run for host_run in host_runs if not host_run.workdir.host.lost_reason]
     await gather_hosts(
-        living, lambda state: remove_folder(state.workdir.host, run_folder(state.workdir))
+        living, lambda host_run: remove_folder(host_run.workdir.host, run_folder(host_run.workdir))
     )
 
 

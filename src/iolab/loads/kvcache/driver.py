@@ -13,7 +13,7 @@ from iolab.loads.kvcache.replay import Replay, plan_replay
 from iolab.loads.kvcache.trace import TraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
@@ -32,34 +32,36 @@ class KvCacheDriver(ProcessDriver):
         self._replay: Replay | None = None
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The requests drawn; then as `ProcessDriver` does."""
         self._replay = _replay_of_run(session, run)
-        await super().run_phases_before_load(session, run, states)
+        await super().run_phases_before_load(session, run, host_runs)
 
-    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
+    def command(
+        self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+    ) -> Command:
         """See `ProcessDriver`."""
         job = KvCacheJob.require_type(run.point.job)
         replay = self._replay or _replay_of_run(session, run)
-        host = _host_index(session, run, state)
-        self._readers[state.name] = KvCacheReader(job, replay, host)
+        host = _host_index(session, run, host_run)
+        self._readers[host_run.name] = KvCacheReader(job, replay, host)
         return kv_cache_command(
             job,
             replay,
             host,
-            state.workdir.dir,
+            host_run.workdir.dir,
             seconds=session.study.method.load_seconds_range[1],
-            seed=run_seed(session.study, run.point, state.name, run.repeat),
+            seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, state: HostRunState) -> KvCacheReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> KvCacheReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
-        return self._readers[state.name]
+        return self._readers[host_run.name]
 
 
-def _host_index(session: SessionContext, run: PlannedRun, state: HostRunState) -> int:
-    return load_host_names_of_point(session.study, run.point).index(state.name)
+def _host_index(session: SessionContext, run: PlannedRun, host_run: HostRunInProgress) -> int:
+    return load_host_names_of_point(session.study, run.point).index(host_run.name)
 
 
 def _replay_of_run(session: SessionContext, run: PlannedRun) -> Replay:

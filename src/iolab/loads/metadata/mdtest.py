@@ -42,7 +42,7 @@ from iolab.loads.metadata.workload import (
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
+from iolab.session.driver import HostRunInProgress, LoadDriver, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.session.process_driver import process_ending_error
 from iolab.session.start import end_watches, watch_for_background_io
@@ -255,38 +255,40 @@ class MdtestDriver(LoadDriver):
         self.rates: tuple[ReportedRate, ...] = ()
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
         session.begin_phase(Phase.PROVE, run, "mdtest and MPI on every client")
         await run_on_each_host(
-            states, lambda state: _require_programs(state, MetadataJob.require_type(run.point.job))
+            host_runs,
+            lambda host_run: _require_programs(host_run, MetadataJob.require_type(run.point.job)),
         )
-        await _require_one_target(states)
+        await _require_one_target(host_runs)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, states)
+            await watch_for_background_io(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
         job = MetadataJob.require_type(run.point.job)
         session.begin_phase(Phase.MEASURE, run, run.point.title_text)
         halt = asyncio.Event()
-        mpi = await _require_common_mpi(states, job, halt)
-        first = states[0]
+        mpi = await _require_common_mpi(host_runs, job, halt)
+        first = host_runs[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
         places = [
-            RankPlacement(state.name, mpi_address(state.workdir), job.ranks) for state in states
+            RankPlacement(host_run.name, mpi_address(host_run.workdir), job.ranks)
+            for host_run in host_runs
         ]
         first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
-        raw = await _run_mdtest(session, states, counters, first.command, halt)
-        self.rates = _reported_rates(states, job, raw)
+        raw = await _run_mdtest(session, host_runs, counters, first.command, halt)
+        self.rates = _reported_rates(host_runs, job, raw)
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
@@ -304,57 +306,57 @@ def mpi_address(workdir: WorkDirectory) -> str:
     return "localhost" if spec.kind is HostKind.LOCAL else spec.name
 
 
-async def _require_programs(state: HostRunState, job: MetadataJob) -> None:
+async def _require_programs(host_run: HostRunInProgress, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
     programs = find_mpi_programs(job)
     asked = {
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
     }
-    answer = await state.workdir.host.request(
-        "facts", deadline_s=FACTS_LIMIT_S, path=state.workdir.dir, tools=asked
+    answer = await host_run.workdir.host.request(
+        "facts", deadline_s=FACTS_LIMIT_S, path=host_run.workdir.dir, tools=asked
     )
-    facts = read_facts(state.name, answer)
+    facts = read_facts(host_run.name, answer)
     for name, words in asked.items():
         tool = facts.tool_facts(name)
         if tool is None or tool.path is None:
-            message = f"There is no {excerpt(words[0])} on host '{state.name}'."
+            message = f"There is no {excerpt(words[0])} on host '{host_run.name}'."
             raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_one_target(states: Sequence[HostRunState]) -> None:
+async def _require_one_target(host_runs: Sequence[HostRunInProgress]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
-    first = states[0].workdir
-    for state in states:
-        if posixpath.dirname(state.workdir.dir) != posixpath.dirname(first.dir):
+    first = host_runs[0].workdir
+    for host_run in host_runs:
+        if posixpath.dirname(host_run.workdir.dir) != posixpath.dirname(first.dir):
             message = (
-                f"mdtest works below one path on all clients, and '{state.name}' has its target at "
-                f"{posixpath.dirname(state.workdir.dir)}, '{first.name}' at "
+                f"mdtest works below one path on all clients, and '{host_run.name}' has its "
+                f"target at {posixpath.dirname(host_run.workdir.dir)}, '{first.name}' at "
                 f"{posixpath.dirname(first.dir)}."
             )
             raise HostError(message, _SHARE)
-    workdirs = [state.workdir for state in states]
+    workdirs = [host_run.workdir for host_run in host_runs]
     needs = {workdir.name: [first.name] for workdir in workdirs[1:]}
     if needs:
         await require_shared_target(workdirs, needs, hint=_SHARE)
 
 
 async def _require_common_mpi(
-    states: Sequence[HostRunState], job: MetadataJob, halt: asyncio.Event
+    host_runs: Sequence[HostRunInProgress], job: MetadataJob, halt: asyncio.Event
 ) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def mpi_of_host(state: HostRunState) -> Mpi:
+    async def mpi_of_host(host_run: HostRunInProgress) -> Mpi:
         words = bytearray()
-        command = version_command(find_mpi_programs(job), state.workdir.dir)
-        ending = await run_process(state.workdir.host, command, halt, words.extend)
+        command = version_command(find_mpi_programs(job), host_run.workdir.dir)
+        ending = await run_process(host_run.workdir.host, command, halt, words.extend)
         if fault := exit_fault(ending, command):
-            raise EngineError(f"mpiexec on host '{state.name}' {fault}.", INSTALL_MPI)
+            raise EngineError(f"mpiexec on host '{host_run.name}' {fault}.", INSTALL_MPI)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
-    mpis = (await gather_hosts(states, mpi_of_host)).results_or_raise()
+    mpis = (await gather_hosts(host_runs, mpi_of_host)).results_or_raise()
     _require_equal_mpis(mpis)
-    return mpis[states[0].name]
+    return mpis[host_runs[0].name]
 
 
 def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
@@ -367,31 +369,31 @@ def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
 
 async def _run_mdtest(
     session: SessionContext,
-    states: Sequence[HostRunState],
+    host_runs: Sequence[HostRunInProgress],
     counters: CounterCollector,
     command: Command,
     halt: asyncio.Event,
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        state.name: HostWatch(
-            session, state.workdir.host, index, counters, state.workdir.inode_path
+        host_run.name: HostWatch(
+            session, host_run.workdir.host, index, counters, host_run.workdir.inode_path
         )
-        for index, state in enumerate(states)
+        for index, host_run in enumerate(host_runs)
     }
-    first = states[0]
+    first = host_runs[0]
     packer, raw = OutputCompressor(MDTEST_OUTPUT_BYTES_MAX), bytearray()
 
-    async def begin_watch_and_snapshot(state: HostRunState) -> None:
-        await watches[state.name].begin()
-        state.offset = await measure_clock_offset(state.workdir.host, session.clock)
-        state.before = await take_snapshot(state.workdir.host)
+    async def begin_watch_and_snapshot(host_run: HostRunInProgress) -> None:
+        await watches[host_run.name].begin()
+        host_run.offset = await measure_clock_offset(host_run.workdir.host, session.clock)
+        host_run.before = await take_snapshot(host_run.workdir.host)
 
-    async def snapshot_and_end_watch(state: HostRunState) -> None:
-        state.after, state.last_sample = await snapshot_and_sample(
-            state.workdir.host, state.workdir.inode_path
+    async def snapshot_and_end_watch(host_run: HostRunInProgress) -> None:
+        host_run.after, host_run.last_sample = await snapshot_and_sample(
+            host_run.workdir.host, host_run.workdir.inode_path
         )
-        state.offset_after = await measure_clock_offset(state.workdir.host, session.clock)
+        host_run.offset_after = await measure_clock_offset(host_run.workdir.host, session.clock)
 
     def keep_output(piece: bytes) -> None:
         packer.add(piece)
@@ -404,28 +406,31 @@ async def _run_mdtest(
             )
         finally:
             first.output = packer.finish()
-        await run_on_each_host(states, snapshot_and_end_watch)
+        await run_on_each_host(host_runs, snapshot_and_end_watch)
 
     async def watch_all_hosts() -> None:
         await _wait_for_first(
-            [_collect_telemetry_until_cancelled(state, watches[state.name]) for state in states]
+            [
+                _collect_telemetry_until_cancelled(host_run, watches[host_run.name])
+                for host_run in host_runs
+            ]
         )
 
     try:
-        await run_on_each_host(states, begin_watch_and_snapshot)
+        await run_on_each_host(host_runs, begin_watch_and_snapshot)
         heeding = run_with_background(run_mdtest_to_end(), session.stop.forward_to_event(halt))
         await run_with_background(heeding, watch_all_hosts())
     finally:
-        await end_watches(watches, states)
+        await end_watches(watches, host_runs)
     return bytes(raw)
 
 
-async def _collect_telemetry_until_cancelled(state: HostRunState, watch: HostWatch) -> None:
+async def _collect_telemetry_until_cancelled(host_run: HostRunInProgress, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its state."""
     try:
         await watch.collect_until_cancelled(0)
     except HostError as fault:
-        state.error = fault.message
+        host_run.error = fault.message
         raise
 
 
@@ -443,16 +448,16 @@ async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 def _reported_rates(
-    states: Sequence[HostRunState], job: MetadataJob, raw: bytes
+    host_runs: Sequence[HostRunInProgress], job: MetadataJob, raw: bytes
 ) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was requested; EngineError when it is not that."""
-    first = states[0]
+    first = host_runs[0]
     output = parse_mdtest_output(raw)
-    ranks = job.ranks * len(states)
+    ranks = job.ranks * len(host_runs)
     faults = output_faults(output, job, ranks)
-    for state in states:
-        own_faults = faults if state is first else ()
-        state.reading = EngineReading(output.version, None, None, (), None, own_faults)
+    for host_run in host_runs:
+        own_faults = faults if host_run is first else ()
+        host_run.reading = EngineReading(output.version, None, None, (), None, own_faults)
     fault = process_ending_error(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.message

@@ -35,7 +35,7 @@ from iolab.loads.metadata.workload import (
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, LoadDriver, run_on_each_host
+from iolab.session.driver import HostRunInProgress, LoadDriver, run_on_each_host
 from iolab.session.observers import HostWatch
 from iolab.session.start import (
     CommonStartTime,
@@ -358,11 +358,11 @@ class MetadataDriver(LoadDriver):
     """The built-in `metadata` engine; see `LoadDriver`."""
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
         job = MetadataJob.require_type(run.point.job)
-        workdirs = [state.workdir for state in states]
+        workdirs = [host_run.workdir for host_run in host_runs]
         needs = {
             workdirs[share.index].name: [
                 workdirs[other].name for other in share.other_file_creator_indexes
@@ -375,21 +375,21 @@ class MetadataDriver(LoadDriver):
         )
         await require_shared_target(workdirs, needs, hint=hint)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, states)
+            await watch_for_background_io(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """All operations in order, as far as no host fails and nobody stops."""
-        iteration = _Iteration(session, run, states, counters)
+        iteration = _Iteration(session, run, host_runs, counters)
         try:
             await iteration.measure()
         finally:
-            iteration.fill_host_run_states()
+            iteration.fill_host_runs()
             await iteration.stop_telemetry()
 
 
@@ -400,30 +400,30 @@ class _Iteration:
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         self._session = session
         self._run = run
-        self._states = states
+        self._states = host_runs
         self._job = MetadataJob.require_type(run.point.job)
-        self._rank_shares = ranks_by_host(self._job, len(states))
+        self._rank_shares = ranks_by_host(self._job, len(host_runs))
         attempt = min(run.attempt, ATTEMPTS_WITH_OWN_NAMES) - 1
         self._number = run.order * ATTEMPTS_WITH_OWN_NAMES + attempt
         self._host_ranks_by_name = {
-            state.name: rank_share
-            for state, rank_share in zip(states, self._rank_shares, strict=True)
+            host_run.name: rank_share
+            for host_run, rank_share in zip(host_runs, self._rank_shares, strict=True)
         }
         self._watches = {
-            state.name: HostWatch(
-                session, state.workdir.host, index, counters, state.workdir.inode_path
+            host_run.name: HostWatch(
+                session, host_run.workdir.host, index, counters, host_run.workdir.inode_path
             )
-            for index, state in enumerate(states)
+            for index, host_run in enumerate(host_runs)
         }
         self._telemetry_tasks: dict[str, asyncio.Task[None]] = {}
         self._first_offsets: dict[str, ClockOffset] = {}
         self._began_ns = 0
-        self._done: dict[str, list[OperationRun]] = {state.name: [] for state in states}
+        self._done: dict[str, list[OperationRun]] = {host_run.name: [] for host_run in host_runs}
         self._unclean_hosts: set[str] = set()
         self._created_files: dict[int, tuple[int, ...]] = {}
         self._files_left = False
@@ -445,7 +445,7 @@ class _Iteration:
         if failure:
             raise failure
 
-    def fill_host_run_states(self) -> None:
+    def fill_host_runs(self) -> None:
         """Fill in what is known only at the end, however it came."""
         for state in self._states:
             done = tuple(self._done[state.name])
@@ -465,20 +465,20 @@ class _Iteration:
         await asyncio.gather(*self._telemetry_tasks.values(), return_exceptions=True)
         await end_watches(self._watches, self._states)
 
-    async def _connect_and_snapshot_host(self, state: HostRunState) -> None:
-        hello = await state.workdir.host.connect()
-        state.engine_version = f"iolab-agent {hello.version}"
-        asked = self._operation_request(state, Operation.FILE_STAT)
-        state.requested = json.dumps(
+    async def _connect_and_snapshot_host(self, host_run: HostRunInProgress) -> None:
+        hello = await host_run.workdir.host.connect()
+        host_run.engine_version = f"iolab-agent {hello.version}"
+        asked = self._operation_request(host_run, Operation.FILE_STAT)
+        host_run.requested = json.dumps(
             {**asked, "phase": [operation.display_name for operation in Operation]}, indent=1
         )
-        state.cache = CACHE_NOT_DROPPED
-        await self._watches[state.name].begin()
-        state.before = await take_snapshot(state.workdir.host)
+        host_run.cache = CACHE_NOT_DROPPED
+        await self._watches[host_run.name].begin()
+        host_run.before = await take_snapshot(host_run.workdir.host)
 
-    async def _snapshot_after(self, state: HostRunState) -> None:
-        state.after, state.last_sample = await snapshot_and_sample(
-            state.workdir.host, state.workdir.inode_path
+    async def _snapshot_after(self, host_run: HostRunInProgress) -> None:
+        host_run.after, host_run.last_sample = await snapshot_and_sample(
+            host_run.workdir.host, host_run.workdir.inode_path
         )
 
     async def _measure_phases(self) -> None:
@@ -496,14 +496,14 @@ class _Iteration:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
         self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.display_name}")
 
-        async def drop_caches_on_host(state: HostRunState) -> None:
-            before = state.cache
+        async def drop_caches_on_host(host_run: HostRunInProgress) -> None:
+            before = host_run.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
-            proof = await evict_page_cache(state.workdir, ())
+            proof = await evict_page_cache(host_run.workdir, ())
             if before is not None and before.requested:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheDropProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
-            state.cache = proof
+            host_run.cache = proof
 
         await run_on_each_host(self._states, drop_caches_on_host)
 
@@ -515,18 +515,19 @@ class _Iteration:
         start = common_start_time(self._session, self._states, set_up_s)
         self._start_telemetry(start)
 
-        async def measure_phase_on_host(state: HostRunState) -> None:
+        async def measure_phase_on_host(host_run: HostRunInProgress) -> None:
             # A run without one of its hosts answers nothing.
             with set_event_on_failure(self._halt):
                 await run_with_background(
-                    self._run_operation(state, operation, start), self._wait_for_telemetry(state)
+                    self._run_operation(host_run, operation, start),
+                    self._wait_for_telemetry(host_run),
                 )
 
         await run_on_each_host(self._states, measure_phase_on_host)
 
-    async def _read_clock(self, state: HostRunState) -> None:
-        state.offset = await measure_clock_offset(state.workdir.host, self._session.clock)
-        self._first_offsets.setdefault(state.name, state.offset)
+    async def _read_clock(self, host_run: HostRunInProgress) -> None:
+        host_run.offset = await measure_clock_offset(host_run.workdir.host, self._session.clock)
+        self._first_offsets.setdefault(host_run.name, host_run.offset)
 
     def _start_telemetry(self, start: CommonStartTime) -> None:
         """From the first start on, telemetry is collected without a break."""
@@ -543,51 +544,53 @@ class _Iteration:
             for state in self._states
         }
 
-    async def _wait_for_telemetry(self, state: HostRunState) -> None:
-        await asyncio.shield(self._telemetry_tasks[state.name])
+    async def _wait_for_telemetry(self, host_run: HostRunInProgress) -> None:
+        await asyncio.shield(self._telemetry_tasks[host_run.name])
 
     async def _run_operation(
-        self, state: HostRunState, operation: Operation, start: CommonStartTime
+        self, host_run: HostRunInProgress, operation: Operation, start: CommonStartTime
     ) -> None:
-        rank_share = self._host_ranks_by_name[state.name]
-        asked = self._operation_request(state, operation)
+        rank_share = self._host_ranks_by_name[host_run.name]
+        asked = self._operation_request(host_run, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
-        reader = PhaseReader(self._job, rank_share, operation, len(state.intervals), files)
-        offset_ns = start.start_on_host_clock_ns(state) - start.real_ns
+        reader = PhaseReader(self._job, rank_share, operation, len(host_run.intervals), files)
+        offset_ns = start.start_on_host_clock_ns(host_run) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
-            self._unclean_hosts.add(state.name)
+            self._unclean_hosts.add(host_run.name)
         try:
             answers = await measure_phase(
-                state.workdir.host,
+                host_run.workdir.host,
                 asked,
                 start,
-                start.start_on_host_clock_ns(state),
+                start.start_on_host_clock_ns(host_run),
                 self._halt,
                 reader,
-                lambda interval: self._emit_interval(state, interval, offset_ns),
+                lambda interval: self._emit_interval(host_run, interval, offset_ns),
                 operation_count=operations_per_client(self._job, operation),
             )
             try:
                 phase = reader.take_result(answers)
             except ValueError as fault:
                 words = f"sent a malformed measured phase: {fault}"
-                raise state.workdir.host.mark_lost(words) from None
+                raise host_run.workdir.host.mark_lost(words) from None
         finally:
-            state.intervals.extend(reader.intervals)
+            host_run.intervals.extend(reader.intervals)
         if operation is Operation.FILE_CREATE and answers.tried:
             self._created_files[rank_share.index] = answers.tried
         self._files_left |= operation is Operation.FILE_REMOVE and answers.skipped > 0
-        done = self._done[state.name]
+        done = self._done[host_run.name]
         done.append(phase)
         if answers.processor:
-            state.phase_processors.append(answers.processor)
-        state.phase_libraries = answers.libraries or state.phase_libraries
+            host_run.phase_processors.append(answers.processor)
+        host_run.phase_libraries = answers.libraries or host_run.phase_libraries
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
-            self._unclean_hosts.discard(state.name)
+            self._unclean_hosts.discard(host_run.name)
 
-    def _emit_interval(self, state: HostRunState, interval: Interval, offset_ns: int) -> None:
+    def _emit_interval(
+        self, host_run: HostRunInProgress, interval: Interval, offset_ns: int
+    ) -> None:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
-        self._session.emit(interval.to_event(state.name, self._run, elapsed_s))
+        self._session.emit(interval.to_event(host_run.name, self._run, elapsed_s))
 
     def _must_remove_files(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
@@ -600,13 +603,13 @@ class _Iteration:
         """
         halt = asyncio.Event()
 
-        async def remove_files_on_host(state: HostRunState, operation: Operation) -> None:
-            if state.workdir.host.lost_reason:
+        async def remove_files_on_host(host_run: HostRunInProgress, operation: Operation) -> None:
+            if host_run.workdir.host.lost_reason:
                 return
             with suppress(HostError):
                 await request_phase(
-                    state.workdir.host,
-                    self._operation_request(state, operation, shifted=False),
+                    host_run.workdir.host,
+                    self._operation_request(host_run, operation, shifted=False),
                     halt,
                     lambda _: None,
                     limit_s=wall_limit_s(operations_per_client(self._job, operation)),
@@ -615,7 +618,7 @@ class _Iteration:
         async def remove_files_on_all_hosts() -> None:
             for operation in operations:
                 await asyncio.gather(
-                    *(remove_files_on_host(state, operation) for state in self._states)
+                    *(remove_files_on_host(host_run, operation) for host_run in self._states)
                 )
 
         if self._session.study.target.keep_files:
@@ -626,14 +629,14 @@ class _Iteration:
             )
 
     def _operation_request(
-        self, state: HostRunState, operation: Operation, *, shifted: bool = True
+        self, host_run: HostRunInProgress, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
-        rank_share = self._host_ranks_by_name[state.name]
+        rank_share = self._host_ranks_by_name[host_run.name]
         dirs = {
-            other: peer_folder_path(state.workdir, self._states[other].workdir)
+            other: peer_folder_path(host_run.workdir, self._states[other].workdir)
             for other in rank_share.other_file_creator_indexes
         }
-        dirs[rank_share.index] = state.workdir.dir
+        dirs[rank_share.index] = host_run.workdir.dir
         return phase_request(
             self._job,
             rank_share,

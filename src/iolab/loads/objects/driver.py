@@ -59,7 +59,7 @@ from iolab.loads.objects.workload import (
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
@@ -138,41 +138,41 @@ class ObjectsDriver(ProcessDriver):
         self._generator_limits: dict[GeneratorLimitKey, dict[str, GeneratorLimit]] = {}
 
     async def run_phases_before_load(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
         self._session = session
-        access = await self._open_store_access(session, run, states)
-        await self._set_generator_limits(session, run, states, access)
+        access = await self._open_store_access(session, run, host_runs)
+        await self._set_generator_limits(session, run, host_runs, access)
         data_set = required_data_set(session.study, run.point)
         if data_set is not None and data_set.id not in self._data_set_bytes:
-            await self._lay_out(session, run, states, access, data_set)
+            await self._lay_out(session, run, host_runs, access, data_set)
         if not session.stop.is_requested:
-            await watch_for_background_io(session, run, states)
+            await watch_for_background_io(session, run, host_runs)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
     ) -> None:
         """See `ProcessDriver`; then what each host did."""
         self._readers.clear()
         try:
-            await super().measure(session, run, states, counters)
+            await super().measure(session, run, host_runs, counters)
         finally:
             data_set = point_data_set(session.study, run.point)
             size = self._data_set_bytes.get(data_set.id, 0)
-            key = _generator_limit_key(run, states)
-            for state in states:
-                if state.details is None:
+            key = _generator_limit_key(run, host_runs)
+            for host_run in host_runs:
+                if host_run.details is None:
                     continue
-                details = ObjectsRun.require_type(state.details)
-                limit = self._generator_limits.get(key, {}).get(state.name)
+                details = ObjectsRun.require_type(host_run.details)
+                limit = self._generator_limits.get(key, {}).get(host_run.name)
                 if limit is not None:
-                    state.generator_limit_iops = limit.with_tls(details)
-                state.details = replace(
+                    host_run.generator_limit_iops = limit.with_tls(details)
+                host_run.details = replace(
                     details,
                     data_set_bytes=size,
                     generator_limit_has_tls=limit is not None
@@ -180,24 +180,26 @@ class ObjectsDriver(ProcessDriver):
                 )
 
     async def after_measure(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What the run put is read back where the job asks for it, and removed."""
         job = ObjectsJob.require_type(run.point.job)
-        if not job.put or not any(state.command for state in states):
+        if not job.put or not any(host_run.command for host_run in host_runs):
             return
-        has_failed = any(state.error for state in states)
+        has_failed = any(host_run.error for host_run in host_runs)
         if job.read_back and not has_failed and not session.stop.is_requested:
-            await self._read_back(session, run, states)
+            await self._read_back(session, run, host_runs)
         await self._remove_objects_or_reason(
             session, run.point.configuration, _run_prefix(session, run)
         )
 
-    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
+    def command(
+        self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+    ) -> Command:
         """See `ProcessDriver`."""
         job, study = ObjectsJob.require_type(run.point.job), session.study
         hosts = load_host_names_of_point(study, run.point)
-        place = hosts.index(state.name)
+        place = hosts.index(host_run.name)
         access = self._stores[run.point.configuration]
         seconds = study.method.load_seconds_range[1]
         first, count = host_object_range(job.object_count, place, len(hosts))
@@ -210,27 +212,27 @@ class ObjectsDriver(ProcessDriver):
                 len(hosts),
             ),
             "share": {"first": first, "count": count},
-            "later": poisson_arrival_offset(study, run.point, state.name),
+            "later": poisson_arrival_offset(study, run.point, host_run.name),
             "runtime_s": seconds,
-            "seed": run_seed(study, run.point, state.name, run.repeat),
+            "seed": run_seed(study, run.point, host_run.name, run.repeat),
         }
-        self._readers[state.name] = ObjectsReader(job)
+        self._readers[host_run.name] = ObjectsReader(job)
         limit_s, output_limit_bytes = load_time_and_output_limits(seconds, job.timeout_s)
         return engine_command(
             access,
             document,
-            state.workdir.dir,
+            host_run.workdir.dir,
             limit_s=limit_s,
             output_limit_bytes=output_limit_bytes,
             waits_for_start=True,
         )
 
-    def reader(self, run: PlannedRun, state: HostRunState) -> ObjectsReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> ObjectsReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
-        return self._readers[state.name]
+        return self._readers[host_run.name]
 
     async def _read_back(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Each host reads the objects that it put, and compares them."""
         job, study = ObjectsJob.require_type(run.point.job), session.study
@@ -238,30 +240,30 @@ class ObjectsDriver(ProcessDriver):
         hosts = load_host_names_of_point(study, run.point)
         session.begin_phase(Phase.PROVE, run, "what the run put is read back")
 
-        async def read_back_on_host(state: HostRunState) -> None:
-            if state.details is None:
+        async def read_back_on_host(host_run: HostRunInProgress) -> None:
+            if host_run.details is None:
                 return
-            details = ObjectsRun.require_type(state.details)
+            details = ObjectsRun.require_type(host_run.details)
             objects = details.put_objects + details.failed_puts
             if not objects:
                 return
-            place = hosts.index(state.name)
+            place = hosts.index(host_run.name)
             document = read_back_document(
                 job,
                 _data_set_document(session, run),
                 _new_object_prefix(session, run, place),
-                run_seed(study, run.point, state.name, run.repeat),
+                run_seed(study, run.point, host_run.name, run.repeat),
                 objects,
                 LONG_TASK_LIMIT_S,
             )
             limit_s, _ = load_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
             try:
                 count = await run_store_task(
-                    state.workdir.host,
+                    host_run.workdir.host,
                     access,
                     document,
                     "end",
-                    directory=state.workdir.dir,
+                    directory=host_run.workdir.dir,
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=limit_s,
                     stop=session.stop,
@@ -273,9 +275,9 @@ class ObjectsDriver(ProcessDriver):
                 # The run itself went well: its check says that nothing is known.
                 reason = excerpt(fault.message, FAULT_CHARACTERS_MAX)
                 count = ReadBackCount(objects, 0, 0, 0, objects, reason)
-            state.details = replace(details, read_back=count)
+            host_run.details = replace(details, read_back=count)
 
-        await run_on_each_host(states, read_back_on_host)
+        await run_on_each_host(host_runs, read_back_on_host)
 
     async def close(self) -> tuple[str, ...]:
         """Remove all objects of the session, unless the study keeps them."""
@@ -290,14 +292,14 @@ class ObjectsDriver(ProcessDriver):
         return tuple(faults)
 
     async def _open_store_access(
-        self, session: SessionContext, run: PlannedRun, states: Sequence[HostRunState]
+        self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> StoreAccess:
         """The store of a run's configuration, whose bucket is made where the study says so."""
         name = run.point.configuration
         if name not in self._stores:
             access = open_store(_object_store(session, name))
             if access.store.create_bucket:
-                await create_bucket_if_missing(states[0].workdir.host, access)
+                await create_bucket_if_missing(host_runs[0].workdir.host, access)
             self._stores[name] = access
         return self._stores[name]
 
@@ -305,48 +307,51 @@ class ObjectsDriver(ProcessDriver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         access: StoreAccess,
     ) -> None:
         """Give each host what it makes on a null target, measured once for each kind of load."""
         if not session.study.method.generator_limit:
-            for state in states:
-                state.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
+            for host_run in host_runs:
+                host_run.generator_limit_fault = GENERATOR_LIMIT_LEFT_OUT
             return
-        key = _generator_limit_key(run, states)
+        key = _generator_limit_key(run, host_runs)
         if key not in self._generator_limits and not session.stop.is_requested:
             session.begin_phase(
                 Phase.GENERATOR_LIMIT, run, "s3's limit, on a null target", GENERATOR_LIMIT_S
             )
             measured: dict[str, GeneratorLimit] = {}
 
-            async def set_generator_limit_of_host(state: HostRunState) -> None:
-                measured[state.name] = await _measure_generator_limit(state, access, key[0])
+            async def set_generator_limit_of_host(host_run: HostRunInProgress) -> None:
+                measured[host_run.name] = await _measure_generator_limit(host_run, access, key[0])
 
-            await run_on_each_host(states, set_generator_limit_of_host)
+            await run_on_each_host(host_runs, set_generator_limit_of_host)
             self._generator_limits[key] = measured
-        for state in states:
-            limit = self._generator_limits.get(key, {}).get(state.name, GeneratorLimit())
-            state.generator_limit_iops, state.generator_limit_fault = limit.ops_per_s, limit.fault
+        for host_run in host_runs:
+            limit = self._generator_limits.get(key, {}).get(host_run.name, GeneratorLimit())
+            host_run.generator_limit_iops, host_run.generator_limit_fault = (
+                limit.ops_per_s,
+                limit.fault,
+            )
 
     async def _lay_out(
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         access: StoreAccess,
         data_set: ObjectDataSet,
     ) -> None:
         """Each host puts its part of the objects that are not there yet with their size."""
         size = format_bytes(round(data_set.expected_bytes))
-        makers = counted_noun(len(states), "host")
+        makers = counted_noun(len(host_runs), "host")
         detail = f"{format_count(data_set.object_count)} objects, {size}, from {makers}"
         session.begin_phase(Phase.LAY_OUT, run, detail)
         laid_out: list[LayoutResult] = []
 
-        async def lay_out_on_host(state: HostRunState) -> None:
-            place = [each.name for each in states].index(state.name)
-            first, count = host_object_range(data_set.object_count, place, len(states))
+        async def lay_out_on_host(host_run: HostRunInProgress) -> None:
+            place = [each.name for each in host_runs].index(host_run.name)
+            first, count = host_object_range(data_set.object_count, place, len(host_runs))
             document = {
                 "task": "layout",
                 "objects": data_set.agent_document(session_object_prefix(session.session_id)),
@@ -356,11 +361,11 @@ class ObjectsDriver(ProcessDriver):
             }
             with suppress(Interrupted):
                 result = await run_store_task(
-                    state.workdir.host,
+                    host_run.workdir.host,
                     access,
                     document,
                     "layout",
-                    directory=state.workdir.dir,
+                    directory=host_run.workdir.dir,
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=LONG_TASK_LIMIT_S,
                     stop=session.stop,
@@ -368,7 +373,7 @@ class ObjectsDriver(ProcessDriver):
                 )
                 laid_out.append(result)
 
-        await run_on_each_host(states, lay_out_on_host)
+        await run_on_each_host(host_runs, lay_out_on_host)
         if session.stop.is_requested:
             return
         whole = sum(laid_out, LayoutResult())
@@ -403,12 +408,14 @@ class ObjectsDriver(ProcessDriver):
         return f"{left} objects below {prefix} stay in {access.store.url_text}."
 
 
-def _generator_limit_key(run: PlannedRun, states: Sequence[HostRunState]) -> GeneratorLimitKey:
-    return generator_limit_key(run.point, [state.name for state in states])
+def _generator_limit_key(
+    run: PlannedRun, host_runs: Sequence[HostRunInProgress]
+) -> GeneratorLimitKey:
+    return generator_limit_key(run.point, [host_run.name for host_run in host_runs])
 
 
 async def _measure_generator_limit(
-    state: HostRunState, access: StoreAccess, job: ObjectsJob
+    host_run: HostRunInProgress, access: StoreAccess, job: ObjectsJob
 ) -> GeneratorLimit:
     """What one host makes of a job on a null target, or why that is not known."""
     sizes = [{"bytes": job.object_bytes, "share": 1.0}]
@@ -424,7 +431,7 @@ async def _measure_generator_limit(
     document |= {"task": "ceiling", "runtime_s": GENERATOR_LIMIT_LOAD_S}
     try:
         answer = await run_store_task(
-            state.workdir.host, access, document, "ceiling", directory=state.workdir.dir
+            host_run.workdir.host, access, document, "ceiling", directory=host_run.workdir.dir
         )
         table = require_object(answer)
         operations = optional_count(table, "operations")

@@ -9,7 +9,7 @@ from iolab.hosts.engine import Command
 from iolab.loads.training.engine import TrainingReader, training_command
 from iolab.loads.training.workload import TRAINING_ENGINE, TrainingJob
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
@@ -26,23 +26,25 @@ class TrainingDriver(ProcessDriver):
     def __init__(self) -> None:
         self._readers: dict[str, TrainingReader] = {}
 
-    def command(self, session: SessionContext, run: PlannedRun, state: HostRunState) -> Command:
+    def command(
+        self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
+    ) -> Command:
         """See `ProcessDriver`."""
         job = TrainingJob.require_type(run.point.job)
         hosts = load_host_names_of_point(session.study, run.point)
-        accelerators = job.accelerators_of_host(hosts.index(state.name), len(hosts))
-        self._readers[state.name] = TrainingReader(accelerators)
+        accelerators = job.accelerators_of_host(hosts.index(host_run.name), len(hosts))
+        self._readers[host_run.name] = TrainingReader(accelerators)
         return training_command(
             job,
             accelerators,
-            state.workdir.dir,
+            host_run.workdir.dir,
             seconds=session.study.method.load_seconds_range[1],
-            seed=run_seed(session.study, run.point, state.name, run.repeat),
+            seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, state: HostRunState) -> TrainingReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> TrainingReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
-        return self._readers[state.name]
+        return self._readers[host_run.name]
 
 
 SESSION: Final = LoadSessionKind(drivers={TRAINING_ENGINE: TrainingDriver})

@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.study.parse import StudyOverrides
 from iolab.targets.work_directory import WorkDirectory
 from tests.e2e.mpi import leave, take
@@ -120,13 +120,13 @@ class FakeServer(KeyValueServer):
 class Played:
     """What came of the runs, one after the other, by one driver."""
 
-    runs: list[list[HostRunState]] = field(default_factory=list)
+    runs: list[list[HostRunInProgress]] = field(default_factory=list)
     faults: list[IolabError | None] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
     ends: tuple[str, ...] = ()
 
     @property
-    def only(self) -> HostRunState:
+    def only(self) -> HostRunInProgress:
         """The state of the only client of the only run, which went well."""
         assert self.faults == [None], self.faults
         ((mine,),) = self.runs
@@ -191,7 +191,7 @@ def play(
         at_once(session)
         for number in range(runs):
             before(number, stop, connected)
-            states = [HostRunState(workdir) for workdir in workdirs]
+            states = [HostRunInProgress(workdir) for workdir in workdirs]
             played.runs.append(states)
             try:
                 await driver.run_phases_before_load(session, plan.runs[0], states)

@@ -36,7 +36,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState
+from iolab.session.driver import HostRunInProgress
 from iolab.session.process_driver import out_of_memory_error, process_ending_error
 from iolab.session.start import HostStartTime, require_clock_offset, run_process_then_snapshot
 from iolab.targets.work_directory import WorkDirectory
@@ -311,7 +311,7 @@ class DbBenchTask(Record):
 async def run_bench(
     session: SessionContext,
     run: PlannedRun,
-    state: HostRunState,
+    host_run: HostRunInProgress,
     cell: DbBenchTask,
     go: HostStartTime,
     halt: asyncio.Event,
@@ -320,18 +320,18 @@ async def run_bench(
 
     EngineError when it is not what was requested, HostError when the host fails.
     """
-    state.command = cell.command
-    heard = _BenchOutputReader(session, run, state, cell)
+    host_run.command = cell.command
+    heard = _BenchOutputReader(session, run, host_run, cell)
     report: bytes | None = None
     try:
         ending = await run_process_then_snapshot(
-            state, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
+            host_run, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
         )
-        report = await fetch_file(state.workdir.host, cell.report, REPORT_LIMIT_BYTES)
+        report = await fetch_file(host_run.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
-    killed = out_of_memory_error("db_bench", state.name, cell.command, ending, MEMORY_HINT)
-    if fault := killed or process_ending_error(DB_BENCH_ENGINE, state):
+    killed = out_of_memory_error("db_bench", host_run.name, cell.command, ending, MEMORY_HINT)
+    if fault := killed or process_ending_error(DB_BENCH_ENGINE, host_run):
         raise fault
 
 
@@ -339,11 +339,15 @@ class _BenchOutputReader:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(
-        self, session: SessionContext, run: PlannedRun, state: HostRunState, cell: DbBenchTask
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        host_run: HostRunInProgress,
+        cell: DbBenchTask,
     ) -> None:
         self._session = session
         self._run = run
-        self._state = state
+        self._state = host_run
         self._cell = cell
         self._stdout = bytearray()
         self._stderr = bytearray()

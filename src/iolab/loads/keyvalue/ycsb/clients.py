@@ -79,7 +79,7 @@ from iolab.loads.keyvalue.ycsb.output import (
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunState, run_on_each_host
+from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.process_driver import out_of_memory_error, process_ending_error
 from iolab.session.start import HostStartTime, run_process_then_snapshot, start_load_together
 from iolab.targets.work_directory import WorkDirectory
@@ -191,18 +191,20 @@ class YcsbClients:
         self,
         session: SessionContext,
         run: PlannedRun,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         counters: CounterCollector,
         *,
         record_bytes: int,
     ) -> None:
         self._session = session
-        self._states = states
+        self._states = host_runs
         self._counters = counters
         self._halt = asyncio.Event()
         self.streams_by_host = {
-            state.name: YcsbStreams(live_status_callback(session, run, state.name, record_bytes))
-            for state in states
+            host_run.name: YcsbStreams(
+                live_status_callback(session, run, host_run.name, record_bytes)
+            )
+            for host_run in host_runs
         }
 
     async def measure(self, failure_probe: FailureProbe = never_failing_probe) -> None:
@@ -232,33 +234,34 @@ class YcsbClients:
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def fetch_from_host(state: HostRunState) -> None:
+        async def fetch_from_host(host_run: HostRunInProgress) -> None:
             for name in names:
-                path = f"{work_folder(state.workdir)}/{name}"
+                path = f"{work_folder(host_run.workdir)}/{name}"
                 with suppress(AgentRefusalError):
-                    content = await fetch_file(state.workdir.host, path, STREAM_BYTES_MAX)
+                    content = await fetch_file(host_run.workdir.host, path, STREAM_BYTES_MAX)
                     if content is not None:
-                        state.files[name] = CompressedBytes.compress(content)
+                        host_run.files[name] = CompressedBytes.compress(content)
 
         await run_on_each_host(
-            [state for state in self._states if not state.workdir.host.lost_reason], fetch_from_host
+            [host_run for host_run in self._states if not host_run.workdir.host.lost_reason],
+            fetch_from_host,
         )
 
-    async def _run_client(self, state: HostRunState, go: HostStartTime) -> None:
+    async def _run_client(self, host_run: HostRunInProgress, go: HostStartTime) -> None:
         """One client's process between two looks at its devices."""
-        if state.command is None:
+        if host_run.command is None:
             raise ValueError("a client has its command before the run is measured")
-        printed = self.streams_by_host[state.name]
+        printed = self.streams_by_host[host_run.name]
         try:
             ending = await run_process_then_snapshot(
-                state, state.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
+                host_run, host_run.command, go, self._halt, printed.feed_stdout, printed.feed_stderr
             )
         finally:
-            if state.ending is not None:
-                state.ending = printed.ending_without_status_lines(state.ending)
-            state.output, state.files[STDERR] = printed.compressed
-        killed = out_of_memory_error("YCSB", state.name, state.command, ending, MEMORY_HINT)
-        if fault := killed or process_ending_error(YCSB_ENGINE, state):
+            if host_run.ending is not None:
+                host_run.ending = printed.ending_without_status_lines(host_run.ending)
+            host_run.output, host_run.files[STDERR] = printed.compressed
+        killed = out_of_memory_error("YCSB", host_run.name, host_run.command, ending, MEMORY_HINT)
+        if fault := killed or process_ending_error(YCSB_ENGINE, host_run):
             raise fault
 
     async def _halt_on_failure(self, failure_probe: FailureProbe) -> None:
@@ -310,7 +313,7 @@ def client_load_limit_s(count: int) -> int:
 async def load_records(
     session: SessionContext,
     run: PlannedRun,
-    states: Sequence[tuple[HostRunState, RecordRange]],
+    host_runs: Sequence[tuple[HostRunInProgress, RecordRange]],
     kit_on: Callable[[WorkDirectory], JavaKit],
     store_on: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
@@ -321,12 +324,12 @@ async def load_records(
     """
     halt = asyncio.Event()
     work = {
-        state.name: (
+        host_run.name: (
             load_command(
                 YcsbJob.require_type(run.point.job),
-                store_on(state.workdir),
-                kit_on(state.workdir),
-                work_folder(state.workdir),
+                store_on(host_run.workdir),
+                kit_on(host_run.workdir),
+                work_folder(host_run.workdir),
                 first=records.first,
                 count=records.count,
                 thread_count=LOAD_THREADS,
@@ -334,19 +337,19 @@ async def load_records(
             ),
             records,
         )
-        for state, records in states
+        for host_run, records in host_runs
         if records.count
     }
     progress = _LoadProgress(session, run, sum(records.count for _, records in work.values()))
 
-    async def load_records_on_client(state: HostRunState) -> None:
-        command, records = work[state.name]
-        printed = YcsbStreams(progress.status_callback_for_host(state.name))
+    async def load_records_on_client(host_run: HostRunInProgress) -> None:
+        command, records = work[host_run.name]
+        printed = YcsbStreams(progress.status_callback_for_host(host_run.name))
         with set_event_on_failure(halt):
-            await _load_records_of_client(state, command, records, printed, halt)
+            await _load_records_of_client(host_run, command, records, printed, halt)
 
     loading = run_on_each_host(
-        [state for state, records in states if records.count], load_records_on_client
+        [host_run for host_run, records in host_runs if records.count], load_records_on_client
     )
     await run_with_background(loading, session.stop.forward_to_event(halt))
     if session.stop.is_requested:
@@ -378,7 +381,7 @@ class _LoadProgress:
 
 
 async def _load_records_of_client(
-    state: HostRunState,
+    host_run: HostRunInProgress,
     command: Command,
     records: RecordRange,
     printed: YcsbStreams,
@@ -386,7 +389,7 @@ async def _load_records_of_client(
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await run_program_or_raise(
-        state.workdir.host,
+        host_run.workdir.host,
         command,
         halt,
         printed.feed_stdout,
@@ -395,14 +398,14 @@ async def _load_records_of_client(
     )
     if ending.halted:
         return
-    if killed := out_of_memory_error("YCSB", state.name, command, ending, MEMORY_HINT):
+    if killed := out_of_memory_error("YCSB", host_run.name, command, ending, MEMORY_HINT):
         raise killed
     if fault := exit_fault(printed.ending_without_status_lines(ending), command):
-        raise EngineError(f"YCSB on host '{state.name}' {fault}.", RELOAD_HINT)
+        raise EngineError(f"YCSB on host '{host_run.name}' {fault}.", RELOAD_HINT)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):
         reason = excerpt("; ".join(faults)).rstrip(".")
-        raise EngineError(f"A load of YCSB on host '{state.name}': {reason}.", RELOAD_HINT)
+        raise EngineError(f"A load of YCSB on host '{host_run.name}': {reason}.", RELOAD_HINT)
 
 
 class YcsbInstall(Record):
@@ -551,16 +554,16 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStartState] = {}
 
-    def start_state_of_client(self, state: HostRunState) -> DatabaseStartState | None:
+    def start_state_of_client(self, host_run: HostRunInProgress) -> DatabaseStartState | None:
         """How that client's database was at the start; None where it has none of its own."""
-        return self._starts.get(state.name)
+        return self._starts.get(host_run.name)
 
     async def prepare_databases(
         self,
         session: SessionContext,
         run: PlannedRun,
         job: YcsbJob,
-        states: Sequence[HostRunState],
+        host_runs: Sequence[HostRunInProgress],
         tools: Mapping[str, YcsbInstall],
     ) -> None:
         """A fresh copy of a whole database on each client, not in its page cache.
@@ -570,48 +573,50 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def find_database(state: HostRunState) -> None:
-            shapes[state.name] = await _read_loaded_shape(state.workdir, job, tools[state.name])
+        async def find_database(host_run: HostRunInProgress) -> None:
+            shapes[host_run.name] = await _read_loaded_shape(
+                host_run.workdir, job, tools[host_run.name]
+            )
 
-        await run_on_each_host(states, find_database)
-        missing = [state for state in states if shapes[state.name] is None]
+        await run_on_each_host(host_runs, find_database)
+        missing = [host_run for host_run in host_runs if shapes[host_run.name] is None]
         if missing:
             shapes.update(await _load_databases(session, run, job, missing, tools))
         if session.stop.is_requested:
             return
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the loaded database")
 
-        async def copy_database(state: HostRunState) -> None:
+        async def copy_database(host_run: HostRunInProgress) -> None:
             how = await clone_folder(
-                state.workdir.host,
-                golden_database_folder(state.workdir, job),
-                database_copy_folder(state.workdir),
+                host_run.workdir.host,
+                golden_database_folder(host_run.workdir, job),
+                database_copy_folder(host_run.workdir),
             )
-            shape = shapes[state.name]
+            shape = shapes[host_run.name]
             if shape is not None:
-                self._starts[state.name] = DatabaseStartState(how, shape)
+                self._starts[host_run.name] = DatabaseStartState(how, shape)
 
-        await session.stop.run_unless_stopped(run_on_each_host(states, copy_database))
-        await drop_folder_caches(session, run, states, database_copy_folder)
+        await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_database))
+        await drop_folder_caches(session, run, host_runs, database_copy_folder)
 
-    async def remove_copy(self, state: HostRunState) -> None:
+    async def remove_copy(self, host_run: HostRunInProgress) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
-        if self._starts.pop(state.name, None):
-            await remove_folder(state.workdir.host, database_copy_folder(state.workdir))
+        if self._starts.pop(host_run.name, None):
+            await remove_folder(host_run.workdir.host, database_copy_folder(host_run.workdir))
 
 
 async def _load_databases(
     session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
-    missing: Sequence[HostRunState],
+    missing: Sequence[HostRunInProgress],
     tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
     all_records = RecordRange(0, job.records)
 
-    async def remove_database_on_host(state: HostRunState) -> None:
-        await remove_folder(state.workdir.host, golden_database_folder(state.workdir, job))
+    async def remove_database_on_host(host_run: HostRunInProgress) -> None:
+        await remove_folder(host_run.workdir.host, golden_database_folder(host_run.workdir, job))
 
     session.begin_phase(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
@@ -620,15 +625,17 @@ async def _load_databases(
     await load_records(
         session,
         run,
-        [(state, all_records) for state in missing],
+        [(host_run, all_records) for host_run in missing],
         lambda workdir: tools[workdir.name].kit,
         lambda workdir: _ycsb_store(workdir, job),
     )
     session.begin_phase(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def compact_on_host(state: HostRunState) -> None:
-        shapes[state.name] = await _compact_and_mark_database(state.workdir, job, tools[state.name])
+    async def compact_on_host(host_run: HostRunInProgress) -> None:
+        shapes[host_run.name] = await _compact_and_mark_database(
+            host_run.workdir, job, tools[host_run.name]
+        )
 
     await session.stop.run_unless_stopped(run_on_each_host(missing, compact_on_host))
     return shapes
