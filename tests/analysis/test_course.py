@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -12,12 +13,16 @@ from msgspec.structs import replace
 from iolab.analysis.course import PerSecondHistograms
 from iolab.analysis.points import summarise_points
 from iolab.core.course import WitnessAnswer
+from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Level, Metric, Result
-from iolab.loads.fileio.workload import Access
+from iolab.core.samples import BinTable, IntervalTable
+from iolab.core.workload import Direction
+from iolab.loads.fileio.workload import Access, Job
+from iolab.record import field_names
 from iolab.report.course import fault_impact_sentence, run_fault_impact_sentence
 from iolab.text import percent_text
-from tests.analysis.planted import PHASED, Session, files, phased, said, scaled
-from tests.analysis.records import JOB, SECOND, Burst, facts_of
+from tests.analysis.planted import PHASED, Session, files, on, phased, said, scaled
+from tests.analysis.records import GO_NS, JOB, SECOND, Burst, Spell, facts_of, tables
 from tests.judging import judge
 from tests.report.growing import STUDY
 
@@ -86,6 +91,9 @@ def test_a_pace_that_never_comes_back_has_no_date() -> None:
     assert course.baseline_s is not None
     assert course.baseline_s.value is None
     assert course.baseline_s.low == pytest.approx(60, abs=1)
+
+
+Table = TypeVar("Table", IntervalTable, BinTable)
 
 
 def judged(session: Session) -> Result:
@@ -255,6 +263,89 @@ def test_a_stall_into_the_next_phase_is_in_both() -> None:
     for phase in course.phases[1:3]:
         assert phase.longest_stall_s.value == pytest.approx(4, abs=0.1)
     assert course.phases[3].longest_stall_s.value < 1  # type: ignore[operator]
+
+
+STALL_OF_WRITES_S = 4.6
+
+
+def stalled_writes(job: Job, *waited_s: float) -> Session:
+    """Reads go on while no write returns from 95.7 s to 100.3 s; those that waited end then."""
+    bursts = [
+        Burst(start_s=float(at), spans=1, ios=400, lat_ns=4_000_000, first_seq=at)
+        for at in range(150)
+    ]
+    writes = [
+        replace(burst, direction=Direction.WRITE)
+        for burst in bursts
+        if not 96 <= burst.start_s < 101
+    ]
+    record = files([*bursts, *writes], job=job)
+    latencies = tuple(round(waited * SECOND) for waited in waited_s)
+    late = Spell(0, 100, Direction.WRITE, GO_NS + 100 * SECOND, SECOND, latencies)
+    intervals, bins = tables([late])
+    record = replace(
+        record,
+        intervals=in_order(record.intervals, intervals),
+        bins=in_order(record.bins, bins),
+        course=phased().course,
+        runtime_s=90.0,
+    )
+    return PHASED.but(record)
+
+
+def in_order(table: Table, more: Table) -> Table:
+    """The rows of both, in the order of their intervals."""
+    order = np.argsort(np.concatenate([table.seq, more.seq]), kind="stable")
+    columns = {
+        name: np.concatenate([getattr(table, name), getattr(more, name)])[order]
+        for name in field_names(type(table))
+    }
+    return type(table)(**columns)
+
+
+@pytest.mark.parametrize("is_paced", [False, True])
+def test_a_stall_of_a_deep_queue_is_known_within_half_a_second(*, is_paced: bool) -> None:
+    """Intervals of a second alone say 4 s of these."""
+    closed = [STALL_OF_WRITES_S + wait for wait in (0.0, 0.01, 0.02, 0.03, 0.3)]
+    going_on = [STALL_OF_WRITES_S - wait for wait in (0.0, 0.5, 1.0, 2.0, 4.0)]
+    rate = 200 if is_paced else None
+    job = replace(JOB, access=Access.RANDRW, rate_iops=rate)
+    session = stalled_writes(job, *(going_on if is_paced else closed))
+    course = judged(session).course
+    assert course is not None
+    stall = course.phases[1].longest_stall_s
+    assert stall.value == pytest.approx(STALL_OF_WRITES_S, abs=0.1)
+    assert stall.low is not None
+    assert stall.high is not None
+    assert stall.low <= STALL_OF_WRITES_S <= stall.high
+    assert (course.phases[0].longest_stall_s.value or 0) < 0.1
+
+
+def test_a_slow_io_among_others_is_no_stall_of_a_deep_queue() -> None:
+    record = phased()
+    bins = record.bins
+    slow = np.where(np.arange(bins.bin.size) == 95, bin_index_of_ns([9 * SECOND])[0], bins.bin)
+    course = judged(PHASED.but(replace(record, bins=replace(bins, bin=slow)))).course
+    assert course is not None
+    longest = [phase.longest_stall_s.value or 0.0 for phase in course.phases]
+    assert max(longest) <= 2.0
+
+
+def test_the_longest_io_of_a_run_is_known_better_than_by_its_bin() -> None:
+    job = replace(JOB, access=Access.RANDRW, iodepth=1)
+    session = stalled_writes(job, 26.3)
+    host = session.record.hosts[0]
+    assert host.totals is not None
+    exact_ns = round(26.3 * SECOND)
+    assert exact_ns > UPPER_NS[-1]
+    assert host.totals.read is not None
+    write = replace(host.totals.read, lat_max_ns=exact_ns)
+    record = on(session.record, 0, totals=replace(host.totals, write=write))
+    course = judged(session.but(record)).course
+    assert course is not None
+    before = course.phases[0]  # It was submitted 74 s after the beginning.
+    assert before.longest_stall_s.value == pytest.approx(26.3)
+    assert before.longest_io_ns.value == pytest.approx(exact_ns)
 
 
 def test_a_slow_stream_does_not_stand_still_by_chance() -> None:

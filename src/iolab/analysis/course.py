@@ -20,7 +20,7 @@ from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.course import Course, EventOutcome, PhaseSpan
-from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS
+from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, bin_index_of_ns
 from iolab.core.metric import (
     CourseFigures,
     EventFigures,
@@ -93,6 +93,7 @@ class PerSecondHistograms:
         end_ns = course.phases[-1].end_real_ns
         self.seconds = max(math.floor((end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
         self.streams: dict[tuple[int, int], Floats] = {}
+        self._lat_ns = _bin_latencies_ns(record)
         self._spread_ios_over_seconds(record)
 
     def _spread_ios_over_seconds(self, record: RunRecord) -> None:
@@ -107,8 +108,7 @@ class PerSecondHistograms:
         host, seq = bins.host[once].astype(np.int64), bins.seq[once].astype(np.int64)
         which, count = bins.bin[once].astype(np.int64), bins.count[once].astype(np.float64)
         rows = order[np.searchsorted(keys[order], host * stride + seq)]
-        lat_ns = MIDDLE_NS.astype(np.float64)
-        last = (ends[rows] - lat_ns[which]) / NS_PER_S
+        last = (ends[rows] - self._lat_ns[which]) / NS_PER_S
         first = last - np.maximum(table.span_ns[rows], 1) / NS_PER_S
         whole, direction = last - first, bins.direction[once].astype(np.int64)
         pairs = np.unique(np.stack((host, direction), axis=1), axis=0).tolist()
@@ -137,6 +137,15 @@ class PerSecondHistograms:
         counts = np.bincount(self._bins[own], self._ios[own], BIN_COUNT)
         return np.asarray(counts, dtype=np.float64)
 
+    def percentile_ns(self, counts: Floats, share: float) -> float:
+        """That of I/Os by the bin of their latency."""
+        total = np.cumsum(counts)
+        return float(self._lat_ns[int(np.searchsorted(total, share * total[-1]))])
+
+    def mean_ns(self, counts: Floats) -> float:
+        """Their mean latency."""
+        return float((counts * self._lat_ns).sum() / counts.sum())
+
     @cached_property
     def rates(self) -> Floats:
         """I/Os of each second."""
@@ -151,7 +160,7 @@ class PerSecondHistograms:
         """A percentile of each second, not a number where it has too few I/Os."""
         values = np.full(self.seconds, math.nan)
         for second in np.flatnonzero(self.rates >= IOS_MIN).tolist():
-            values[second] = _percentile_ns(self.bin_counts(slice(second, second + 1)), share)
+            values[second] = self.percentile_ns(self.bin_counts(slice(second, second + 1)), share)
         return values
 
     def seconds_since_first_phase(self, real_ns: int) -> float:
@@ -170,7 +179,8 @@ class PerSecondHistograms:
         values, first = [], start
         for second in range(start, stop):
             if self.rates[first : second + 1].sum() >= IOS_MIN:
-                values.append(_percentile_ns(self.bin_counts(slice(first, second + 1)), 0.99))
+                counts = self.bin_counts(slice(first, second + 1))
+                values.append(self.percentile_ns(counts, 0.99))
                 first = second + 1
         return values
 
@@ -184,9 +194,11 @@ class PerSecondHistograms:
         return stood
 
 
-def _percentile_ns(counts: Floats, share: float) -> float:
-    total = np.cumsum(counts)
-    return float(MIDDLE_NS[int(np.searchsorted(total, share * total[-1]))])
+def _bin_latencies_ns(record: RunRecord) -> Floats:
+    """What the I/Os of each bin took: of the last, which has all longer ones, the longest."""
+    lat_ns = MIDDLE_NS.astype(np.float64)
+    lat_ns[-1] = max(lat_ns[-1], _longest_io_ns(record))
+    return lat_ns
 
 
 def course_figures(view: RunView) -> CourseFigures | None:
@@ -294,13 +306,15 @@ def _phase_figures(
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
         baseline_share=_rate_share(rates, seconds.rates[first], np.median),
-        lat_ns_p50=Metric(_percentile_ns(counts, 0.5) if used.size else None, "ns"),
-        lat_ns_p99=Metric(_percentile_ns(counts, 0.99) if used.size else None, "ns"),
+        lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if used.size else None, "ns"),
+        lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if used.size else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
-        longest_io_ns=Metric(float(MIDDLE_NS[int(used[-1])]) if used.size else None, "ns"),
+        longest_io_ns=Metric(
+            _longest_io_edges_s(record, int(used[-1]))[1] * NS_PER_S if used.size else None, "ns"
+        ),
         standstill_s=int(stood[own].sum()),
         longest_stall_s=_longest_stall(record, span, course, used, used_so_far),
-        lat_ns_mean=Metric(_mean_ns(counts) if used.size else None, "ns"),
+        lat_ns_mean=Metric(seconds.mean_ns(counts) if used.size else None, "ns"),
         p50_ratio=ratios[0],
         p99_ratio=ratios[1],
         mean_ratio=ratios[2],
@@ -329,9 +343,9 @@ def _latency_ratios(
     if abs(share - 1) > EQUAL_LOAD:
         return none, f"the load came to {percent_text(share)} of the first phase's"
     statistics = (
-        lambda counts: _percentile_ns(counts, 0.5),
-        lambda counts: _percentile_ns(counts, 0.99),
-        _mean_ns,
+        lambda counts: seconds.percentile_ns(counts, 0.5),
+        lambda counts: seconds.percentile_ns(counts, 0.99),
+        seconds.mean_ns,
     )
     p50, p99, mean = (_latency_ratio(seconds, own, first, value) for value in statistics)
     return (p50, p99, mean), ""
@@ -374,10 +388,6 @@ def _log_ratio_half_width(values: Floats, baseline: Floats) -> float | None:
         return 0.0
     df = spread**2 / sum(v**2 / (b.size - 1) for v, b in zip(variances, blocks, strict=True))
     return student_quantile(_CONFIDENCE, df) * math.sqrt(spread)
-
-
-def _mean_ns(counts: Floats) -> float:
-    return float((counts * MIDDLE_NS).sum() / counts.sum())
 
 
 def neighbour_figures(view: RunView, course: Course) -> tuple[NeighbourFigures, ...]:
@@ -455,8 +465,8 @@ def _neighbour_phase_figures(
         seconds=float(part.stop - part.start),
         iops=Metric(iops, "1/s"),
         bw_bytes_per_s=Metric(iops * _mean_io_bytes(record), "bytes/s"),
-        lat_ns_p50=Metric(_percentile_ns(counts, 0.5) if has_any else None, "ns"),
-        lat_ns_p99=Metric(_percentile_ns(counts, 0.99) if has_any else None, "ns"),
+        lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if has_any else None, "ns"),
+        lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if has_any else None, "ns"),
     )
 
 
@@ -505,51 +515,105 @@ def _longest_stall(
     """The longest time in which a stream returned nothing, of I/Os that waited in a phase.
 
     A job with one I/O at a time stands still for as long as that takes. Of deeper queues the
-    intervals without any return are known, and the longest I/O up to then, which no stall outlasts
-    but one until the end.
+    intervals without any return are known, the I/Os that end the silence, and the longest I/O up to
+    then, which no stall outlasts but one until the end.
     """
     final_s = max(_final_silences_s(record, span, course), default=0.0)
     if not used_bins_so_far.size:
         return Metric(final_s or None, "s")
-    longest_s = float(UPPER_NS[int(used_bins_so_far[-1])]) / NS_PER_S
-    silent_s = max(final_s, min(max(_silences_s(record, span), default=0.0), longest_s))
+    longest_s = _longest_io_edges_s(record, int(used_bins_so_far[-1]))[-1]
+    silences = [
+        (min(silent_s, longest_s), stall_s) for silent_s, stall_s in _silences(record, span)
+    ]
+    silent_s = max(final_s, max((silent for silent, _ in silences), default=0.0))
     low, middle, high = (
-        float(edges[int(used_bins[-1])]) / NS_PER_S if used_bins.size else 0.0
-        for edges in (LOWER_NS, MIDDLE_NS, UPPER_NS)
+        _longest_io_edges_s(record, int(used_bins[-1])) if used_bins.size else (0.0, 0.0, 0.0)
     )
     job = record.run.point.job
     if job.iodepth_per_client <= job.jobs_per_client:
         low, middle = max(low, silent_s), max(middle, silent_s)
         return Metric(middle or None, "s", low, max(high, silent_s))
-    return Metric((silent_s or middle) or None, "s", silent_s, max(high, silent_s))
+    # One of which no interval tells is not longer than two of them.
+    short_s = min(middle, 2 * float(record.intervals.span_ns.max(initial=0)) / NS_PER_S)
+    stall_s = max(final_s, max((min(s, longest_s) for _, s in silences), default=0.0)) or short_s
+    return Metric(stall_s or None, "s", silent_s, max(high, stall_s))
 
 
-def _silences_s(record: RunRecord, span: PhaseSpan) -> Iterator[float]:
-    """How long streams returned nothing, interval after interval, where that touches a phase."""
-    for starts, ends in _busy_intervals_ns(record):
-        for begin, end in zip(ends[:-1].tolist(), starts[1:].tolist(), strict=True):
-            if begin < span.end_real_ns and end > max(begin, span.start_real_ns):
-                yield (end - begin) / NS_PER_S
+def _longest_io_edges_s(record: RunRecord, longest_bin: int) -> tuple[float, float, float]:
+    """Lower edge, middle and upper edge of a bin; the engine's own longest I/O if it is in it.
+
+    The last bin has all that took longer than 17 s.
+    """
+    edges = (LOWER_NS[longest_bin], MIDDLE_NS[longest_bin], UPPER_NS[longest_bin])
+    longest_ns = _longest_io_ns(record)
+    if bin_index_of_ns(longest_ns) == longest_bin:
+        edges = (longest_ns,) * 3
+    low, middle, high = (float(edge) / NS_PER_S for edge in edges)
+    return low, middle, high
+
+
+def _longest_io_ns(record: RunRecord) -> int:
+    """The longest of all, as engines tell it; 0 where they do not."""
+    totals = [host.totals for host in record.hosts if host.totals]
+    all_ways = [way for total in totals for way in (total.read, total.write) if way]
+    return max((way.lat_max_ns for way in all_ways), default=0)
+
+
+class _BusyIntervals(Record):
+    """The intervals with I/Os of one direction of a host: their rows, starts and ends."""
+
+    host: int
+    direction: int
+    rows: Ints
+    starts_ns: Ints
+    ends_ns: Ints
+
+
+def _silences(record: RunRecord, span: PhaseSpan) -> Iterator[tuple[float, float]]:
+    """How long streams returned nothing where that touches a phase: intervals, and all of it.
+
+    It began in the interval before those without I/Os and ended in the one after, which has those
+    that waited. In a closed loop most were submitted just before or after its beginning; of a load
+    that goes on submitting, only the longest waited for all of it.
+    """
+    is_paced, lat_ns = record.run.point.job.is_paced, _bin_latencies_ns(record)
+    bins = record.bins
+    for stream in _busy_intervals(record):
+        gaps_ns = stream.starts_ns[1:] - stream.ends_ns[:-1]
+        spans_ns = record.intervals.span_ns[stream.rows]
+        for place in np.flatnonzero(gaps_ns > spans_ns[1:] // 2).tolist():
+            begin, end = int(stream.ends_ns[place]), int(stream.starts_ns[place + 1])
+            if begin >= span.end_real_ns or end <= max(begin, span.start_real_ns):
+                continue
+            next_seq = record.intervals.seq[stream.rows[place + 1]]
+            own = (bins.host == stream.host) & (bins.seq == next_seq) & (bins.count > 0)
+            own &= (bins.direction == stream.direction) & (lat_ns[bins.bin] >= end - begin)
+            waited = np.repeat(lat_ns[bins.bin[own]], bins.count[own])
+            most = end - begin + int(spans_ns[place]) + int(spans_ns[place + 1])
+            typical = float((np.max if is_paced else np.median)(waited)) if waited.size else 0.0
+            yield (end - begin) / NS_PER_S, min(max(typical, end - begin), most) / NS_PER_S
 
 
 def _final_silences_s(record: RunRecord, span: PhaseSpan, course: Course) -> Iterator[float]:
     """How long streams had returned nothing at the end, where that touches a phase."""
     end_ns = course.phases[-1].end_real_ns
-    for _, ends in _busy_intervals_ns(record):
+    for stream in _busy_intervals(record):
+        ends = stream.ends_ns
         last_ns = int(ends[-1]) if ends.size else course.phases[0].start_real_ns
         if last_ns < span.end_real_ns and end_ns - last_ns > SILENT_S * NS_PER_S:
             yield (end_ns - last_ns) / NS_PER_S
 
 
-def _busy_intervals_ns(record: RunRecord) -> Iterator[tuple[Ints, Ints]]:
-    """Starts and ends of the intervals with I/Os of each host and direction."""
+def _busy_intervals(record: RunRecord) -> Iterator[_BusyIntervals]:
+    """Those of each host and direction."""
     table = record.intervals
     busy = table.ios > 0
     for index, host in enumerate(record.hosts):
         for direction in np.unique(table.direction[unique_io_mask(table.direction)]).tolist():
             rows = np.flatnonzero((table.host == index) & (table.direction == direction) & busy)
             ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
-            yield np.asarray(ends - table.span_ns[rows]), ends
+            starts = np.asarray(ends - table.span_ns[rows])
+            yield _BusyIntervals(index, direction, rows, starts, ends)
 
 
 def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFigures:
