@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -138,13 +139,21 @@ def prose(page: Path) -> str:
     return QUOTED.sub(lambda match: "\n" * match[0].count("\n"), page.read_text(encoding="utf-8"))
 
 
+class ModuleText(NamedTuple):
+    """What a module says and what it calls things, each with its line."""
+
+    messages: list[tuple[int, str]]
+    names: list[tuple[int, str]]
+
+
 @pytest.fixture(scope="module")
-def modules() -> dict[Path, list[ast.AST]]:
-    """Every node of every module of ours."""
-    return {
-        module: list(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
-        for module in tracked("src/iolab/*.py")
-    }
+def modules() -> dict[Path, ModuleText]:
+    """The texts of every module of ours; of their trees, which are large, one at a time."""
+    texts = {}
+    for module in tracked("src/iolab/*.py"):
+        nodes = list(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
+        texts[module] = ModuleText([*messages(nodes)], [*names(nodes)])
+    return texts
 
 
 def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -155,9 +164,7 @@ def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value if " " in node.value.strip() else ""
 
 
-def test_pages_and_messages_have_the_glossary_s_words(
-    modules: dict[Path, list[ast.AST]],
-) -> None:
+def test_pages_and_messages_have_the_glossary_s_words(modules: dict[Path, ModuleText]) -> None:
     word = unwanted()
     lines = [
         (f"{page.relative_to(ROOT)}:{number}", line)
@@ -166,8 +173,8 @@ def test_pages_and_messages_have_the_glossary_s_words(
     ]
     said = [
         (f"{module.relative_to(ROOT)}:{number}", text)
-        for module, nodes in modules.items()
-        for number, text in messages(nodes)
+        for module, texts in modules.items()
+        for number, text in texts.messages
     ]
     shown = [
         (str(template.relative_to(ROOT)), line)
@@ -202,14 +209,14 @@ def names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.name
 
 
-def test_names_say_what_they_hold(modules: dict[Path, list[ast.AST]]) -> None:
+def test_names_say_what_they_hold(modules: dict[Path, ModuleText]) -> None:
     text = (ROOT / "tests" / "words.md").read_text(encoding="utf-8")
     fillers = set(re.findall(r"`(\w+)`", text.partition("## Names that say nothing")[2]))
     assert len(fillers) >= 5
     found = [
         f"{module.relative_to(ROOT)}:{line}: {name}"
-        for module, nodes in modules.items()
-        for line, name in names(nodes)
+        for module, texts in modules.items()
+        for line, name in texts.names
         if name in fillers
     ]
     assert found == []

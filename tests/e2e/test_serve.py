@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from bench.synthetic import make_facts, make_record, make_result
 from playwright.sync_api import Browser, Page
 
 from iolab.serve.limits import CONNECTIONS_MAX, UNAUTHENTICATED_CONNECTIONS_MAX
+from iolab.serve.pages import REFRESH_S
 from iolab.store.writer import SessionWriter
 from tests.axe import faults
 from tests.cli.command_line import PLAN, SHAPE, STUDY, iolab, make_session
@@ -152,21 +154,27 @@ def test_a_running_session_is_watched_live(browser: Browser, tmp_path: Path) -> 
     ):
         writer.record_start(make_facts(SHAPE), "0.1.0")
         page, said = opened(browser)
+        page.clock.install()
         page.goto(session_of(page, server, "now"))
         for number, run in enumerate(PLAN.runs[:2], start=1):
             record = make_record(run, SHAPE)
             writer.commit_run(record, make_result(record), analysis_version=1)
+            page.clock.run_for(1000 * REFRESH_S)
             page.locator(f"progress[value='{number}']").wait_for()
             assert page.locator("tbody tr").count() == number
         page.get_by_role("button", name="Pause").click()
         record = make_record(PLAN.runs[2], SHAPE)
         writer.commit_run(record, make_result(record), analysis_version=1)
-        page.wait_for_timeout(4000)
+        asked = len(said)
+        page.clock.run_for(2 * 1000 * REFRESH_S)
+        page.wait_for_timeout(500)  # for what it asks to be heard of here
+        assert said[asked:] == []
         assert page.locator("progress[value='2']").count() == 1
         page.get_by_role("button", name="Go on").click()
         page.locator("progress[value='3']").wait_for()
         assert foreign(said, server) == []
         server.stop()
+        page.clock.run_for(1000 * REFRESH_S)
         page.get_by_text("No answer").wait_for()
         page.context.close()
 
@@ -264,8 +272,8 @@ def test_who_has_the_token_gets_in_while_strangers_hold_connections(
 
 def test_a_connection_that_says_nothing_is_closed(server: Serving) -> None:
     start = time.monotonic()
-    assert server.raw(b"GET / HT") == b""
-    assert server.raw(b"") == b""
+    with ThreadPoolExecutor(2) as strangers:
+        assert [*strangers.map(server.raw, [b"GET / HT", b""])] == [b"", b""]
     assert time.monotonic() - start < 50
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 
-import pytest
-
 from iolab.hosts.process import ProcessLink
+from tests.fakes.virtual_time import run_virtually
 
 
 class ReapedChild(asyncio.subprocess.Process):
@@ -35,7 +34,6 @@ class _Closed:
         """Nothing is open."""
 
 
-@pytest.mark.long
 def test_a_child_whose_number_is_another_process_s_by_now_is_not_signalled() -> None:
     foreign = subprocess.Popen(["sleep", "600"], process_group=0)
 
@@ -43,7 +41,7 @@ def test_a_child_whose_number_is_another_process_s_by_now_is_not_signalled() -> 
         await ProcessLink(ReapedChild(foreign.pid)).terminate()
 
     try:
-        asyncio.run(end())
+        run_virtually(end())
         assert foreign.poll() is None
     finally:
         foreign.kill()

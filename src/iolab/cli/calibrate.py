@@ -149,10 +149,10 @@ def calibrate(
     if code is not ExitCode.OK:
         print_partial_results(options)
         raise typer.Exit(code)
-    raise typer.Exit(_print_calibration(directory, output))
+    raise typer.Exit(print_calibration(directory, output))
 
 
-def _print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
+def print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
     """The engines compared as `iolab compare` does, and what each takes of the clients.
 
     The exit code is a verdict where no run of an engine may be compared.
