@@ -19,7 +19,7 @@ import numpy as np
 
 from iolab.core.samples import Floats
 from iolab.record import Record
-from iolab.stats.curve import Z95, fit_usl
+from iolab.stats.curve import Z95, UslFit, fit_usl
 from iolab.stats.special import student_quantile
 
 POINTS_MIN: Final = 4
@@ -98,13 +98,21 @@ def predict_rate(
     log_rate_sd = max(math.sqrt(pooled), SCATTER_MIN)
     loads = tuple(point.load for point in points)
     widths = [Z95 * log_rate_sd / math.sqrt(point.runs) for point in points]
-    law = fit_usl(loads, [point.rate for point in points], widths)
+    law = _usl_fit(loads, tuple(point.rate for point in points), tuple(widths))
     middle, low, high = _mixture_quantiles(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
     kind = PredictionLaw.USL if law.fits_well else PredictionLaw.SATURATION
     return Prediction(load, rate, low, high, kind, limit)
+
+
+@lru_cache(maxsize=1)
+def _usl_fit(
+    loads: tuple[float, ...], rates: tuple[float, ...], half_width_shares: tuple[float, ...]
+) -> UslFit:
+    """The law of a curve, fitted once for all loads that are predicted from it."""
+    return fit_usl(loads, rates, half_width_shares)
 
 
 def _mixture_quantiles(
@@ -137,7 +145,7 @@ def _mixture_quantiles(
     return middle, low, high
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _candidate_log_rates_and_weights(
     loads: tuple[float, ...], load: float
 ) -> tuple[Floats, Floats]:
