@@ -8,7 +8,10 @@ from iolab.core.course import IoLimit
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import StudyError
+from iolab.registry import study_kinds
 from iolab.study.parse import StudyOverrides
+from iolab.study.readiness import study_change_faults
+from iolab.study.writes import forecast_writes
 from tests.plans import make_plan, parse_study
 
 STUDY = """
@@ -118,3 +121,97 @@ def test_what_cannot_be_meant_is_told_with_its_value(
     text = " ".join(f"{fault.message} {fault.hint}" for fault in raised.value.faults)
     for part in parts:
         assert part in text
+
+
+def changed(old: str, new: str) -> Study:
+    text = STUDY.replace("HOSTS", "")
+    assert old in text
+    return parse_study(text.replace(old, new), "s.toml", StudyOverrides())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('id = "neighbour"\nseconds = "20s"', 'id = "neighbour"\nseconds = "21s"', "phase"),
+        ('undo_phase = "after"', "", "event.begin.undo_phase"),
+        ("read_iops = 200", "read_iops = 201", "event.limit.io_limit"),
+        ("numjobs = 4", "numjobs = 5", "workload.noise.job"),
+        ("fleet_rate_iops = 400", "fleet_rate_iops = 401", "workload.noise.job"),
+        ('limits = "begin"', 'limits = "begin"\nafter = "1s"', "event.limit.after_s"),
+    ],
+)
+def test_another_course_is_another_plan_and_says_in_what(old: str, new: str, named: str) -> None:
+    (before, plan), now = planned(), changed(old, new)
+    assert make_plan(now).digest != plan.digest
+    assert any(named in fault.message for fault in study_change_faults(before, now))
+
+
+def test_what_sentences_call_an_event_makes_no_other_plan() -> None:
+    _, plan = planned()
+    titled = changed('limits = "begin"', 'limits = "begin"\ntitle = "Holding it back"')
+    assert make_plan(titled).digest == plan.digest
+
+
+def test_a_plan_counts_what_neighbours_write() -> None:
+    """20 s of 400 writes of 4 KiB a second; without a rate 20 s of each host's own speed."""
+    study, plan = planned()
+    before = forecast_writes(study, plan, study_kinds())
+    writing = changed('rw = "randread"\nbs = "4k"\nnumjobs', 'rw = "randwrite"\nbs = "4k"\nnumjobs')
+    limited = forecast_writes(writing, make_plan(writing), study_kinds())
+    assert limited.known_bytes - before.known_bytes == 20 * 400 * 4096
+    assert not limited.depends_on_target_speed
+    old = 'rw = "randread"\nbs = "4k"\nnumjobs = 4\nfleet_rate_iops = 400'
+    free = changed(old, 'rw = "randwrite"\nbs = "4k"\nnumjobs = 4')
+    forecast = forecast_writes(free, make_plan(free), study_kinds())
+    assert forecast.seconds_at_target_speed == (2 * 20, 2 * 20)
+    assert forecast.known_bytes == before.known_bytes
+
+
+def test_a_neighbour_is_counted_once_for_each_run_and_only_where_it_runs() -> None:
+    text = STUDY.replace("HOSTS", 'hosts = ["b"]').replace('undo_phase = "after"', "")
+    text = text.replace('"randread"\nbs = "4k"\nnumjobs', '"randwrite"\nbs = "4k"\nnumjobs')
+    study = parse_study(f"{text}\n[method]\nrepeats = 3\n", "s.toml", StudyOverrides())
+    plan = make_plan(study)
+    laid_out = sum(
+        plan.data_set(item.id).with_jobs_of_host(host).bytes_per_host
+        for item in plan.data_sets
+        for host in "ab"
+    )
+    forecast = forecast_writes(study, plan, study_kinds())
+    assert forecast.known_bytes - laid_out == 3 * 40 * 400 * 4096
+
+
+DEVICES = """
+[[host]]
+name = "a"
+device = "/dev/sdx"
+serial = "S1"
+[[host]]
+name = "b"
+device = "/dev/sdy"
+serial = "S2"
+"""
+
+
+@pytest.mark.parametrize("verifying", ["victim", "noise"])
+def test_a_load_that_writes_what_another_verifies_is_refused(verifying: str) -> None:
+    """On a device both begin at its first block; of a file system each has its own files."""
+    first = STUDY.index("[[host]]")
+    folders = STUDY[: STUDY.index("[[workload]]")]
+    loads = STUDY[len(folders) :].replace('rw = "randread"', 'rw = "randwrite"')
+    place = loads.index(f'id = "{verifying}"')
+    loads = loads[:place] + loads[place:].replace('bs = "4k"', 'bs = "4k"\nverify = true', 1)
+    alone = loads.replace("HOSTS", 'hosts = ["b"]')
+    beside = loads.replace("HOSTS", "")
+    devices = STUDY[:first] + DEVICES
+    with pytest.raises(StudyError) as raised:
+        parse_study(devices + beside, "s.toml", StudyOverrides())
+    (fault,) = raised.value.faults
+    for part in ("'begin'", "'victim'", "'noise'", "'S1'", f"{verifying}' verifies"):
+        assert part in fault.message
+    assert fault.line is not None
+    parse_study(folders + beside, "s.toml", StudyOverrides())
+    parse_study(devices + alone, "s.toml", StudyOverrides())
+    with pytest.raises(StudyError):
+        parse_study(devices.replace("S2", "S1") + alone, "s.toml", StudyOverrides())
+    parse_study(devices + beside.replace("verify = true", ""), "s.toml", StudyOverrides())

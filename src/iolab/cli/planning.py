@@ -340,7 +340,8 @@ def _neighbour_event_text(course: CoursePlan, event: EventPlan) -> str:
     if event.limits:
         return f"{where}event {event.limits} is limited to {limit}"
     hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
-    load = f"{where}the load {course.neighbour(event.neighbour).title} begins{hosts}"
+    neighbour = course.neighbour(event.neighbour)
+    load = f"{where}the load {neighbour.title} ({job_text(neighbour.job)}) begins{hosts}"
     return f"{load}, limited to {limit}" if limit else load
 
 

@@ -232,6 +232,19 @@ class CoursePlan(Record):
         """The longest that all phases can take."""
         return sum(phase.max_duration_s for phase in self.phases)
 
+    def load_seconds_range(self, event_id: str) -> tuple[float, float]:
+        """The least and the most seconds for which the load of an event goes on.
+
+        A phase that a witness ends may end at once.
+        """
+        event = next(event for event in self.events if event.id == event_id)
+        names = [phase.id for phase in self.phases]
+        end = names.index(event.undo_phase) if event.undo_phase else len(names)
+        phases = self.phases[names.index(event.phase) : end]
+        least = sum(phase.seconds or 0.0 for phase in phases)
+        most = sum(phase.most_s for phase in phases)
+        return max(least - event.after_s, 0.0), most - event.after_s
+
     def action(self, name: str) -> Action:
         """The action of that id; KeyError when there is none."""
         return {action.id: action for action in self.actions}[name]

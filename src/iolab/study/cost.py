@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from iolab.core.host import HostKind
-from iolab.core.run import PlanDemand, PlannedRun
+from iolab.core.run import NeighbourPlan, PlanDemand, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, RestorePolicy
 from iolab.core.workload import DataSet, Direction
@@ -262,10 +262,11 @@ def plan_demand(
     runs: tuple[PlannedRun, ...],
     *,
     runs_more: int = 0,
+    neighbours: tuple[NeighbourPlan, ...] = (),
 ) -> PlanDemand:
     """What the plan takes; seconds of laying out are at a write rate that is assumed.
 
-    `runs_more` may follow the certain runs, as results ask for them.
+    `runs_more` may follow the certain runs, as results ask for them; `neighbours` load beside each.
     """
     rate = ASSUMED_WRITE_BYTES_PER_S
     per_host = {
@@ -308,6 +309,10 @@ def plan_demand(
     by_point = {run.point.digest: run.point for run in runs}
     run_writes = {key: kinds.run_writes(study, point) for key, point in by_point.items()}
     writes = [run_writes[run.point.digest] for run in runs]
+    for neighbour in neighbours:
+        here = neighbour.point.configuration
+        beside = sum(run.point.configuration == here for run in runs)
+        writes += [kinds.neighbour_writes(study, neighbour)] * beside
     round_s = study.precondition.round_s
     rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
     writes += [

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts, HostProgram, HostSpec, TargetProbe
-from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.run import NeighbourPlan, Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.errors import Fault
@@ -168,6 +168,15 @@ class LoadStudyKind:
         """What one run of its own writes."""
         return RunWrites()
 
+    def neighbour_writes(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds that are a neighbour's
+        neighbour: NeighbourPlan,  # noqa: ARG002 - as above
+        hosts: HostStudyKind,  # noqa: ARG002 - as above
+    ) -> RunWrites:
+        """What a load that an event begins writes beside one run."""
+        return RunWrites()
+
     def load_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
         return study.method.load_seconds_range[1] if point.job.engine in self.engines else 0.0
@@ -285,6 +294,11 @@ class StudyKinds(Record):
     def run_writes(self, study: Study, point: Point) -> RunWrites:
         """What one run of a point writes on all hosts."""
         return self.kind_for_engine(point.job.engine).run_writes(study, point, self.hosts)
+
+    def neighbour_writes(self, study: Study, neighbour: NeighbourPlan) -> RunWrites:
+        """What a load that an event begins writes beside one run, on all hosts."""
+        kind = self.kind_for_engine(neighbour.point.job.engine)
+        return kind.neighbour_writes(study, neighbour, self.hosts)
 
     def kind_for_table(self, table: type[LoadTable]) -> LoadStudyKind:
         """The kind of load that a table describes; StopIteration for one of none."""

@@ -488,14 +488,10 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
         for part in parts
         for key, was, value in _changed_fields(getattr(before, part), getattr(now, part))
     ]
-    for part, key in (("workloads", "id"), ("configurations", "id"), ("hosts", "name")):
-        was = {getattr(item, key): item for item in getattr(before, part)}
-        is_ = {getattr(item, key): item for item in getattr(now, part)}
+    for part, was, is_ in _named_parts(before, now):
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
-                changed += _changed_values(
-                    f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name)
-                )
+                changed += _changed_values(f"{part}.{name}", was.get(name), is_.get(name))
     if before.guests != now.guests:
         changed += _changed_values("vm", before.guests, now.guests)
     return tuple(
@@ -505,6 +501,23 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
         )
         for name, was, value in changed
     )
+
+
+def _named_parts(
+    before: Study, now: Study
+) -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
+    """The elements of each list of both studies by their names, with what one is called."""
+    for part, key in (("workloads", "id"), ("configurations", "id"), ("hosts", "name")):
+        was, is_ = (
+            {getattr(item, key): item for item in getattr(study, part)} for study in (before, now)
+        )
+        yield part.removesuffix("s"), was, is_
+    parts = {"phases": "phase", "events": "event", "actions": "action", "witnesses": "witness"}
+    for part, name in {**parts, "neighbours": "workload"}.items():
+        was, is_ = (
+            {item.id: item for item in getattr(study.course, part, ())} for study in (before, now)
+        )
+        yield name, was, is_
 
 
 def _changed_values(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:

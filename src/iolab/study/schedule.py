@@ -366,16 +366,17 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
         for order, (repeat, point) in enumerate(_ordered_runs(study, certain), start=1)
     )
     more = _max_extra_runs(study, searches, runs)
+    neighbours = neighbour_plans(study)
     return Plan(
         study=study.id,
         digest=content_digest(_plan_digest_content(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
-        budget=plan_demand(study, kinds, sets, runs, runs_more=more),
+        budget=plan_demand(study, kinds, sets, runs, runs_more=more, neighbours=neighbours),
         destroyed_device_texts=destroyed_device_texts(study),
         candidate_points=tuple(point for point in points if point.digest not in chosen),
         extra_run_count=more,
-        neighbours=neighbour_plans(study),
+        neighbours=neighbours,
     )
 
 
@@ -452,6 +453,24 @@ def _idle_watch_digest_content(study: Study) -> dict[str, object]:
     return {} if usual else {"looks": [method.idle_watch_s, method.generator_limit]}
 
 
+def _course_digest_content(study: Study) -> dict[str, object]:
+    """Phases, events and what they do, where runs have any; not what sentences call them."""
+    course = study.course
+    if course is None:
+        return {}
+    neighbours = [
+        [neighbour.event, neighbour.point.digest, neighbour.hosts]
+        for neighbour in neighbour_plans(study)
+    ]
+    parts = (
+        course.phases,
+        [replace(event, title="") for event in course.events],
+        course.actions,
+        course.witnesses,
+    )
+    return {"course": [*map(to_builtins, parts), neighbours]}
+
+
 def _plan_digest_content(
     study: Study, kinds: StudyKinds, runs: tuple[PlannedRun, ...]
 ) -> dict[str, object]:
@@ -472,6 +491,7 @@ def _plan_digest_content(
         **_idle_watch_digest_content(study),
         **_rule_digest_content(study),
         **_search_digest_content(study),
+        **_course_digest_content(study),
         **kinds.plan_digest_content(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.configuration import Objective
+from iolab.core.course import EventPlan
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
@@ -33,7 +34,12 @@ from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.schedule import expand_points
 from iolab.study.tables import Problem, StudyTables, add_option_faults, add_problems, table_name
-from iolab.study.targets import load_host_names_of_point
+from iolab.study.targets import (
+    load_host_names,
+    load_host_names_of_point,
+    neighbour_host_names,
+    target_serial,
+)
 from iolab.study.values import option_text
 from iolab.text import list_text, nearest_word, quote_value
 from iolab.units import format_bytes, parse_size
@@ -384,6 +390,47 @@ def _verify_ledger_problems(tables: StudyTables, workload: FileTable) -> Iterato
     if blocks > LEDGER_BLOCKS_MAX:
         message = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
         yield Problem(("verify",), message, "Raise bs, or use less filesize, files or numjobs.")
+
+
+def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
+    """Add a fault where a load writes the blocks of a device that the other one verifies.
+
+    On a file system each has files of its own.
+    """
+    events = study.course.events if study.course is not None else ()
+    for index, event in enumerate(events):
+        if not event.neighbour or study.course is None:
+            continue
+        neighbour = study.course.neighbour(event.neighbour)
+        for measured in study.workloads:
+            serials = _shared_device_serials(study, event)
+            for verifying, writing in ((measured, neighbour), (neighbour, measured)):
+                if not (serials and verifying.job.verify and writing.job.changes_data):
+                    continue
+                message = (
+                    f"Event {quote_value(event.id)} begins load {quote_value(neighbour.id)} on the "
+                    f"device with serial {quote_value(serials[0])} beside "
+                    f"{quote_value(measured.id)}: {quote_value(writing.id)} writes the blocks that "
+                    f"{quote_value(verifying.id)} verifies."
+                )
+                hint = f"Leave verify of {quote_value(verifying.id)} out, have the other only read "
+                hint += "(rw), or use a directory, where each load has files of its own."
+                document.add_fault(("event", index, "workload"), message, hint)
+
+
+def _shared_device_serials(study: Study, event: EventPlan) -> list[str]:
+    """The devices on which an event's load and the measured one both work."""
+    serials = []
+    for configuration in study.configurations:
+        own, others = (
+            {target_serial(configuration, study.host(name)) for name in names} - {None}
+            for names in (
+                neighbour_host_names(study, configuration.id, event),
+                load_host_names(study, configuration.id, 0),
+            )
+        )
+        serials += sorted(serial for serial in own & others if serial)
+    return serials
 
 
 def _rate_and_arrival_problems(workload: FileTable) -> Iterator[Problem]:

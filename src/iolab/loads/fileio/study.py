@@ -6,12 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
-from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.run import NeighbourPlan, Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, VERSION_COMMANDS
 from iolab.loads.fileio.options import ADVICE
-from iolab.loads.fileio.problems import add_file_io_faults, add_fleet_rate_faults
+from iolab.loads.fileio.problems import (
+    add_file_io_faults,
+    add_fleet_rate_faults,
+    add_neighbour_verify_faults,
+)
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.study.document import StudyDocument
@@ -48,8 +52,9 @@ class FileIoStudyKind(LoadStudyKind):
         """None: it needs no files."""
 
     def add_point_faults(self, document: StudyDocument, study: Study) -> None:
-        """Add the faults of rates of the fleet that its jobs cannot share."""
+        """Add the faults of rates that jobs cannot share, and of loads on one device."""
         add_fleet_rate_faults(document, study)
+        add_neighbour_verify_faults(document, study)
 
     def load_demand(
         self,
@@ -79,10 +84,29 @@ class FileIoStudyKind(LoadStudyKind):
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:
         """What a run writes: at its rate limit, or as fast as targets take it."""
+        makers = load_host_names_of_point(study, point)
+        return self._writes_of_hosts(study, point, makers, study.method.load_seconds_range, hosts)
+
+    def neighbour_writes(
+        self, study: Study, neighbour: NeighbourPlan, hosts: HostStudyKind
+    ) -> RunWrites:
+        """What a neighbour writes in the phases through which its load goes on."""
+        if study.course is None:
+            return RunWrites()
+        seconds = study.course.load_seconds_range(neighbour.event)
+        return self._writes_of_hosts(study, neighbour.point, neighbour.hosts, seconds, hosts)
+
+    def _writes_of_hosts(
+        self,
+        study: Study,
+        point: Point,
+        makers: Sequence[str],
+        seconds: tuple[float, float],
+        hosts: HostStudyKind,
+    ) -> RunWrites:
         job = Job.require_type(point.job)
         if not job.access.has_writes:
             return RunWrites()
-        makers = load_host_names_of_point(study, point)
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         disk_iops = hosts.iops_limit(study)
         limited, unlimited = 0.0, []
@@ -99,7 +123,7 @@ class FileIoStudyKind(LoadStudyKind):
         return RunWrites(
             limited_bytes_per_s=limited,
             hosts_at_target_speed=len(nodes) * share,
-            seconds=study.method.load_seconds_range,
+            seconds=seconds,
         )
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
