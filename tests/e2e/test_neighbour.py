@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from tests.agent.speaker import children_of, until
 from tests.e2e.left import ours_on
-from tests.e2e.sessions import IOLAB, iolab, shown, write_study
+from tests.e2e.sessions import IOLAB, iolab, shown
 from tests.facts import tells
 from tests.fakes import mirror
 from tests.fakes.mirror import SingleDisk
@@ -25,60 +25,17 @@ from tests.needs import require
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
-IOPS = 150
-"""So slow that one turn of the disk, 6.7 ms, is longer than what a busy machine adds to an I/O."""
+IOPS = 200
+"""So slow that one turn of the disk, 5 ms, is longer than what a busy machine adds to an I/O."""
 
-STUDY = """
-format = 1
-id = "noise"
+VICTIM_IOPS, LIMIT_IOPS = 50, 50
+"""Those of the bundled study's small scale."""
 
-[[workload]]
-id = "victim"
-engine = "native"
-rw = "randread"
-bs = "4k"
-iodepth = 16
-rate_iops = 30
-filesize = "16m"
-
-[[workload]]
-id = "noise"
-engine = "native"
-rw = "randread"
-bs = "4k"
-iodepth = 1
-numjobs = 16
-filesize = "1m"
-
-[[phase]]
-id = "alone"
-seconds = "9s"
-[[phase]]
-id = "neighbour"
-seconds = "9s"
-[[phase]]
-id = "limited"
-seconds = "9s"
-
-[[event]]
-id = "neighbour"
-title = "A neighbour of 16 readers"
-workload = "noise"
-phase = "neighbour"
-
-[[event]]
-id = "limit"
-title = "Limiting it to 20 IOPS"
-limits = "neighbour"
-io_limit = { read_iops = 20 }
-phase = "limited"
-
-[method]
-warmup = "1s"
-settle = "0s"
-idle_watch = 0
-generator_limit = false
-"""
+PHASES = ("alone", "neighbour", "limited", "alone-again")
+SHORT = (
+    *(f"phase.{name}.seconds=9s" for name in PHASES),
+    *("method.idle_watch=0", "method.generator_limit=false"),
+)
 
 
 @pytest.fixture
@@ -90,16 +47,11 @@ def disk(tmp_path: Path) -> Iterator[SingleDisk]:
     made.down()
 
 
-def inventory(made: SingleDisk, folder: Path) -> Path:
-    """The disk as a host in its own name space."""
-    holder = (made.folder / "holder").read_text()
-    hosts = folder / "hosts.toml"
-    command = f'["nsenter", "-t", "{holder}", "-m", "--"]'
-    hosts.write_text(
-        f'format = 1\n[[host]]\nname = "a"\nkind = "command"\ncommand = {command}\n'
-        f'path = "{made.mount}"\n'
-    )
-    return hosts
+def words_of_run(made: SingleDisk, out: Path, *sets: str) -> list[str | Path]:
+    """The bundled study on the disk, shorter."""
+    words = ["run", "noisy-neighbour", "--scale", "small"]
+    words += [word for value in (*SHORT, *sets) for word in ("--set", value)]
+    return [*words, "--hosts", made.folder / "hosts.toml", "--out", out]
 
 
 def levels_of(result: dict[str, Any]) -> dict[str, str]:
@@ -109,34 +61,36 @@ def levels_of(result: dict[str, Any]) -> dict[str, str]:
 def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     disk: SingleDisk, tmp_path: Path
 ) -> None:
-    """All of the disk's I/Os are 150 a second: what the victim leaves is the neighbour's."""
+    """All of the disk's I/Os are 200 a second: what the victim leaves is the neighbour's."""
     out = tmp_path / "session"
-    iolab("run", write_study(tmp_path, STUDY), "--hosts", inventory(disk, tmp_path), "--out", out)
+    iolab(*words_of_run(disk, out))
     document = shown(out)
     schema = json.loads((ROOT / "schema" / "show.json").read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(document)
     (result,) = document["results"]
     course = result["course"]
-    alone, noisy, limited = course["phases"]
+    alone, noisy, limited, again = course["phases"]
+    assert [phase["id"] for phase in course["phases"]] == list(PHASES)
     assert [phase["baseline_share"]["value"] for phase in course["phases"]] == pytest.approx(
-        [1, 1, 1], abs=0.05
+        [1, 1, 1, 1], abs=0.05
     )
     # One I/O waits for the turns of those before it, alone for none: a third of a turn and several.
     assert noisy["lat_ns_p50"]["value"] > 1e9 / IOPS / 2
     assert noisy["p50_ratio"]["value"] > 2
-    assert limited["p50_ratio"]["value"] < noisy["p50_ratio"]["value"] / 2
+    for quiet in (limited, again):
+        assert quiet["p50_ratio"]["value"] < noisy["p50_ratio"]["value"] / 2
     assert alone["p50_ratio"]["value"] is None
     (neighbour,) = course["neighbours"]
     free, held = neighbour["phases"]
-    assert free["iops"]["value"] == pytest.approx(IOPS - 30, rel=0.2)
-    assert held["iops"]["value"] < 30
+    assert free["iops"]["value"] == pytest.approx(IOPS - VICTIM_IOPS, rel=0.2)
+    assert held["iops"]["value"] < 1.5 * LIMIT_IOPS
     (limit,) = neighbour["limits"]
-    assert limit["limit"] == 20
+    assert limit["limit"] == LIMIT_IOPS
     levels = levels_of(result)
     assert {levels[code] for code in ("neighbour-absent", "neighbour-unlimited")} == {"valid"}
     assert levels["bytes-moved"] != "invalid"
     answer = " ".join(iolab("show", out).stdout.split())
-    assert tells(answer, "A neighbour of 16 readers makes the p50", "limiting it to 20 IOPS")
+    assert tells(answer, "A neighbour makes the p50", "limiting it to 50 IOPS")
     page = tmp_path / "report.html"
     iolab("report", out, "--html", page)
     assert "Neighbours and what they cost" in page.read_text(encoding="utf-8")
@@ -145,9 +99,7 @@ def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
 
 @pytest.mark.parametrize("who", ["controller", "agent"])
 def test_a_kill_leaves_no_neighbour(disk: SingleDisk, tmp_path: Path, who: str) -> None:
-    text = STUDY.replace('id = "neighbour"\nseconds = "9s"', 'id = "neighbour"\nseconds = "120s"')
-    words: list[str | Path] = ["run", write_study(tmp_path, text)]
-    words += ["--hosts", inventory(disk, tmp_path), "--out", tmp_path / "session"]
+    words = words_of_run(disk, tmp_path / "session", "phase.neighbour.seconds=120s")
     argv = [IOLAB, *words]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as run:
         assert until(lambda: len(engines_of(run.pid)) == 2, 120)

@@ -99,10 +99,10 @@ class Mirror:
 
     def _put_inventory(self) -> None:
         """What iolab reaches it by: a host in its own name space, and what breaks and mends it."""
-        here, folder = Path(__file__).resolve(), self.folder.resolve()
+        here, folder = Path(__file__).resolve(), self.folder
         values = {
             "holder": self._get("holder"),
-            "mount": folder / self.mount.name,
+            "mount": self.mount,
             "program": f'"{sys.executable}", "{here}", "{folder}"',
         }
         self._put("hosts.toml", (INVENTORY + self.actions).format_map(values))
@@ -293,7 +293,7 @@ class SingleDisk(Mirror):
 def main(folder: str, verb: str, *numbers: str) -> None:
     """One of the verbs."""
     is_single = verb == "single"
-    made = (SingleDisk if is_single else Mirror)(Path(folder))
+    made = (SingleDisk if is_single else Mirror)(Path(folder).resolve())
     done = getattr(made, "up" if is_single else verb)(*map(int, numbers))
     if done is not None:
         print(done if isinstance(done, str) else json.dumps(done))

@@ -215,15 +215,14 @@ def _neighbour_texts(course: CourseFigures, metrics: Mapping[str, Metric]) -> li
         free = [
             phase for phase in course.phases if phase.id in active and phase.id not in all_limited
         ]
-        worst = None
+        longer: dict[str, Metric] = {}
         for phase in free[:1]:
-            worst = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
+            longer = _longer_latencies(phase.id, metrics)
             texts.append(f"{titles[neighbour.event]} {_neighbour_cost_text(phase, metrics)}")
         for event, phases in limited.items():
             for name in phases[:1]:
-                ratio = metrics.get(phase_metric_key(name, "p50_ratio"))
                 title = uncapitalised(titles[event])
-                texts.append(f"{title} {_limit_effect_text(name, ratio, worst)}")
+                texts.append(f"{title} {_limit_effect_text(name, metrics, longer)}")
     return texts
 
 
@@ -244,20 +243,33 @@ def _phases_within_event(course: CourseFigures, event_id: str) -> list[str]:
 def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> str:
     """`makes the p50 7.8 times (7.2 to 8.4) as long in phase 'noise' (10 s), at the same rate`."""
     where = f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
-    ratios = {name: metrics.get(phase_metric_key(phase.id, f"{name}_ratio")) for name in _RATIOS}
-    known = [
-        f"the {name} {significant_digits_text(ratio.value)} times{_ratio_range_text(ratio)}"
-        for name, ratio in ratios.items()
-        if ratio is not None and ratio.value is not None
-    ]
-    if known:
-        rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
-        return f"makes {list_text(known)} as long {where}, at the same {rate}"
+    rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
+    if longer := _longer_latencies(phase.id, metrics):
+        costs = [f"the {name} {_times_text(ratio)}" for name, ratio in longer.items()]
+        return f"makes {list_text(costs)} as long {where}, at the same {rate}"
+    p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
+    if p50 is not None and p50.value is not None:
+        text = f"makes no latency longer {where}, at the same {rate}, beyond what may be chance"
+        return f"{text} (the p50 is {_times_text(p50)} the first phase's)"
     share = metrics.get(phase_metric_key(phase.id, "baseline_share"))
     if share is None or share.value is None:
         return f"has no effect that could be measured {where}"
     effect = f"leaves {percent_text(share.value)} of the IOPS {where}"
     return f"{effect}; latencies have no ratio, since {phase.unequal_load}"
+
+
+def _longer_latencies(phase: str, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The ratios of a phase that are larger than 1 by more than may be chance."""
+    ratios = {name: metrics.get(phase_metric_key(phase, f"{name}_ratio")) for name in _RATIOS}
+    return {name: ratio for name, ratio in ratios.items() if ratio and _least_ratio(ratio) > 1}
+
+
+def _least_ratio(ratio: Metric) -> float:
+    return (ratio.value or 0.0) / (1 + COST_MIN) if ratio.low is None else ratio.low
+
+
+def _times_text(ratio: Metric) -> str:
+    return f"{significant_digits_text(ratio.value or 0.0)} times{_ratio_range_text(ratio)}"
 
 
 def _ratio_range_text(ratio: Metric) -> str:
@@ -266,14 +278,20 @@ def _ratio_range_text(ratio: Metric) -> str:
     return f" ({' to '.join(map(significant_digits_text, (ratio.low, ratio.high)))})"
 
 
-def _limit_effect_text(phase: str, ratio: Metric | None, unlimited: Metric | None) -> str:
-    """`undoes that: the p50 is 1.1 times the first phase's in phase 'limited'`."""
+def _limit_effect_text(
+    phase: str, metrics: Mapping[str, Metric], longer: Mapping[str, Metric]
+) -> str:
+    """`undoes that: the p50 is 1.1 times the first phase's in phase 'limited'`.
+
+    `longer` are the latencies that the neighbour makes longer without the limit.
+    """
+    name = next(iter(longer), _RATIOS[0])
+    ratio, unlimited = metrics.get(phase_metric_key(phase, f"{name}_ratio")), longer.get(name)
     if ratio is None or ratio.value is None:
         return f"has no ratio of latencies to tell by in phase '{phase}'"
-    text = f"the p50 is {significant_digits_text(ratio.value)} times the first phase's"
-    text += f"{_ratio_range_text(ratio)} in phase '{phase}'"
-    if unlimited is None or unlimited.value is None or unlimited.value <= 1 + COST_MIN:
-        return f"changes little: {text}"
+    text = f"the {name} is {_times_text(ratio)} the first phase's in phase '{phase}'"
+    if unlimited is None or unlimited.value is None:
+        return f"has nothing to undo: {text}"
     left = (ratio.value - 1) / (unlimited.value - 1)
     word = (
         "undoes" if left < UNDONE_SHARE else "does not undo" if left > 1 - UNDONE_SHARE else "eases"

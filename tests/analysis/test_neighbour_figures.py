@@ -1,0 +1,157 @@
+"""A neighbour beside a load of a fixed rate: ratios of latencies, what limits undo, in words."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
+from iolab.core.metric_spec import phase_metric_key
+from iolab.report.course import (
+    fault_impact_sentence,
+    neighbours_note,
+    neighbours_table,
+    run_fault_impact_sentence,
+)
+from tests.analysis.planted import JOB, Session, neighboured, timed
+from tests.analysis.records import Burst, bursts_record
+from tests.judging import judge
+
+ALONE_NS, BESIDE_NS, LIMITED_NS = 2_000_000, 15_000_000, 2_100_000
+RATE = 1_000
+
+
+def victim(
+    beside_ns: int = BESIDE_NS, limited_ns: int = LIMITED_NS, beside_rate: int = RATE, *,
+    paced: bool = True,
+) -> Session:  # fmt: skip
+    """A load of 1,000 I/Os a second beside a neighbour from 90 to 130 s, limited from 110 s on."""
+    session = neighboured(500, 200)
+    seconds = [(ALONE_NS, RATE)] * 90 + [(beside_ns, beside_rate)] * 20
+    seconds += [(limited_ns, RATE)] * 20 + [(ALONE_NS, RATE)] * 20
+    bursts = [
+        Burst(start_s=float(at), spans=1, ios=ios, lat_ns=lat_ns, first_seq=at)
+        for at, (lat_ns, ios) in enumerate(seconds)
+    ]
+    job = replace(JOB, rate_iops=RATE // JOB.numjobs) if paced else JOB
+    own = timed(bursts_record(bursts, job=job, runtime_s=150.0))
+    course = session.record.course
+    assert course is not None
+    # The neighbour's events alone.
+    course = replace(course, events=course.events[1:], answers=(), readbacks=())
+    kept = {name: getattr(session.record, name) for name in KEPT}
+    return session.but(replace(own, course=course, runtime_s=90.0, **kept))
+
+
+KEPT = ("neighbours", "neighbour_intervals", "neighbour_bins")
+
+
+def judged(session: Session) -> Result:
+    return judge(session.record, session.facts)
+
+
+def course_of(result: Result) -> CourseFigures:
+    assert result.course is not None
+    return result.course
+
+
+def phases(result: Result) -> dict[str, PhaseFigures]:
+    return {phase.id: phase for phase in course_of(result).phases}
+
+
+def test_ratios_are_those_that_were_made_within_their_intervals() -> None:
+    found = phases(judged(victim()))
+    for name, truth in (("degraded", 7.5), ("rebuild", 1.05)):
+        for ratio in (found[name].p50_ratio, found[name].p99_ratio, found[name].mean_ratio):
+            assert ratio.value == pytest.approx(truth, rel=0.03)
+            assert ratio.low is not None
+            assert ratio.high is not None
+            assert ratio.low <= truth <= ratio.high
+    assert found["before"].p50_ratio.value is None
+    assert found["after"].p50_ratio.value == pytest.approx(1, rel=0.01)
+
+
+def test_the_neighbours_own_rate_is_that_of_each_phase() -> None:
+    (neighbour,) = course_of(judged(victim())).neighbours
+    rates = {phase.id: phase.iops.value for phase in neighbour.phases}
+    assert rates == {
+        "degraded": pytest.approx(500, rel=0.05),
+        "rebuild": pytest.approx(200, rel=0.05),
+    }
+    (limit,) = neighbour.limits
+    assert limit.limit == 200
+    assert limit.rate == pytest.approx(200, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("session", "reason"),
+    [
+        (victim(paced=False), "no fixed rate"),
+        (victim(beside_rate=800), "80 % of the first phase's"),
+    ],
+    ids=["closed-loop", "behind-its-rate"],
+)
+def test_latencies_of_other_loads_have_no_ratio_but_a_reason(session: Session, reason: str) -> None:
+    result = judged(session)
+    found = phases(result)["degraded"]
+    assert [found.p50_ratio.value, found.p99_ratio.value, found.mean_ratio.value] == [None] * 3
+    assert reason in found.unequal_load
+    assert reason in neighbours_note([course_of(result)])
+    assert reason in run_fault_impact_sentence(result)
+
+
+def test_a_rate_within_5_percent_is_the_same_load() -> None:
+    assert phases(judged(victim(beside_rate=960)))["degraded"].p50_ratio.value is not None
+
+
+def test_the_sentence_tells_what_it_costs_and_that_the_limit_undoes_it() -> None:
+    text = run_fault_impact_sentence(judged(victim()))
+    assert text.startswith("A noisy neighbour makes the p50 7.48 times (7.33 to 7.63)")
+    for part in ("at the same 1 k IOPS", "in phase 'degraded' (20 s)", "200 IOPS undoes that"):
+        assert part in text
+
+
+def test_a_limit_that_changes_nothing_is_not_praised() -> None:
+    text = run_fault_impact_sentence(judged(victim(limited_ns=BESIDE_NS)))
+    assert "does not undo that" in text
+    assert "eases that" in run_fault_impact_sentence(judged(victim(limited_ns=8_000_000)))
+
+
+def test_a_neighbour_that_costs_nothing_is_told_so() -> None:
+    text = run_fault_impact_sentence(judged(victim(ALONE_NS, ALONE_NS)))
+    assert "makes no latency longer" in text
+    assert "has nothing to undo" in text
+
+
+def test_a_ratio_that_may_be_chance_is_no_cost() -> None:
+    """One whose interval holds 1 is none that a sentence tells as longer, shorter ones neither."""
+    result = judged(victim())
+    metrics = dict(result.metrics)
+    key = phase_metric_key("degraded", "p50_ratio")
+    metrics[key] = Metric(1.8, "x", 0.9, 3.6, 6)
+    text = fault_impact_sentence([course_of(result)], metrics)
+    assert text.startswith("A noisy neighbour makes the p99 7.48")
+    assert "p50 1.80" not in text
+    assert "undoes that: the p99 is 1.05 times" in text
+    metrics[phase_metric_key("degraded", "p99_ratio")] = Metric(0.5, "x", 0.2, 0.8, 6)
+    text = fault_impact_sentence([course_of(result)], metrics)
+    assert "makes no latency longer" in text
+    assert "the p50 is 1.80 times (0.900 to 3.60) the first phase's" in text
+
+
+def test_the_table_has_both_loads_of_each_phase() -> None:
+    result = judged(victim())
+    table = neighbours_table([course_of(result)], result.metrics)
+    assert table is not None
+    rows = [[cell.text for cell in row] for row in table.rows]
+    assert [row[0] for row in rows] == ["degraded", "rebuild", "after"]
+    assert "noise" in " ".join(rows[0])
+    assert "7.48" in " ".join(rows[0])
+    assert "noise" not in " ".join(rows[2])
+
+
+def test_the_end_of_a_neighbour_is_that_of_its_seconds() -> None:
+    """At 130 s it ends: nothing of it is in the last phase, and no second of it is silent."""
+    (neighbour,) = course_of(judged(victim())).neighbours
+    assert neighbour.silent_s == 0
+    assert sum(phase.seconds for phase in neighbour.phases) == pytest.approx(40, abs=1)
