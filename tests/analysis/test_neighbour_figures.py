@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
 from msgspec.structs import replace
+from rich.console import Console
 
 from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
 from iolab.core.metric_spec import phase_metric_key
@@ -11,8 +14,10 @@ from iolab.report.course import (
     fault_impact_sentence,
     neighbours_note,
     neighbours_table,
+    phases_table,
     run_fault_impact_sentence,
 )
+from iolab.report.terminal import grouped_report_table
 from tests.analysis.planted import JOB, Session, neighboured, timed
 from tests.analysis.records import Burst, bursts_record
 from tests.judging import judge
@@ -155,3 +160,21 @@ def test_the_end_of_a_neighbour_is_that_of_its_seconds() -> None:
     (neighbour,) = course_of(judged(victim())).neighbours
     assert neighbour.silent_s == 0
     assert sum(phase.seconds for phase in neighbour.phases) == pytest.approx(40, abs=1)
+
+
+@pytest.mark.parametrize("width", [80, 130, 200])
+def test_no_figure_is_cut_on_a_narrow_screen(width: int) -> None:
+    """What there is no room for is named, and what is shown is whole."""
+    result = judged(victim())
+    table = neighbours_table([course_of(result)], result.metrics)
+    assert table is not None
+    for shown in (phases_table([course_of(result)], result.metrics), table):
+        console = Console(width=width, record=True, file=StringIO())
+        console.print(grouped_report_table(shown))
+        text = console.export_text()
+        assert max(map(len, text.splitlines())) <= width
+        words = {word for column in shown.columns for word in column.title.split()}
+        assert {word for word in words if word not in text} == set()
+        for row in shown.rows:
+            assert row[0].text in text
+    assert text.count("7.48× (7.33 to 7.63)") >= 2

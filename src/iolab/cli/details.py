@@ -30,6 +30,7 @@ from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
+    grouped_report_table,
     literal_text,
     name_value_grid,
     report_table_for_terminal,
@@ -145,9 +146,9 @@ def _run_lines(
     yield name_value_grid([*_measured_metric_rows(result.metrics), *histograms])
     if result.course is not None:
         yield literal_text(run_fault_impact_sentence(result))
-        yield report_table_for_terminal(phases_table([result.course], result.metrics))
+        yield grouped_report_table(phases_table([result.course], result.metrics))
         if (neighbours := neighbours_table([result.course], result.metrics)) is not None:
-            yield report_table_for_terminal(neighbours)
+            yield grouped_report_table(neighbours)
             yield literal_text(neighbours_note([result.course]), QUIET_STYLE)
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)

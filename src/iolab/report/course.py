@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
 from iolab.core.metric_spec import course_metric_key, phase_metric_key
 from iolab.report.numbers import DASH, metric_value_text, ratio_text
-from iolab.report.table import Table, row_of_cells, text_and_number_columns
+from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
 from iolab.units import format_duration_s, format_ns, significant_digits_text
 
@@ -48,6 +50,12 @@ _NUMBERS: Final = (
     ),
     *("Longest stall", "Stood still"),
 )
+_OPTIONAL: Final = frozenset(
+    ("Ended by", "I/Os served", "p50", "Worst second's p99", "Longest I/O", "Stood still")
+)
+_OPTIONAL_OF_NEIGHBOURS: Final = frozenset(("Its p99", "Rate kept", "Mean"))
+"""What a narrow screen goes without, rather than cut figures."""
+
 _LATENCIES: Final = ("lat_ns_p50", "lat_ns_p99", "worst_second_ns_p99", "longest_io_ns")
 _INTRODUCTION: Final = (
     "One load went on through all phases. A rate is the median of a phase's seconds, its share is "
@@ -82,7 +90,12 @@ def phases_table(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]
                 f"{max(phase_run.standstill_s for phase_run in own)} s",
             )
         )
-    return Table(PHASES_TITLE, text_and_number_columns(_TEXTS, _NUMBERS), tuple(rows))
+    columns = _with_optional(text_and_number_columns(_TEXTS, _NUMBERS), _OPTIONAL)
+    return Table(PHASES_TITLE, columns, tuple(rows))
+
+
+def _with_optional(columns: tuple[Column, ...], titles: frozenset[str]) -> tuple[Column, ...]:
+    return tuple(replace(column, is_optional=column.title in titles) for column in columns)
 
 
 def neighbours_table(
@@ -113,14 +126,15 @@ def neighbours_table(
                 list_text(names) or DASH,
                 list_text(texts) or DASH,
                 list_text(p99s) or DASH,
-                _share_text(metrics.get(phase_metric_key(phase.id, "baseline_share"))),
+                _share_value_text(metrics.get(phase_metric_key(phase.id, "baseline_share"))),
                 *(_ratio_with_interval_text(ratio) for ratio in ratios),
             )
         )
     heads = text_and_number_columns(
         ("Phase", "Neighbour"), ("Its IOPS", "Its p99", "Rate kept", "p50", "p99", "Mean")
     )
-    return Table(NEIGHBOURS_TITLE, heads, tuple(rows))
+    columns = _with_optional(heads, _OPTIONAL_OF_NEIGHBOURS)
+    return Table(NEIGHBOURS_TITLE, columns, tuple(rows))
 
 
 def _ratio_with_interval_text(ratio: Metric) -> str:
@@ -157,12 +171,14 @@ def _seconds_text(seconds: float) -> str:
 
 
 def _share_text(share: Metric | None) -> str:
-    if share is None or share.value is None:
-        return DASH
-    text = percent_text(share.value)
-    if share.low is None or share.high is None:
-        return text
-    return f"{text} ({percent_text(share.low)} to {percent_text(share.high)})"
+    if share is None or share.value is None or share.low is None or share.high is None:
+        return _share_value_text(share)
+    return f"{_share_value_text(share)} ({percent_text(share.low)} to {percent_text(share.high)})"
+
+
+def _share_value_text(share: Metric | None) -> str:
+    """A share to a tenth of a per cent: it is of medians of seconds."""
+    return DASH if share is None or share.value is None else percent_text(round(share.value, 3))
 
 
 def run_fault_impact_sentence(result: Result) -> str:
