@@ -178,3 +178,20 @@ def test_no_figure_is_cut_on_a_narrow_screen(width: int) -> None:
         for row in shown.rows:
             assert row[0].text in text
     assert text.count("7.48× (7.33 to 7.63)") >= 2
+
+
+def test_an_interval_at_the_edge_of_a_limit_does_not_count() -> None:
+    """Intervals of 1 s that begin between seconds have I/Os of before the limit, and of its end."""
+    session = victim()
+    record = session.record
+    assert record.course is not None
+    begun, limit = record.course.events
+    late_ns = 400_000_000
+    events = (
+        replace(begun, undone_real_ns=(begun.undone_real_ns or 0) - late_ns),
+        replace(limit, undone_real_ns=(limit.undone_real_ns or 0) - late_ns),
+    )
+    moved = replace(record, course=replace(record.course, events=events))
+    (neighbour,) = course_of(judged(session.but(moved))).neighbours
+    (found,) = neighbour.limits
+    assert found.rate == pytest.approx(200, rel=0.005)

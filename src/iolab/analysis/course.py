@@ -493,11 +493,17 @@ def _limit_figures(
             continue
         known = [ns for ns in (event.undone_real_ns, ended_ns) if ns is not None]
         # What was in flight when it was limited ends in the second after that.
-        first_ns, last_ns = start_ns + NS_PER_S, min(known, default=course.phases[-1].end_real_ns)
-        seconds = (last_ns - first_ns) / NS_PER_S
-        if seconds < 1:
+        first_ns = max(start_ns, event.end_real_ns or 0) + NS_PER_S
+        last_ns = min(known, default=course.phases[-1].end_real_ns)
+        # Intervals that lie in that time as a whole: one at its edge has I/Os of before.
+        inside = (ends - table.span_ns >= first_ns) & (ends <= last_ns)
+        seconds_by_host = {
+            int(host): float((ends[rows].max() - (ends - table.span_ns)[rows].min()) / NS_PER_S)
+            for host in np.unique(table.host[inside])
+            for rows in (inside & (table.host == host),)
+        }
+        if not seconds_by_host:
             continue
-        inside = (ends > first_ns) & (ends <= last_ns)
         for direction, what, count, most in (
             (Direction.READ, "read IOPS", table.ios, limit.read_iops),
             (Direction.WRITE, "write IOPS", table.ios, limit.write_iops),
@@ -505,7 +511,11 @@ def _limit_figures(
             (Direction.WRITE, "bytes written a second", table.bytes, limit.write_bytes_per_s),
         ):
             if most is not None:
-                rate = float(count[inside & (table.direction == direction)].sum()) / seconds
+                own = inside & (table.direction == direction)
+                rate = sum(
+                    float(count[own & (table.host == host)].sum()) / seconds
+                    for host, seconds in seconds_by_host.items()
+                )
                 yield NeighbourLimitFigures(event.id, what, rate, float(most * devices))
 
 
