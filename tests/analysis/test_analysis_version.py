@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.metric_spec import MetricSpec, metric_spec
 from iolab.registry import LOADS, analysis_kinds
 
-RECORDED: Final = (43, "9777e248f4f3ed0b")
+RECORDED: Final = (44, "9777e248f4f3ed0b")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")
