@@ -18,8 +18,8 @@ from iolab.report.course import (
     run_fault_impact_sentence,
 )
 from iolab.report.terminal import grouped_report_table
-from tests.analysis.planted import JOB, Session, neighboured, timed
-from tests.analysis.records import Burst, bursts_record
+from tests.analysis.planted import Session, neighboured, timed
+from tests.analysis.records import JOB, Burst, bursts_record
 from tests.judging import judge
 
 ALONE_NS, BESIDE_NS, LIMITED_NS = 2_000_000, 15_000_000, 2_100_000

@@ -242,7 +242,7 @@ class CoursePlan(Record):
         end = names.index(event.undo_phase) if event.undo_phase else len(names)
         phases = self.phases[names.index(event.phase) : end]
         least = sum(phase.seconds or 0.0 for phase in phases)
-        most = sum(phase.most_s for phase in phases)
+        most = sum(phase.max_duration_s for phase in phases)
         return max(least - event.after_s, 0.0), most - event.after_s
 
     def action(self, name: str) -> Action:
