@@ -12,16 +12,6 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.core.course import (
-    Course,
-    EventOutcome,
-    Expectation,
-    IoLimit,
-    PhaseEnd,
-    PhaseSpan,
-    Readback,
-    WitnessAnswer,
-)
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
 from iolab.core.kubernetes import PodFacts
@@ -40,6 +30,16 @@ from iolab.core.run import (
     RunStatus,
 )
 from iolab.core.samples import CounterTable
+from iolab.core.scenario import (
+    EventOutcome,
+    Expectation,
+    IoLimit,
+    PhaseEnd,
+    PhaseSpan,
+    Readback,
+    ScenarioOutcome,
+    WitnessAnswer,
+)
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import Purge, TargetState
 from iolab.guests.guest import Accelerator, DiskKind, GuestCpuTime, guest_fleet_of_run
@@ -258,10 +258,10 @@ def phased(counts: Sequence[int] = (), **changes: Any) -> RunRecord:
         for at in range(150)
     )
     readback = Readback("c1", checked_blocks=4096)
-    course = Course(phases, (event,), answers, (readback,))
+    scenario = ScenarioOutcome(phases, (event,), answers, (readback,))
     job = replace(JOB, access=Access.RANDRW)
     record = seconds([*(counts or noise(150))], job=job)
-    return replace(record, course=replace(course, **changes), runtime_s=90.0)
+    return replace(record, scenario=replace(scenario, **changes), runtime_s=90.0)
 
 
 def scaled(first: int, last: int, factor: float) -> list[int]:
@@ -272,19 +272,19 @@ def scaled(first: int, last: int, factor: float) -> list[int]:
 
 def said(s: Session, **changes: Any) -> Session:
     """The same whose witness said more while the disk was missing, as a count that grows."""
-    assert s.record.course is not None
+    assert s.record.scenario is not None
     answers = tuple(
         replace(answer, **{k: v if isinstance(v, str) else v * at for k, v in changes.items()})
-        for at, answer in enumerate(s.record.course.answers)
+        for at, answer in enumerate(s.record.scenario.answers)
     )
-    return s.but(replace(s.record, course=replace(s.record.course, answers=answers)))
+    return s.but(replace(s.record, scenario=replace(s.record.scenario, answers=answers)))
 
 
 def happened(s: Session, **changes: Any) -> Session:
     """The same where something else came of the event."""
-    assert s.record.course is not None
-    event = replace(s.record.course.events[0], **changes)
-    return s.but(replace(s.record, course=replace(s.record.course, events=(event,))))
+    assert s.record.scenario is not None
+    event = replace(s.record.scenario.events[0], **changes)
+    return s.but(replace(s.record, scenario=replace(s.record.scenario, events=(event,))))
 
 
 def blind(counts: Sequence[int] = ()) -> Session:
@@ -295,12 +295,12 @@ def blind(counts: Sequence[int] = ()) -> Session:
         unseen_real_ns=GO_NS + 97 * SECOND,
         seen_real_ns=GO_NS + 98 * SECOND,
     )
-    assert seen.record.course is not None
+    assert seen.record.scenario is not None
     answers = tuple(
         replace(answer, state=not 97 <= at < 130)
-        for at, answer in enumerate(seen.record.course.answers)
+        for at, answer in enumerate(seen.record.scenario.answers)
     )
-    return seen.but(replace(seen.record, course=replace(seen.record.course, answers=answers)))
+    return seen.but(replace(seen.record, scenario=replace(seen.record.scenario, answers=answers)))
 
 
 def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Session:
@@ -308,7 +308,7 @@ def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Sessi
 
     It did so many before and `after` that, and `changes` are of its host.
     """
-    lost = PHASED.record.course
+    lost = PHASED.record.scenario
     assert lost is not None
     start, limited, end = (GO_NS + at * SECOND for at in (90, 110, 130))
     began = EventOutcome(
@@ -332,7 +332,7 @@ def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Sessi
     point = replace(own.run.point, workload="noise")
     record = replace(
         PHASED.record,
-        course=replace(lost, events=events),
+        scenario=replace(lost, events=events),
         neighbours=(NeighbourRun("noise", point, host),),
         neighbour_intervals=own.intervals,
         neighbour_bins=own.bins,
@@ -342,10 +342,10 @@ def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Sessi
 
 def spanned(s: Session, **changes: Any) -> Session:
     """The same whose third phase was another."""
-    assert s.record.course is not None
-    phases = list(s.record.course.phases)
+    assert s.record.scenario is not None
+    phases = list(s.record.scenario.phases)
     phases[2] = replace(phases[2], **changes)
-    return s.but(replace(s.record, course=replace(s.record.course, phases=tuple(phases))))
+    return s.but(replace(s.record, scenario=replace(s.record.scenario, phases=tuple(phases))))
 
 
 FILES: Final = session(files())

@@ -101,5 +101,5 @@ def test_every_metric_is_documented_with_its_unit() -> None:
 def test_a_schema_allows_the_unit_of_every_metric(name: str) -> None:
     text = (Path(__file__).parents[2] / "schema" / f"{name}.json").read_text(encoding="utf-8")
     (units,) = re.findall(r'"unit": (\{[^}]*"enum"[^}]*\})', text)
-    keys = (*analysis_kinds().metric_keys, "phase.lost.longest_stall_s", "course.redundancy_s")
+    keys = (*analysis_kinds().metric_keys, "phase.lost.longest_stall_s", "scenario.redundancy_s")
     assert {metric_spec(key).unit for key in keys} <= set(json.loads(units)["enum"])

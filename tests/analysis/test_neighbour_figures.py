@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
+from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key
-from iolab.report.course import (
+from iolab.report.scenario import (
     fault_impact_sentence,
     neighbours_note,
     neighbours_table,
@@ -40,12 +40,12 @@ def victim(
     ]
     job = replace(JOB, rate_iops=RATE // JOB.numjobs) if paced else JOB
     own = timed(bursts_record(bursts, job=job, runtime_s=150.0))
-    course = session.record.course
-    assert course is not None
+    scenario = session.record.scenario
+    assert scenario is not None
     # The neighbour's events alone.
-    course = replace(course, events=course.events[1:], answers=(), readbacks=())
+    scenario = replace(scenario, events=scenario.events[1:], answers=(), readbacks=())
     kept = {name: getattr(session.record, name) for name in KEPT}
-    return session.but(replace(own, course=course, runtime_s=90.0, **kept))
+    return session.but(replace(own, scenario=scenario, runtime_s=90.0, **kept))
 
 
 KEPT = ("neighbours", "neighbour_intervals", "neighbour_bins")
@@ -55,9 +55,9 @@ def judged(session: Session) -> Result:
     return judge(session.record, session.facts)
 
 
-def course_of(result: Result) -> CourseFigures:
-    assert result.course is not None
-    return result.course
+def course_of(result: Result) -> ScenarioFigures:
+    assert result.scenario is not None
+    return result.scenario
 
 
 def phases(result: Result) -> dict[str, PhaseFigures]:
@@ -184,14 +184,14 @@ def test_an_interval_at_the_edge_of_a_limit_does_not_count() -> None:
     """Intervals of 1 s that begin between seconds have I/Os of before the limit, and of its end."""
     session = victim()
     record = session.record
-    assert record.course is not None
-    begun, limit = record.course.events
+    assert record.scenario is not None
+    begun, limit = record.scenario.events
     late_ns = 400_000_000
     events = (
         replace(begun, undone_real_ns=(begun.undone_real_ns or 0) - late_ns),
         replace(limit, undone_real_ns=(limit.undone_real_ns or 0) - late_ns),
     )
-    moved = replace(record, course=replace(record.course, events=events))
+    moved = replace(record, scenario=replace(record.scenario, events=events))
     (neighbour,) = course_of(judged(session.but(moved))).neighbours
     (found,) = neighbour.limits
     assert found.rate == pytest.approx(200, rel=0.005)

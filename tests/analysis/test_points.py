@@ -163,7 +163,7 @@ def test_a_percentile_that_one_run_only_bounds_is_no_better_known_of_the_point()
 
 def test_a_zero_is_part_of_a_lower_bound() -> None:
     """One run was back at once, another never: the mean is more than half of what is known."""
-    key = "course.baseline_s"
+    key = "scenario.baseline_s"
     never = replace(RESULT, digest=f"{1:016x}", axis=(("iodepth", 1),), repeat=2)
     never = replace(never, metrics={key: Metric(None, "s", low=10.0)})
     found = only([*repeats([0.0], key), never]).metrics[key]

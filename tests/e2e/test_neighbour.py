@@ -68,10 +68,10 @@ def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     schema = json.loads((ROOT / "schema" / "show.json").read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(document)
     (result,) = document["results"]
-    course = result["course"]
-    alone, noisy, limited, again = course["phases"]
-    assert [phase["id"] for phase in course["phases"]] == list(PHASES)
-    assert [phase["baseline_share"]["value"] for phase in course["phases"]] == pytest.approx(
+    scenario = result["scenario"]
+    alone, noisy, limited, again = scenario["phases"]
+    assert [phase["id"] for phase in scenario["phases"]] == list(PHASES)
+    assert [phase["baseline_share"]["value"] for phase in scenario["phases"]] == pytest.approx(
         [1, 1, 1, 1], abs=0.05
     )
     # One I/O waits for the turns of those before it, alone for none: a third of a turn and several.
@@ -80,7 +80,7 @@ def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     for quiet in (limited, again):
         assert quiet["p50_ratio"]["value"] < noisy["p50_ratio"]["value"] / 2
     assert alone["p50_ratio"]["value"] is None
-    (neighbour,) = course["neighbours"]
+    (neighbour,) = scenario["neighbours"]
     free, held = neighbour["phases"]
     assert free["iops"]["value"] == pytest.approx(IOPS - VICTIM_IOPS, rel=0.2)
     assert held["iops"]["value"] < 1.5 * LIMIT_IOPS

@@ -125,8 +125,8 @@ def test_acknowledged_writes_that_a_disk_forgets_are_found(manner: str, tmp_path
     with disk_of_process(tmp_path, manner) as (target, pid):
         lose = action("lose", program_path("kill"), "-USR1", pid)
         result = run_session(tmp_path, study, local_host(target.path, lose), "lose@here")
-    lost, blocks = result["course"]["lost_blocks"], 2 * (16 << 20) // 4096
-    assert result["course"]["checked_blocks"] == blocks
+    lost, blocks = result["scenario"]["lost_blocks"], 2 * (16 << 20) // 4096
+    assert result["scenario"]["checked_blocks"] == blocks
     check = checks_of(result)["writes-lost"]
     if manner == "honest":
         assert (lost, check["level"]) == (0, "valid")
@@ -167,7 +167,7 @@ def test_a_path_that_damages_contents_is_told_from_a_store_that_loses(tmp_path: 
     check = checks_of(result)["writes-lost"]
     assert check["level"] == "invalid"
     assert "the path to the storage damages contents" in check["message"]
-    assert result["course"]["lost_blocks"] is None  # nobody says that the store lost them
+    assert result["scenario"]["lost_blocks"] is None  # nobody says that the store lost them
 
 
 HUNG = (
@@ -265,14 +265,14 @@ def test_a_hung_disk_stalls_a_load_that_a_witness_calls_well(tmp_path: Path) -> 
     with breakable(tmp_path) as made:
         pid_file.write_text(str(made.pid()))
         result = run_session(tmp_path, HUNG, mirror_host(made, hang), "hang@here")
-    course, checks = result["course"], checks_of(result)
-    _, hung, after = course["phases"]
-    (event,) = course["events"]
+    scenario, checks = result["scenario"], checks_of(result)
+    _, hung, after = scenario["phases"]
+    (event,) = scenario["events"]
     lasted_s = event["undone_s"] - event["start_s"]
     assert lasted_s == pytest.approx(HANG_S, abs=1.5)
     assert hung["longest_stall_s"]["value"] == pytest.approx(lasted_s, abs=0.5)
     assert after["longest_stall_s"]["value"] < HANG_S / 2
-    assert (course["failed_ios"], course["lost_blocks"]) == (0, 0)
+    assert (scenario["failed_ios"], scenario["lost_blocks"]) == (0, 0)
     # The file system counts no error, so that this witness lies through a standstill.
     assert checks["witness-contradicted"]["level"] == "indicative"
     assert checks["event-unwitnessed"]["level"] == "invalid"
@@ -287,12 +287,12 @@ def test_a_slow_disk_is_seen_by_the_load_alone(tmp_path: Path) -> None:
         slow = f'[[action]]\nid = "slow"\nhost = "here"\n{lines}'
         result = run_session(tmp_path, SLOW, mirror_host(made, slow), "slow@here")
         assert made.state()["redundant"]
-    course = result["course"]
-    _, limping, after = course["phases"]
+    scenario = result["scenario"]
+    _, limping, after = scenario["phases"]
     assert limping["baseline_share"]["value"] == pytest.approx(0.55, abs=0.06)
     assert after["baseline_share"]["value"] == pytest.approx(1, abs=0.1)
     assert limping["lat_ns_p99"]["value"] > 2 * after["lat_ns_p99"]["value"]
-    assert course["failed_ios"] == 0
+    assert scenario["failed_ios"] == 0
 
 
 WITNESSED = WORKLOAD.format(rw="randread", bs="4k", jobs=1, size="4m") + TWO_PHASES.replace(

@@ -201,47 +201,52 @@ def test_a_mirror_loses_a_disk_and_is_rebuilt(broken_mirror: Mirror, tmp_path: P
     assert len(document["results"]) == REPEATS
     for result in document["results"]:
         expect_loss_and_rebuild(result)
-    courses = [result["course"] for result in document["results"]]
-    shares = [course["phases"][1]["baseline_share"] for course in courses]
+    scenarios = [result["scenario"] for result in document["results"]]
+    shares = [scenario["phases"][1]["baseline_share"] for scenario in scenarios]
     assert statistics.median(share["value"] for share in shares) == pytest.approx(0.55, abs=0.06)
     assert sum(share["low"] <= 0.55 <= share["high"] for share in shares) >= REPEATS - 1
     # Right to a second, wherever other work on this machine leaves the seconds alone.
-    late_s = [found["value"] - begun for found, begun in map(lost_and_event_s, courses) if found]
+    late_s = [found["value"] - begun for found, begun in map(lost_and_event_s, scenarios) if found]
     assert abs(statistics.median(late_s)) <= 1.5
     (point,) = document["points"]
     assert point["metrics"]["phase.degraded.iops"]["value"] == pytest.approx(DISK_IOPS, rel=0.1)
     assert "Losing one of two disks costs" in iolab("show", out).stdout
     page = tmp_path / "report.html"
     iolab("report", out, "--html", page)
-    assert 'id="course"' in page.read_text(encoding="utf-8")
+    assert 'id="scenario"' in page.read_text(encoding="utf-8")
 
 
 def expect_loss_and_rebuild(result: dict[str, Any]) -> None:
     """One repeat: every phase in its order, and nothing lost."""
-    course = result["course"]
-    before, degraded, rebuild, after = course["phases"]
-    assert [phase["ended_by"] for phase in course["phases"]] == ["time", "time", "witness", "time"]
+    scenario = result["scenario"]
+    before, degraded, rebuild, after = scenario["phases"]
+    assert [phase["ended_by"] for phase in scenario["phases"]] == [
+        "time",
+        "time",
+        "witness",
+        "time",
+    ]
     assert degraded["baseline_share"]["value"] < 0.9
     assert rebuild["iops"]["value"] < before["iops"]["value"]
-    assert after["standstill_s"] == 0
-    assert 0 < course["detection_s"]["value"] < course["redundancy_s"]["value"]
-    assert course["checked_blocks"] == 8 * (2 << 20) // 4096
-    assert (course["lost_blocks"], course["failed_ios"]) == (0, 0)
+    assert after["stalled_s"] == 0
+    assert 0 < scenario["detection_s"]["value"] < scenario["redundancy_s"]["value"]
+    assert scenario["checked_blocks"] == 8 * (2 << 20) // 4096
+    assert (scenario["lost_blocks"], scenario["failed_ios"]) == (0, 0)
     codes = ("baseline-unhealthy", "event-failed", "event-unwitnessed")
     checks = {check["code"]: check for check in result["verdict"]["checks"]}
     asked = [checks[code] for code in (*codes, "writes-lost")]
     assert [check for check in asked if check["level"] != "valid"] == []
-    assert course["rebuild_bytes_per_s"]["value"] > 0
-    lost, start = lost_and_event_s(course)
+    assert scenario["rebuild_bytes_per_s"]["value"] > 0
+    lost, start = lost_and_event_s(scenario)
     assert lost is None or lost["low"] - 2 <= start <= lost["high"] + 2
 
 
-def lost_and_event_s(course: dict[str, Any]) -> tuple[dict[str, float] | None, float]:
+def lost_and_event_s(scenario: dict[str, Any]) -> tuple[dict[str, float] | None, float]:
     """When the seconds themselves show that the disk was lost, if they do, and when it was."""
     cause = "event Losing one of two disks"
-    named = [change for change in course["changes"] if change["cause"] == cause]
+    named = [change for change in scenario["changes"] if change["cause"] == cause]
     largest = min(named, key=lambda change: change["ratio"], default=None)
-    return largest and largest["at_s"], course["events"][0]["start_s"]
+    return largest and largest["at_s"], scenario["events"][0]["start_s"]
 
 
 def test_an_event_needs_consent_with_its_host(tmp_path: Path) -> None:

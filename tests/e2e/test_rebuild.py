@@ -42,14 +42,14 @@ def test_the_study_of_a_loss_runs_by_what_the_inventory_says(
     iolab("run", "rebuild", "--scale", "small", "--hosts", hosts, *sets, *asked)
     assert made_mirror.state()["redundant"]
     (result,) = shown(out)["results"]
-    course = result["course"]
-    phases = {phase["id"]: phase for phase in course["phases"]}
+    scenario = result["scenario"]
+    phases = {phase["id"]: phase for phase in scenario["phases"]}
     assert list(phases) == ["before", "degraded", "rebuild", "after"]
     assert phases["rebuild"]["ended_by"] == "witness"
     # Two disks of L do 2 L with each write twice; one does L: 65 % of a mix with 30 % writes.
     assert phases["degraded"]["baseline_share"]["value"] == pytest.approx(0.65, abs=0.1)
-    assert 0 < course["detection_s"]["value"] < course["redundancy_s"]["value"]
-    assert (course["lost_blocks"], course["failed_ios"]) == (0, 0)
+    assert 0 < scenario["detection_s"]["value"] < scenario["redundancy_s"]["value"]
+    assert (scenario["lost_blocks"], scenario["failed_ios"]) == (0, 0)
     levels = {check["code"]: check["level"] for check in result["verdict"]["checks"]}
     assert {levels[code] for code in ("event-failed", "event-unwitnessed")} == {"valid"}
     assert tells(" ".join(iolab("show", out).stdout.split()), "Losing a member costs", "%")

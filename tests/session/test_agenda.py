@@ -1,4 +1,4 @@
-"""Sessions of which results decide the course: searches, failures on the way, what is said."""
+"""Sessions of which results decide the scenario: searches, failures on the way, what is said."""
 
 from __future__ import annotations
 

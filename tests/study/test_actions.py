@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.course import Action, ActionKind
+from iolab.core.scenario import Action, ActionKind
 from iolab.errors import StudyError
 from iolab.study.inventory import Inventory
 from iolab.study.parse import StudyOverrides
@@ -50,8 +50,8 @@ LIMIT = 'limit = "/sys/fs/cgroup/noise"'
 def action_of(lines: str) -> Action:
     inventory = Inventory(HOST + lines, "fleet.toml")
     study = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory))
-    assert study.course is not None
-    return study.course.action("act")
+    assert study.scenario is not None
+    return study.scenario.action("act")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_cannot_be_meant_is_told_with_its_value(lines: str, parts: tuple[st
 
 def test_destructive_events_are_named_apart() -> None:
     inventory = Inventory(HOST + 'kill = "/run/osd.pid"\ndestructive = true\n', "fleet.toml")
-    course = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory)).course
-    assert course is not None
-    assert course.event_consent_names(destructive=True) == ("lose@a",)
-    assert course.event_consent_names(destructive=False) == ()
+    scenario = parse_study(STUDY, "s.toml", StudyOverrides(inventory=inventory)).scenario
+    assert scenario is not None
+    assert scenario.event_consent_names(destructive=True) == ("lose@a",)
+    assert scenario.event_consent_names(destructive=False) == ()

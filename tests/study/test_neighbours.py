@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.course import IoLimit
 from iolab.core.run import Plan
+from iolab.core.scenario import IoLimit
 from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.registry import study_kinds
@@ -82,9 +82,9 @@ def test_a_neighbour_is_no_point_and_has_files_and_a_share_of_its_rate() -> None
     sets = {item.id: item for item in plan.data_sets}
     assert neighbour.point.data_set in sets
     assert neighbour.point.data_set != plan.points[0].data_set
-    assert study.course is not None
-    assert study.course.events[1].io_limit == IoLimit(200, write_bytes_per_s=1 << 20)
-    assert study.course.event_consent_names(destructive=False) == ()
+    assert study.scenario is not None
+    assert study.scenario.events[1].io_limit == IoLimit(200, write_bytes_per_s=1 << 20)
+    assert study.scenario.event_consent_names(destructive=False) == ()
 
 
 def test_a_host_that_is_named_makes_the_neighbours_load_alone() -> None:

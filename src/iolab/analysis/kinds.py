@@ -54,7 +54,6 @@ from iolab.analysis.checks.time import (
     check_run_too_short,
     check_startup_transient,
 )
-from iolab.analysis.course import baseline_window, course_metrics, record_cut_to_window
 from iolab.analysis.evenness import run_evenness
 from iolab.analysis.metrics import (
     METRIC_KEYS,
@@ -64,6 +63,7 @@ from iolab.analysis.metrics import (
     metrics_with_intervals,
 )
 from iolab.analysis.power import power_metrics, power_uses_of_run
+from iolab.analysis.scenario import baseline_window, record_cut_to_window, scenario_metrics
 from iolab.analysis.service_time import (
     SERVICE_KEYS,
     SERVICE_TRIM_KEYS,
@@ -330,7 +330,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     view = kinds.build_view(record, facts, telemetry)
     spreads = dict(kind.evenness_by_phase(view))
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
-    figures, drives = view.course_figures, drive_wear_of_run(view)
+    figures, drives = view.scenario_figures, drive_wear_of_run(view)
     metrics |= power_metrics(power, metrics) | write_amplification_metrics(view, drives)
     return Result(
         configuration=point.configuration,
@@ -342,7 +342,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         failure=record.failure,
         failure_hint=record.failure_hint,
         window_s=kind.window_s(view),
-        metrics={**metrics, **course_metrics(figures)},
+        metrics={**metrics, **scenario_metrics(figures)},
         hosts=tuple(
             HostResult(host.host, kind.host_metrics(view, index))
             for index, host in enumerate(record.hosts)
@@ -359,18 +359,18 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
         resources=run_resources(view) if has_resources else None,
         drives=drives,
         power=power,
-        course=figures,
+        scenario=figures,
     )
 
 
 def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     """The worst check decides. Where no load was measured only the run itself is judged."""
     checks = kinds.checks_for_job(type(view.record.run.point.job))
-    has_course = view.record.course is not None
+    has_scenario = view.record.scenario is not None
     asked = [
         check
         for check in checks
-        if (view.has_load or not check.needs_load) and (has_course or not check.needs_phases)
+        if (view.has_load or not check.needs_load) and (has_scenario or not check.needs_phases)
     ]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)

@@ -11,9 +11,9 @@ import numpy as np
 from iolab.analysis.storage_bytes import boot_ids_by_host, leaf_device_names
 from iolab.analysis.view import RunView
 from iolab.analysis.window import Window, to_controller_clock_ns
-from iolab.core.course import WitnessAnswer
 from iolab.core.metric import Metric
 from iolab.core.samples import unique_io_mask
+from iolab.core.scenario import WitnessAnswer
 from iolab.core.workload import Direction
 from iolab.hosts.rates import CounterSeries, derive_series
 from iolab.units import NS_PER_S
@@ -80,7 +80,7 @@ def _rate_between_answers(copied: int, first: WitnessAnswer, last: WitnessAnswer
 
 def all_witness_answers(view: RunView) -> Sequence[WitnessAnswer]:
     """All answers of witnesses in a run."""
-    return () if view.record.course is None else view.record.course.answers
+    return () if view.record.scenario is None else view.record.scenario.answers
 
 
 def _bytes_written_beyond_baseline(view: RunView, before: Window, rebuild: Window) -> float | None:

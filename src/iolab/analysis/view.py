@@ -13,7 +13,7 @@ from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
 from iolab.analysis.window import MeasuredPart, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
-from iolab.core.metric import CourseFigures, HypervisorResult
+from iolab.core.metric import HypervisorResult, ScenarioFigures
 from iolab.core.resources import ResourceUse
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, rows_by_host
@@ -101,11 +101,11 @@ class RunView(Record, dict=True):
         return self.job.iodepth_per_client == 1
 
     @cached_property
-    def course_figures(self) -> CourseFigures | None:
+    def scenario_figures(self) -> ScenarioFigures | None:
         """What each phase of the run was like; None of a run without phases."""
-        from iolab.analysis.course import course_figures  # which asks of views
+        from iolab.analysis.scenario import scenario_figures  # which asks of views
 
-        return course_figures(self)
+        return scenario_figures(self)
 
     @property
     def job(self) -> AnyJob:

@@ -12,20 +12,20 @@ from rich.text import Text
 
 from iolab.cli.results import WHY_NOT_VALID
 from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_with_latency
-from iolab.core.metric_spec import is_course_metric
+from iolab.core.metric_spec import is_scenario_metric
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.registry import report_kinds
-from iolab.report.course import (
+from iolab.report.numbers import metric_value_text
+from iolab.report.phrases import merge_objections, metric_phrase
+from iolab.report.runs import evenness_rows, evidence_text, phase_evenness_table
+from iolab.report.scenario import (
     neighbours_note,
     neighbours_table,
     phases_table,
     run_fault_impact_sentence,
 )
-from iolab.report.numbers import metric_value_text
-from iolab.report.phrases import merge_objections, metric_phrase
-from iolab.report.runs import evenness_rows, evidence_text, phase_evenness_table
 from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Column
 from iolab.report.terminal import (
@@ -144,12 +144,12 @@ def _run_lines(
     yield literal_text(f"{place}: {result.verdict.judged_check_count_text}", QUIET_STYLE)
     histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
     yield name_value_grid([*_measured_metric_rows(result.metrics), *histograms])
-    if result.course is not None:
+    if result.scenario is not None:
         yield literal_text(run_fault_impact_sentence(result))
-        yield grouped_report_table(phases_table([result.course], result.metrics))
-        if (neighbours := neighbours_table([result.course], result.metrics)) is not None:
+        yield grouped_report_table(phases_table([result.scenario], result.metrics))
+        if (neighbours := neighbours_table([result.scenario], result.metrics)) is not None:
             yield grouped_report_table(neighbours)
-            yield literal_text(neighbours_note([result.course]), QUIET_STYLE)
+            yield literal_text(neighbours_note([result.scenario]), QUIET_STYLE)
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.run_terminal_screen(result)
@@ -266,7 +266,7 @@ def _measured_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text
     measured = {
         key: metric
         for key, metric in metrics.items()
-        if metric.value is not None and not is_course_metric(key)
+        if metric.value is not None and not is_scenario_metric(key)
     }
     alone = len(directions_with_latency(metrics)) < MIXED_DIRECTIONS
     lines: dict[str, list[str]] = {}

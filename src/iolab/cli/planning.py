@@ -9,9 +9,9 @@ from msgspec import to_builtins
 from rich.text import Text
 
 from iolab.core.configuration import Objective
-from iolab.core.course import CoursePlan, EventPlan
 from iolab.core.power import meter_interval_s
 from iolab.core.run import Plan, PlanDemand, PlannedRun
+from iolab.core.scenario import EventPlan, ScenarioPlan
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
@@ -152,7 +152,7 @@ def plan_document(
         },
         "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
         "destroys": list(plan.destroyed_device_texts),
-        **({} if study.course is None else {"course": to_builtins(study.course)}),
+        **({} if study.scenario is None else {"scenario": to_builtins(study.scenario)}),
         "notes": list(plan_note_texts(study, plan, facts)),
         "targets": [
             {
@@ -312,18 +312,18 @@ def _cost_rows(
 
 def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
     """The phases of each run, and what events do to which host."""
-    course = study.course
-    if course is None:
+    scenario = study.scenario
+    if scenario is None:
         return
-    for phase in course.phases:
+    for phase in scenario.phases:
         length = format_duration_s(phase.max_duration_s)
         end = length if phase.until is None else f"until {phase.until}, {length} at most"
         yield "phase", one_line(f"{phase.id}: {end}")
-    for event in course.events:
+    for event in scenario.events:
         if not event.action:
-            yield "event", one_line(_neighbour_event_text(course, event))
+            yield "event", one_line(_neighbour_event_text(scenario, event))
             continue
-        action = course.action(event.action)
+        action = scenario.action(event.action)
         what = f"{event.id}@{action.host}, {event.after_s:g} s into {event.phase}: "
         undo = action.undo_summary_text
         lost = "; DESTRUCTIVE, nothing undoes it" if action.destructive else "; nothing undoes it"
@@ -332,7 +332,7 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
         yield "event", Text(one_line(f"{what}{action.summary_text}{undone}{expected}"), "bold red")
 
 
-def _neighbour_event_text(course: CoursePlan, event: EventPlan) -> str:
+def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     """A load that begins, or is limited: nothing is done to a host but that."""
     end = f"until {event.undo_phase} begins" if event.undo_phase else "until the end"
     where = f"{event.id}, {event.after_s:g} s into {event.phase}, {end}: "
@@ -340,7 +340,7 @@ def _neighbour_event_text(course: CoursePlan, event: EventPlan) -> str:
     if event.limits:
         return f"{where}event {event.limits} is limited to {limit}"
     hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
-    neighbour = course.neighbour(event.neighbour)
+    neighbour = scenario.neighbour(event.neighbour)
     load = f"{where}the load {neighbour.title} ({job_text(neighbour.job)}) begins{hosts}"
     return f"{load}, limited to {limit}" if limit else load
 

@@ -137,8 +137,8 @@ def require_event_consent(
     missing = []
     for option, texts in (("--event", named), ("--destroy", destructive)):
         is_destructive = option == "--destroy"
-        course = study.course
-        wanted = course.event_consent_names(destructive=is_destructive) if course else ()
+        scenario = study.scenario
+        wanted = scenario.event_consent_names(destructive=is_destructive) if scenario else ()
         if unknown := [text for text in texts if text not in wanted]:
             kind = (
                 "destructive event" if is_destructive else "event that can be consented by --event"

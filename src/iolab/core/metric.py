@@ -345,7 +345,7 @@ class PhaseFigures(Record):
     `served_share` the same of the mean, from which a short stall takes its part.
     `worst_second_ns_p99` is the largest p99 of any second, `longest_stall_s` the longest time in
     which a stream, a direction of a host, had I/Os waiting and none returned: it lies between what
-    intervals without any show and the longest I/O. In `standstill_s` seconds all jobs of a stream
+    intervals without any show and the longest I/O. In `stalled_s` seconds all jobs of a stream
     together did less than a tenth of its rate in the first phase. The ratios are of the latencies
     to those of the first phase, at the same offered load: without one `unequal_load` says why there
     are none.
@@ -361,7 +361,7 @@ class PhaseFigures(Record):
     lat_ns_p99: Metric
     worst_second_ns_p99: Metric
     longest_io_ns: Metric
-    standstill_s: int
+    stalled_s: int
     longest_stall_s: Metric = Metric(None, "s")
     lat_ns_mean: Metric = Metric(None, "ns")
     p50_ratio: Metric = Metric(None, "x")
@@ -437,7 +437,7 @@ class SeriesChange(Record):
     cause: str
 
 
-class CourseFigures(Record):
+class ScenarioFigures(Record):
     """What a run with phases was like, with rate, p99 and p50 of each second since the first began.
 
     A second with too few I/Os has no percentile (None). `unhealthy_spans_s` are the times in which
@@ -447,7 +447,7 @@ class CourseFigures(Record):
     first event that a witness sees: until it did, until it said twice that all is well, until the
     series was back in the band of the first phase; with `low` alone for longer than the run, None
     where it is not known. `rebuild_bytes_per_s` is what was copied from the last event to
-    redundancy. `standstill_s` are the seconds, from 0, in which a stream did less than a tenth of
+    redundancy. `stalled_at_s` are the seconds, from 0, in which a stream did less than a tenth of
     its rate in the first phase. `neighbours` are the loads that events began. `failed_ios` are
     errors that clients saw. Blocks are those that were read after the last phase, None where none
     could be.
@@ -469,7 +469,7 @@ class CourseFigures(Record):
     changed_metric: str = "iops"
     changes: tuple[SeriesChange, ...] = ()
     rebuild_bytes_per_s: Metric | None = None
-    standstill_s: tuple[int, ...] = ()
+    stalled_at_s: tuple[int, ...] = ()
     neighbours: tuple[NeighbourFigures, ...] = ()
 
     @property
@@ -494,7 +494,7 @@ class Result(Record):
     was (its `type_tag`). `resources` are what its telemetry shows of processors, devices and ports,
     None of a large fleet. `drives` are the NVMe drives below the targets whose log pages were read,
     `power` is what each power meter showed.
-    `course` are the figures of a run with phases, whose other metrics are of the first of them.
+    `scenario` are the figures of a run with phases, whose other metrics are of the first of them.
     """
 
     configuration: str
@@ -520,7 +520,7 @@ class Result(Record):
     resources: RunResources | None = None
     drives: tuple[DriveWear, ...] = ()
     power: tuple[PowerUse, ...] = ()
-    course: CourseFigures | None = None
+    scenario: ScenarioFigures | None = None
     failure_hint: str | None = None
 
     @property

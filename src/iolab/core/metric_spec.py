@@ -2,7 +2,7 @@
 
 Operations have systematic keys: `read_lat_ns_p99` is a percentile of the latency of the operation
 `read`, `file_create_ops_per_s` a rate of `file_create`, and without an operation it is of the whole
-load. So have phases of a run (`phase.degraded.iops`) and its events (`course.redundancy_s`). Any
+load. So have phases of a run (`phase.degraded.iops`) and its events (`scenario.redundancy_s`). Any
 other metric is declared by the kind of load that has it (`LoadKind.metrics`).
 """
 
@@ -40,7 +40,9 @@ _RATE_LABELS: Final = {
     "ops_per_s": "operations a second",
 }
 
-_PHASE_KEY: Final = re.compile(r"phase\.(?P<phase>.+)\.(?P<figure>[a-z0-9_]+)|course\.(?P<own>\w+)")
+_PHASE_KEY: Final = re.compile(
+    r"phase\.(?P<phase>.+)\.(?P<figure>[a-z0-9_]+)|scenario\.(?P<own>\w+)"
+)
 
 _DECLARED: Final[dict[str, MetricSpec]] = {}
 
@@ -133,9 +135,9 @@ def phase_metric_key(phase: str, figure: str) -> str:
     return f"phase.{phase}.{figure}"
 
 
-def course_metric_key(figure: str) -> str:
-    """The metric of a figure of `CourseFigures`."""
-    return f"course.{figure}"
+def scenario_metric_key(figure: str) -> str:
+    """The metric of a figure of `ScenarioFigures`."""
+    return f"scenario.{figure}"
 
 
 def compared_phase_keys(keys: Iterable[str]) -> list[str]:
@@ -155,7 +157,7 @@ def compared_phase_keys(keys: Iterable[str]) -> list[str]:
     ]
 
 
-def is_course_metric(key: str) -> bool:
+def is_scenario_metric(key: str) -> bool:
     """Whether a metric is of a phase or of the events of a run."""
     return _phase_metric_spec(key) is not None
 

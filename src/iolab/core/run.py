@@ -10,12 +10,12 @@ from msgspec import Meta, field
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
-from iolab.core.course import Course
 from iolab.core.drive import DriveReadingPair
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
 from iolab.core.host_name import HostName
 from iolab.core.libraries import LibraryUse
+from iolab.core.scenario import ScenarioOutcome
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import TargetState
@@ -543,7 +543,7 @@ class RunManifest(Record, kw_only=True):
     the target's cloud volume where the study names it, `fleet` are the guests that made the
     load, None where hosts are none. With a `rule` it ended the run, or was the limit that the
     run reached; nothing was warmed up then and `runtime_s` is the longest that it could be.
-    `course` are the phases and events of a run that has some; `runtime_s` is then the length of
+    `scenario` are the phases and events of a run that has some; `runtime_s` is then the length of
     the first, by which it is judged. `neighbours` are the loads that events began, each on each of
     its hosts.
     """
@@ -567,7 +567,7 @@ class RunManifest(Record, kw_only=True):
     states: tuple[TargetState, ...] = ()
     rule: StoppingRuleSettings | None = None
     fleet: Fleet | None = None
-    course: Course | None = None
+    scenario: ScenarioOutcome | None = None
     failure_hint: str | None = None
     neighbours: tuple[NeighbourRun, ...] = ()
 

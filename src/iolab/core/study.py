@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import ClassVar, Final
 
 from iolab.core.configuration import Configuration
-from iolab.core.course import CoursePlan
 from iolab.core.host import HostSpec
 from iolab.core.kubernetes import PodFleet
 from iolab.core.power import MeterSettings
+from iolab.core.scenario import ScenarioPlan
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.tagged import TaggedRecord
 from iolab.core.target_state import NO_PRECONDITION, Precondition
@@ -197,7 +197,7 @@ class Study(Record, dict=True):
     `guests` are booted for the session on every hypervisor, None where there are none to boot.
     `kubernetes` are pods that a session makes and removes, None where it makes none.
     `answer` is what kind of answer the `question` wants, `meters` how power meters are read.
-    `course` are the phases and events of each run, None for a load that nothing happens to.
+    `scenario` are the phases and events of each run, None for a load that nothing happens to.
     """
 
     id: str
@@ -220,7 +220,7 @@ class Study(Record, dict=True):
     kubernetes: PodFleet | None = None
     answer: AnswerKind = AnswerKind.FIGURES
     meters: MeterSettings = NO_IDLE_POWER
-    course: CoursePlan | None = None
+    scenario: ScenarioPlan | None = None
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""

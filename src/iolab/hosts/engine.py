@@ -11,10 +11,10 @@ from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from msgspec.structs import asdict
 
-from iolab.core.course import IoLimit
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals, HostDetails
+from iolab.core.scenario import IoLimit
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval

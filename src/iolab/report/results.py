@@ -263,7 +263,7 @@ def _result_document(result: Result) -> dict[str, Any]:
         "drives": [drive_document(wear) for wear in result.drives],
         "power": [power_document(use) for use in result.power],
         "spread": result.spread and document_of_flat_record(result.spread),
-        **({} if result.course is None else {"course": to_builtins(result.course)}),
+        **({} if result.scenario is None else {"scenario": to_builtins(result.scenario)}),
         "steadiness": result.steadiness and document_of_flat_record(result.steadiness),
         "operation_spreads": {
             key: document_of_flat_record(spread) for key, spread in result.operation_spreads.items()

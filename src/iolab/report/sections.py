@@ -25,11 +25,11 @@ from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import joined_point_tables
 from iolab.report.charts.scaling import ScalingLine, host_efficiency_chart, host_scaling_chart
 from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_state_rounds_chart
-from iolab.report.course import course_section
 from iolab.report.maxima import maxima_section
 from iolab.report.numbers import DASH, axis_values_text, value_text
 from iolab.report.power_section import bytes_by_layer_section, power_section
 from iolab.report.price_performance import price_performance_section
+from iolab.report.scenario import scenario_section
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun, percent_text
 
@@ -209,7 +209,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
 
 
 SECTION_MAKERS: Final[tuple[SectionMaker, ...]] = (
-    course_section,
+    scenario_section,
     maxima_section,
     scaling_section,
     price_performance_section,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from iolab.core.course import Action, ActionKind
+from iolab.core.scenario import Action, ActionKind
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.hosts.answers import ResolvedActionAnswer, read_answer
@@ -45,12 +45,12 @@ async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedAc
 
 async def action_faults(study: Study, hosts: Mapping[str, Host]) -> tuple[Fault, ...]:
     """Why hosts refuse what events would do there now: what is not the study's, or is not there."""
-    course = study.course
-    if course is None:
+    scenario = study.scenario
+    if scenario is None:
         return ()
-    used = {event.action for event in course.events}
+    used = {event.action for event in scenario.events}
     faults: list[Fault] = []
-    for action in course.actions:
+    for action in scenario.actions:
         host = hosts.get(action.host)
         if action.id in used and action.kind.is_resolved_by_agent and host is not None:
             try:

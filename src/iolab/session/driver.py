@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import CompressedBytes
-from iolab.core.course import Readback
 from iolab.core.drive import DriveReading
 from iolab.core.engine import EngineName
 from iolab.core.libraries import LibraryUse
@@ -32,6 +31,7 @@ from iolab.core.run import (
     ProcessUse,
     RunRecord,
 )
+from iolab.core.scenario import Readback
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from iolab.core.compressed import OutputCompressor
-from iolab.core.course import IoLimit
 from iolab.core.run import EngineOutput, NeighbourPlan, NeighbourRun, RunRecord
+from iolab.core.scenario import IoLimit
 from iolab.errors import HostError, IolabError
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.engine import Command, OutputReader, RunIoLimit

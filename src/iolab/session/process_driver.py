@@ -24,9 +24,9 @@ from iolab.hosts.message import Stream
 from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
-from iolab.session.course import PhaseRunner
 from iolab.session.driver import HostRunInProgress, LoadDriver
 from iolab.session.neighbour import NeighbourLoads
+from iolab.session.scenario import PhaseRunner
 from iolab.session.start import (
     SET_UP_S,
     HostStartTime,
@@ -225,7 +225,7 @@ class ProcessDriver(LoadDriver):
     phases_before_load: Sequence[PreparationPhase] = (watch_for_background_io,)
     """What is done before each run, one after the other, until the user wishes to stop."""
 
-    course_runner: PhaseRunner | None = None
+    phase_runner: PhaseRunner | None = None
     """What follows the phases of the last run, None where it had none."""
 
     def __init__(self, engine: Engine[Any]) -> None:
@@ -255,16 +255,16 @@ class ProcessDriver(LoadDriver):
         self.begin_load_phase(session, run)
         halt = asyncio.Event()
         looking = StoppingRuleWatch(session, run, host_runs, halt)
-        runner = self.course_runner = None
-        if session.study.course is not None:
+        runner = self.phase_runner = None
+        if session.study.scenario is not None:
             neighbours = NeighbourLoads(
                 session,
                 session.plan.neighbours_of_run(run),
                 partial(self.neighbour_command, session),
                 self.neighbour_reader,
             )
-            runner = PhaseRunner(session, session.study.course, host_runs, halt, neighbours)
-            self.course_runner = runner
+            runner = PhaseRunner(session, session.study.scenario, host_runs, halt, neighbours)
+            self.phase_runner = runner
         commands = {host_run.name: self.command(session, run, host_run) for host_run in host_runs}
         listeners = {}
         for index, host_run in enumerate(host_runs):
@@ -301,13 +301,13 @@ class ProcessDriver(LoadDriver):
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """The record with the phases of the run, by the first of which it is judged."""
-        if self.course_runner is None:
+        if self.phase_runner is None:
             return record
-        course = self.course_runner.course
-        baseline_s = course.phases[0].seconds if course.phases else record.runtime_s
+        scenario = self.phase_runner.scenario
+        baseline_s = scenario.phases[0].seconds if scenario.phases else record.runtime_s
         elapsed_s = (record.ended_real_ns - record.started_real_ns) / NS_PER_S
-        record = self.course_runner.neighbours.with_neighbours(record, elapsed_s)
-        return replace(record, course=course, runtime_s=baseline_s)
+        record = self.phase_runner.neighbours.with_neighbours(record, elapsed_s)
+        return replace(record, scenario=scenario, runtime_s=baseline_s)
 
     def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
         """Tell of the load and how long it takes at most."""

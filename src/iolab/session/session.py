@@ -314,8 +314,8 @@ async def _discover_and_measure(
     means = RecoverySettings(
         discovery.facts, earlier.attempt_counts, again, retry_policy, earlier.ledger
     )
-    course = RunLoop(session, parts, means)
-    status = await course.run_all(first, queue)
+    scenario = RunLoop(session, parts, means)
+    status = await scenario.run_all(first, queue)
     if status is SessionStatus.DONE:
         session.begin_phase(Phase.CLEAN_UP, None, "remove what the session made")
     return status

@@ -13,11 +13,11 @@ from iolab.core.configuration import (
     ProcurementCost,
     Redundancy,
 )
-from iolab.core.course import CoursePlan
 from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
 from iolab.core.kubernetes import PodFleet
 from iolab.core.object_store import ObjectStore
 from iolab.core.power import MeterSettings, MeterSpec
+from iolab.core.scenario import ScenarioPlan
 from iolab.core.study import (
     Method,
     MethodKind,
@@ -29,7 +29,6 @@ from iolab.core.study import (
 )
 from iolab.core.target_state import Precondition
 from iolab.core.workload import VMS_PER_NODE_AXIS, Workload
-from iolab.study.course import build_course_plan, neighbour_ids
 from iolab.study.file import (
     XFS,
     ConfigurationTable,
@@ -44,6 +43,7 @@ from iolab.study.file import (
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
+from iolab.study.scenario import build_scenario_plan, neighbour_ids
 from iolab.study.ssh_addresses import parse_jump_host
 from iolab.study.tables import StudyTables, expand_clients
 from iolab.study.values import option_text
@@ -87,7 +87,7 @@ def build_study(
         for item, table in tables.items_of_table("workload", LoadTable)
     )
     begun_by_events = neighbour_ids(tables)
-    course = build_course_plan(
+    scenario = build_scenario_plan(
         tables, tuple(workload for workload in workloads if workload.id in begun_by_events)
     )
     return Study(
@@ -102,7 +102,7 @@ def build_study(
         ),
         hosts=hosts,
         workloads=tuple(item for item in workloads if item.id not in begun_by_events),
-        method=_method_with_phases(_method_settings(method), course),
+        method=_method_with_phases(_method_settings(method), scenario),
         telemetry=TelemetrySettings(
             round(tables.telemetry.interval * 1000),
             slow_ios=tables.telemetry.slow_ios,
@@ -116,7 +116,7 @@ def build_study(
         inventory=inventory,
         precondition=_precondition_settings(tables.precondition),
         kubernetes=kubernetes,
-        course=course,
+        scenario=scenario,
         **settings,
     )
 
@@ -178,9 +178,9 @@ def _method_settings(table: MethodTable) -> Method:
     )
 
 
-def _method_with_phases(method: Method, course: CoursePlan | None) -> Method:
+def _method_with_phases(method: Method, scenario: ScenarioPlan | None) -> Method:
     """A run of phases is as long as they are."""
-    return method if course is None else replace(method, runtime_s=course.max_duration_s)
+    return method if scenario is None else replace(method, runtime_s=scenario.max_duration_s)
 
 
 def _repeat_count(table: MethodTable) -> int:

@@ -25,11 +25,11 @@ from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
 from iolab.core.volume import VOLUME_TYPES
 from iolab.record import Record
 from iolab.study import ssh_addresses, values
-from iolab.study.course_tables import ActionTable, EventTable, PhaseTable, WitnessTable
 from iolab.study.document import StudyDocument
 from iolab.study.host_ranges import HOSTS_MAX
 from iolab.study.kubernetes import KubernetesTable
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
+from iolab.study.scenario_tables import ActionTable, EventTable, PhaseTable, WitnessTable
 from iolab.text import nearest_word, quote_value
 
 FILL_MAX: Final = 100.0

@@ -19,7 +19,6 @@ from iolab.record import Record
 from iolab.study import values
 from iolab.study.build import build_host_spec
 from iolab.study.checks import add_host_faults
-from iolab.study.course_tables import INVENTORY_ONLY, ActionTable, WitnessTable
 from iolab.study.document import FaultCollector, KeyPath, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import (
     FORMAT,
@@ -35,6 +34,7 @@ from iolab.study.file import (
 )
 from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_hosts, expand_names
 from iolab.study.load_tables import NumJobs, StudyTable
+from iolab.study.scenario_tables import INVENTORY_ONLY, ActionTable, WitnessTable
 from iolab.study.ssh_addresses import PORT_MAX, is_valid_ssh_address, is_valid_user_name
 from iolab.study.tables import read_items, read_table
 from iolab.study.values import ID_CHARACTERS, is_identifier

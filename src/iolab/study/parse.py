@@ -12,7 +12,6 @@ from iolab.errors import StudyError
 from iolab.record import Record
 from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
-from iolab.study.course import add_phase_and_event_faults, refuse_inventory_tables
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_hosts
@@ -28,6 +27,7 @@ from iolab.study.overrides import (
     set_target_path,
 )
 from iolab.study.pods import expand_pods
+from iolab.study.scenario import add_phase_and_event_faults, refuse_inventory_tables
 from iolab.study.tables import read_tables
 from iolab.text import quote_value, suggestion
 

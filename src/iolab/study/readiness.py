@@ -515,7 +515,7 @@ def _named_parts(
     parts = {"phases": "phase", "events": "event", "actions": "action", "witnesses": "witness"}
     for part, name in {**parts, "neighbours": "workload"}.items():
         was, is_ = (
-            {item.id: item for item in getattr(study.course, part, ())} for study in (before, now)
+            {item.id: item for item in getattr(study.scenario, part, ())} for study in (before, now)
         )
         yield name, was, is_
 

@@ -14,8 +14,8 @@ from msgspec import NODEFAULT, to_builtins
 from msgspec.structs import asdict, replace
 
 from iolab.core.configuration import Configuration, Objective
-from iolab.core.course import EventPlan
 from iolab.core.run import NeighbourPlan, Plan, PlannedRun, Point
+from iolab.core.scenario import EventPlan
 from iolab.core.study import IDLE_WATCH_S, RunOrder, Study
 from iolab.core.target_state import NO_PRECONDITION
 from iolab.core.workload import (
@@ -90,13 +90,13 @@ def build_point_at(
 
 def neighbour_plans(study: Study) -> tuple[NeighbourPlan, ...]:
     """The loads that events begin, in each configuration, on files of their own."""
-    course = study.course
-    if course is None:
+    scenario = study.scenario
+    if scenario is None:
         return ()
     return tuple(
-        _build_neighbour_plan(study, configuration, event, course.neighbour(event.neighbour))
+        _build_neighbour_plan(study, configuration, event, scenario.neighbour(event.neighbour))
         for configuration in study.configurations
-        for event in course.events
+        for event in scenario.events
         if event.neighbour
     )
 
@@ -146,9 +146,9 @@ def shared_data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, 
         if study.target.rotate:
             numjobs = max(numjobs, *(count for _, count in own), 0)
             own = ()
-        if study.course is not None:
+        if study.scenario is not None:
             # The files are not of those that make a neighbour's load alone.
-            alone = study.course.neighbour_only_hosts
+            alone = study.scenario.neighbour_only_hosts
             own = tuple({**dict(own), **dict.fromkeys(sorted(alone), 0)}.items())
         by_id[point.data_set] = replace(
             wanted, id=point.data_set, numjobs=numjobs, host_numjobs=own
@@ -455,20 +455,20 @@ def _idle_watch_digest_content(study: Study) -> dict[str, object]:
 
 def _course_digest_content(study: Study) -> dict[str, object]:
     """Phases, events and what they do, where runs have any; not what sentences call them."""
-    course = study.course
-    if course is None:
+    scenario = study.scenario
+    if scenario is None:
         return {}
     neighbours = [
         [neighbour.event, neighbour.point.digest, neighbour.hosts]
         for neighbour in neighbour_plans(study)
     ]
     parts = (
-        course.phases,
-        [replace(event, title="") for event in course.events],
-        course.actions,
-        course.witnesses,
+        scenario.phases,
+        [replace(event, title="") for event in scenario.events],
+        scenario.actions,
+        scenario.witnesses,
     )
-    return {"course": [*map(to_builtins, parts), neighbours]}
+    return {"scenario": [*map(to_builtins, parts), neighbours]}
 
 
 def _plan_digest_content(

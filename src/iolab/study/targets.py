@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.course import EventPlan
 from iolab.core.host import HostFacts, HostSpec, Role
 from iolab.core.object_store import WORK_PATH
 from iolab.core.run import Plan, Point
+from iolab.core.scenario import EventPlan
 from iolab.core.study import Study
 from iolab.core.workload import DataSet
 from iolab.record import Record
@@ -151,7 +151,7 @@ def load_host_names(
     They are the first in the configuration's order; of guests, `per_node` the first of each node.
     Those that make a neighbour's load are none of them.
     """
-    others = study.course.neighbour_only_hosts if study.course else frozenset[str]()
+    others = study.scenario.neighbour_only_hosts if study.scenario else frozenset[str]()
     names = study.configuration(configuration).hosts
     names = tuple(name for name in names if name not in others)
     if host_count:

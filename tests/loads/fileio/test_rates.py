@@ -247,5 +247,5 @@ def test_a_turn_is_each_targets_own() -> None:
     wish = '[precondition]\nrestore = "each-workload"\nsteady = true\n'
     study = study_of(READ + wish + table.format("a", 9) + table.format("b", 8))
     runs = {(one.point.configuration, one.point.workload): one for one in make_plan(study).runs}
-    course = (runs["a", "w"], runs["b", "w"], runs["a", "w"], runs["a", "r"], runs["b", "w"])
-    assert (start_state_count(study, course), steady_series_count(study, course)) == (3, 2)
+    scenario = (runs["a", "w"], runs["b", "w"], runs["a", "w"], runs["a", "r"], runs["b", "w"])
+    assert (start_state_count(study, scenario), steady_series_count(study, scenario)) == (3, 2)

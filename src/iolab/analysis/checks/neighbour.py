@@ -37,7 +37,7 @@ NO_NEIGHBOUR: Final = "No event begins a load."
 
 
 def _neighbours(view: RunView) -> tuple[NeighbourFigures, ...]:
-    return view.course_figures.neighbours if view.course_figures else ()
+    return view.scenario_figures.neighbours if view.scenario_figures else ()
 
 
 @check("neighbour-absent", "A neighbour that does not run", needs_load=False, needs_phases=True)

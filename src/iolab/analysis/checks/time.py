@@ -21,8 +21,8 @@ from iolab.analysis.check import (
     valid_answer,
 )
 from iolab.analysis.checks.load_halts import has_load_halts
-from iolab.analysis.course import baseline_window, record_cut_to_window
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
+from iolab.analysis.scenario import baseline_window, record_cut_to_window
 from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, fleet_rate_series
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS

@@ -10,13 +10,13 @@ from iolab.analysis.checks.bytes import (
     check_target_in_memory,
     check_unwritten_extents,
 )
-from iolab.analysis.checks.course import COURSE_CHECKS
 from iolab.analysis.checks.fleet import check_uneven_fleet
 from iolab.analysis.checks.run import (
     check_engine_errors,
     check_unequal_state,
     check_verify_mismatch,
 )
+from iolab.analysis.checks.scenario import COURSE_CHECKS
 from iolab.analysis.checks.time import check_burst_credits, check_startup_transient
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.view import RunView

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Final
 
 from iolab.core.compressed import CompressedBytes
-from iolab.core.course import Readback
 from iolab.core.events import Phase
 from iolab.core.generator import RECORDED_FILE
 from iolab.core.limits import FILE_BYTES_MAX
 from iolab.core.run import EngineTotals, FileIdentityCheck, NeighbourPlan, PlannedRun
+from iolab.core.scenario import Readback
 from iolab.errors import EngineError
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, verified_against_ledger
@@ -87,10 +87,10 @@ class IoDriver(ProcessDriver):
     ) -> None:
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, host_runs, counters)
-        if self.course_runner is not None and isinstance(self._files, NativeEngine):
+        if self.phase_runner is not None and isinstance(self._files, NativeEngine):
             first = (host_run.first_readback for host_run in host_runs)
-            self.course_runner.first_readbacks = tuple(filter(None, first))
-            self.course_runner.readbacks = await read_back(session, run, host_runs, self._files)
+            self.phase_runner.first_readbacks = tuple(filter(None, first))
+            self.phase_runner.readbacks = await read_back(session, run, host_runs, self._files)
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(host_runs, fetch_recording)
 
@@ -107,7 +107,7 @@ class IoDriver(ProcessDriver):
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """What is damaged before any event is no write that the storage lost in one."""
-        if session.study.course is None or not isinstance(self._files, NativeEngine):
+        if session.study.scenario is None or not isinstance(self._files, NativeEngine):
             return
         name = run.point.data_set
         if run.repeat == 1 and run.attempt == 1 and name not in self._first_readbacks:

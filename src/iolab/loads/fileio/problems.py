@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.configuration import Objective
-from iolab.core.course import EventPlan
 from iolab.core.engine import EngineName
+from iolab.core.scenario import EventPlan
 from iolab.core.study import Study
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.options import (
@@ -397,11 +397,11 @@ def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
 
     On a file system each has files of its own.
     """
-    events = study.course.events if study.course is not None else ()
+    events = study.scenario.events if study.scenario is not None else ()
     for index, event in enumerate(events):
-        if not event.neighbour or study.course is None:
+        if not event.neighbour or study.scenario is None:
             continue
-        neighbour = study.course.neighbour(event.neighbour)
+        neighbour = study.scenario.neighbour(event.neighbour)
         for measured in study.workloads:
             serials = _shared_device_serials(study, event)
             for verifying, writing in ((measured, neighbour), (neighbour, measured)):

@@ -13,8 +13,8 @@ from iolab.core.workload import AnyJob, Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import BestFigure, Headline
 from iolab.report.brief import Brief, Charts, MeasurementSource
-from iolab.report.course import course_answer
 from iolab.report.numbers import DASH
+from iolab.report.scenario import scenario_answer_text
 from iolab.report.single_figure import SingleFigureReport
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun
@@ -52,7 +52,7 @@ class FileReport(SingleFigureReport):
 
     def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """What a fault cost, of runs with phases; empty without."""
-        return course_answer(study, points)
+        return scenario_answer_text(study, points)
 
     def workload_charts(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""

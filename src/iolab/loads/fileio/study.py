@@ -91,9 +91,9 @@ class FileIoStudyKind(LoadStudyKind):
         self, study: Study, neighbour: NeighbourPlan, hosts: HostStudyKind
     ) -> RunWrites:
         """What a neighbour writes in the phases through which its load goes on."""
-        if study.course is None:
+        if study.scenario is None:
             return RunWrites()
-        seconds = study.course.load_seconds_range(neighbour.event)
+        seconds = study.scenario.load_seconds_range(neighbour.event)
         return self._writes_of_hosts(study, neighbour.point, neighbour.hosts, seconds, hosts)
 
     def _writes_of_hosts(

@@ -34,7 +34,7 @@ BANDS_MAX: Final = 40
 """Rows of a heat map: each is four pixels high."""
 
 MOMENTS_MIN: Final = 3
-"""With fewer columns there is no course of time to see: the percentile plot says as much."""
+"""With fewer columns there is no scenario of time to see: the percentile plot says as much."""
 
 _NARROWEST: Final = 1.04
 """The least ratio of a band's ends: two bins of 1.6 %, so that no band is empty between bins."""

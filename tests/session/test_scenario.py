@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from iolab.core.course import Course, PhaseEnd
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
+from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.judging import judge
@@ -102,10 +102,10 @@ def played(
     return Stage(scripts=scripts, text=STUDY, inventory=inventory, sets=sets).play()
 
 
-def record_of(stage: Stage) -> tuple[RunRecord, Course]:
+def record_of(stage: Stage) -> tuple[RunRecord, ScenarioOutcome]:
     (record,) = stage.records
-    assert record.course is not None
-    return record, record.course
+    assert record.scenario is not None
+    return record, record.scenario
 
 
 def objections(record: RunRecord) -> dict[str, CheckResult]:
@@ -118,33 +118,33 @@ def objections(record: RunRecord) -> dict[str, CheckResult]:
 
 def test_an_honest_run_goes_through_all_phases_and_objects_to_nothing() -> None:
     stage = played()
-    record, course = record_of(stage)
+    record, scenario = record_of(stage)
     assert record.status is RunStatus.DONE
-    assert [phase.id for phase in course.phases] == ["before", "degraded", "rebuild", "after"]
-    assert [phase.ended_by for phase in course.phases] == [
+    assert [phase.id for phase in scenario.phases] == ["before", "degraded", "rebuild", "after"]
+    assert [phase.ended_by for phase in scenario.phases] == [
         PhaseEnd.TIME,
         PhaseEnd.TIME,
         PhaseEnd.WITNESS,
         PhaseEnd.TIME,
     ]
-    for before, after in zip(course.phases, course.phases[1:], strict=False):
+    for before, after in zip(scenario.phases, scenario.phases[1:], strict=False):
         assert before.end_real_ns == after.start_real_ns
-    event = course.events[0]
+    event = scenario.events[0]
     assert event.start_real_ns is not None
     assert event.seen_real_ns is not None
-    assert abs(event.start_real_ns - course.phases[1].start_real_ns - 2e9) < 0.5e9
+    assert abs(event.start_real_ns - scenario.phases[1].start_real_ns - 2e9) < 0.5e9
     assert 0 < event.seen_real_ns - event.start_real_ns < 2e9
     assert event.is_undone
     assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
     assert record.runtime_s == pytest.approx(20)
     assert objections(record) == {}
     result = judge(record, {})
-    assert result.course is not None
-    assert [phase.id for phase in result.course.phases] == [phase.id for phase in course.phases]
-    assert result.course.phases[1].baseline_share.value == pytest.approx(1, rel=0.02)
-    assert result.course.detection_s is not None
-    assert result.course.redundancy_s is not None
-    assert result.course.redundancy_s.value == pytest.approx(21, abs=3)
+    assert result.scenario is not None
+    assert [phase.id for phase in result.scenario.phases] == [phase.id for phase in scenario.phases]
+    assert result.scenario.phases[1].baseline_share.value == pytest.approx(1, rel=0.02)
+    assert result.scenario.detection_s is not None
+    assert result.scenario.redundancy_s is not None
+    assert result.scenario.redundancy_s.value == pytest.approx(21, abs=3)
 
 
 def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> None:
@@ -157,8 +157,8 @@ def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> N
 def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> None:
     load = FakeLoad(killed_at_s=30.0)
     stage = played(loads=(load,))
-    record, course = record_of(stage)
-    assert course.phases[-1].ended_by is PhaseEnd.LOAD
+    record, scenario = record_of(stage)
+    assert scenario.phases[-1].ended_by is PhaseEnd.LOAD
     assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
     assert objections(record)["phase-unfinished"].level is Level.INVALID
 
@@ -170,8 +170,8 @@ def test_an_event_that_does_nothing_is_found() -> None:
 
 
 def test_an_event_that_is_refused_is_found() -> None:
-    record, course = record_of(played(refuses={"step": ("EACCES", "it may not")}))
-    assert "it may not" in course.events[0].error
+    record, scenario = record_of(played(refuses={"step": ("EACCES", "it may not")}))
+    assert "it may not" in scenario.events[0].error
     assert objections(record)["event-failed"].level is Level.INVALID
 
 
@@ -202,8 +202,8 @@ def test_a_fault_before_its_time_is_found() -> None:
 
 def test_a_rebuild_that_does_not_end_is_found() -> None:
     inventory = INVENTORY.replace('text = "ok"\n\n[[witness]]', 'text = "no"\n\n[[witness]]')
-    record, course = record_of(played(inventory))
-    assert course.phases[2].ended_by is PhaseEnd.LIMIT
+    record, scenario = record_of(played(inventory))
+    assert scenario.phases[2].ended_by is PhaseEnd.LIMIT
     assert objections(record)["phase-unfinished"].level is Level.INDICATIVE
 
 

@@ -19,21 +19,21 @@ from iolab.analysis.rebuild import rebuild_rate
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Window, to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
-from iolab.core.course import Course, EventOutcome, PhaseSpan
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, bin_index_of_ns
 from iolab.core.metric import (
-    CourseFigures,
     EventFigures,
     Metric,
     NeighbourFigures,
     NeighbourLimitFigures,
     NeighbourPhaseFigures,
     PhaseFigures,
+    ScenarioFigures,
     SeriesChange,
 )
-from iolab.core.metric_spec import course_metric_key, phase_metric_key
+from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable, Ints, unique_io_mask
+from iolab.core.scenario import EventOutcome, PhaseSpan, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.record import Record, field_names
 from iolab.stats.change_points import ChangePoint, find_change_points, level_noise
@@ -88,9 +88,9 @@ class PerSecondHistograms:
     not fill is left out.
     """
 
-    def __init__(self, record: RunRecord, course: Course) -> None:
-        self.start_ns = course.phases[0].start_real_ns
-        end_ns = course.phases[-1].end_real_ns
+    def __init__(self, record: RunRecord, scenario: ScenarioOutcome) -> None:
+        self.start_ns = scenario.phases[0].start_real_ns
+        end_ns = scenario.phases[-1].end_real_ns
         self.seconds = max(math.floor((end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
         self.streams: dict[tuple[int, int], Floats] = {}
         self._lat_ns = _bin_latencies_ns(record)
@@ -201,28 +201,28 @@ def _bin_latencies_ns(record: RunRecord) -> Floats:
     return lat_ns
 
 
-def course_figures(view: RunView) -> CourseFigures | None:
+def scenario_figures(view: RunView) -> ScenarioFigures | None:
     """The figures of a run with phases; None of others."""
-    record, course = view.record, view.record.course
-    if course is None or not course.phases or not len(record.intervals):
+    record, scenario = view.record, view.record.scenario
+    if scenario is None or not scenario.phases or not len(record.intervals):
         return None
-    seconds = PerSecondHistograms(record, course)
-    fault, readbacks = first_expected_event(course), course.readbacks
+    seconds = PerSecondHistograms(record, scenario)
+    fault, readbacks = first_expected_event(scenario), scenario.readbacks
     read = bool(readbacks) and not any(readback.fault for readback in readbacks)
-    read = read and course.readback_damaged_before_events is None
+    read = read and scenario.readback_damaged_before_events is None
     is_paced = record.run.point.job.is_paced
-    stood = seconds.stalled_seconds(seconds.phase_seconds_slice(course.phases[0]))
-    levels = _level_series(seconds, course, is_paced=is_paced)
-    return CourseFigures(
+    stood = seconds.stalled_seconds(seconds.phase_seconds_slice(scenario.phases[0]))
+    levels = _level_series(seconds, scenario, is_paced=is_paced)
+    return ScenarioFigures(
         phases=tuple(
-            _phase_figures(seconds, record, span, course, stood) for span in course.phases
+            _phase_figures(seconds, record, span, scenario, stood) for span in scenario.phases
         ),
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         start_real_ns=seconds.start_ns,
         detection_s=_seconds_after_fault(fault, fault.unseen_real_ns, fault.seen_real_ns)
         if fault
         else None,
-        redundancy_s=_seconds_to_redundancy(course, fault) if fault else None,
+        redundancy_s=_seconds_to_redundancy(scenario, fault) if fault else None,
         baseline_s=_seconds_to_baseline(seconds, levels, fault) if fault else None,
         failed_ios=sum(
             host.totals.generator.failed_ios
@@ -231,46 +231,47 @@ def course_figures(view: RunView) -> CourseFigures | None:
         ),
         checked_blocks=sum(r.checked_blocks for r in readbacks) if read else None,
         lost_blocks=sum(r.lost_blocks for r in readbacks) if read else None,
-        p99s_ns=_known_values(seconds.p99s_ns),
-        p50s_ns=_known_values(seconds.percentiles_ns(0.5)),
-        events=tuple(_event_figures(seconds, event) for event in course.events),
-        unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, course, fault)) if fault else (),
+        p99s_ns=_values_with_none_for_nan(seconds.p99s_ns),
+        p50s_ns=_values_with_none_for_nan(seconds.percentiles_ns(0.5)),
+        events=tuple(_event_figures(seconds, event) for event in scenario.events),
+        unhealthy_spans_s=tuple(_unhealthy_spans_s(seconds, scenario, fault)) if fault else (),
         changed_metric="lat_ns_p99" if is_paced else "iops",
-        changes=tuple(_series_change(seconds, course, change) for change in levels[0].changes),
-        rebuild_bytes_per_s=_rebuild_rate_metric(view, course, fault) if fault else None,
-        standstill_s=tuple(np.flatnonzero(stood).tolist()),
-        neighbours=neighbour_figures(view, course),
+        changes=tuple(_series_change(seconds, scenario, change) for change in levels[0].changes),
+        rebuild_bytes_per_s=_rebuild_rate_metric(view, scenario, fault) if fault else None,
+        stalled_at_s=tuple(np.flatnonzero(stood).tolist()),
+        neighbours=neighbour_figures(view, scenario),
     )
 
 
-def _known_values(series: Floats) -> tuple[float | None, ...]:
+def _values_with_none_for_nan(series: Floats) -> tuple[float | None, ...]:
     return tuple(None if math.isnan(value) else value for value in series.tolist())
 
 
-def course_metrics(figures: CourseFigures | None) -> dict[str, Metric]:
+def scenario_metrics(figures: ScenarioFigures | None) -> dict[str, Metric]:
     """The figures as metrics of the result, so that repeats and sessions are compared by them."""
     if figures is None:
         return {}
     found = {
         phase_metric_key(phase.id, name): metric
         for phase in figures.phases
-        for name, metric in _metrics_of(phase).items()
+        for name, metric in _metric_fields_by_name(phase).items()
     }
     return found | {
-        course_metric_key(name): metric for name, metric in _metrics_of(figures).items()
+        scenario_metric_key(name): metric
+        for name, metric in _metric_fields_by_name(figures).items()
     }
 
 
-def _metrics_of(figures: PhaseFigures | CourseFigures) -> Mapping[str, Metric]:
+def _metric_fields_by_name(figures: PhaseFigures | ScenarioFigures) -> Mapping[str, Metric]:
     values = ((name, getattr(figures, name)) for name in field_names(type(figures)))
     return {name: value for name, value in values if isinstance(value, Metric)}
 
 
 def baseline_window(record: RunRecord) -> Window | None:
     """The first phase, by which a run with phases is judged; None of others."""
-    if record.course is None or not record.course.phases:
+    if record.scenario is None or not record.scenario.phases:
         return None
-    first = record.course.phases[0]
+    first = record.scenario.phases[0]
     return Window(first.start_real_ns, first.end_real_ns)
 
 
@@ -284,16 +285,20 @@ def record_cut_to_window(record: RunRecord, window: Window) -> RunRecord:
     return replace(record, intervals=IntervalTable(**columns))
 
 
-def first_expected_event(course: Course) -> EventOutcome | None:
+def first_expected_event(scenario: ScenarioOutcome) -> EventOutcome | None:
     """The first event that a witness is to see."""
-    faults = [e for e in course.events if e.expected is not None and e.start_real_ns is not None]
+    faults = [e for e in scenario.events if e.expected is not None and e.start_real_ns is not None]
     return min(faults, key=lambda event: event.start_real_ns or 0, default=None)
 
 
 def _phase_figures(
-    seconds: PerSecondHistograms, record: RunRecord, span: PhaseSpan, course: Course, stood: Floats
+    seconds: PerSecondHistograms,
+    record: RunRecord,
+    span: PhaseSpan,
+    scenario: ScenarioOutcome,
+    stood: Floats,
 ) -> PhaseFigures:
-    own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(course.phases[0])
+    own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(scenario.phases[0])
     rates, counts = seconds.rates[own], seconds.bin_counts(own)
     p99s = seconds.joined_p99s_ns(span)
     ratios, unequal = _latency_ratios(seconds, own, first, is_paced=record.run.point.job.is_paced)
@@ -312,8 +317,8 @@ def _phase_figures(
         longest_io_ns=Metric(
             _longest_io_edges_s(record, int(used[-1]))[1] * NS_PER_S if used.size else None, "ns"
         ),
-        standstill_s=int(stood[own].sum()),
-        longest_stall_s=_longest_stall(record, span, course, used, used_so_far),
+        stalled_s=int(stood[own].sum()),
+        longest_stall_s=_longest_stall(record, span, scenario, used, used_so_far),
         lat_ns_mean=Metric(seconds.mean_ns(counts) if used.size else None, "ns"),
         p50_ratio=ratios[0],
         p99_ratio=ratios[1],
@@ -390,19 +395,23 @@ def _log_ratio_half_width(values: Floats, baseline: Floats) -> float | None:
     return student_quantile(_CONFIDENCE, df) * math.sqrt(spread)
 
 
-def neighbour_figures(view: RunView, course: Course) -> tuple[NeighbourFigures, ...]:
+def neighbour_figures(view: RunView, scenario: ScenarioOutcome) -> tuple[NeighbourFigures, ...]:
     """What each load that an event began was like."""
-    events = {event.id: event for event in course.events}
+    events = {event.id: event for event in scenario.events}
     names = dict.fromkeys(neighbour.event for neighbour in view.record.neighbours)
-    return tuple(_neighbour_figures(view, course, events[name]) for name in names if name in events)
+    return tuple(
+        _neighbour_figures(view, scenario, events[name]) for name in names if name in events
+    )
 
 
-def _neighbour_figures(view: RunView, course: Course, event: EventOutcome) -> NeighbourFigures:
+def _neighbour_figures(
+    view: RunView, scenario: ScenarioOutcome, event: EventOutcome
+) -> NeighbourFigures:
     record = _record_of_neighbour(view.record, event.id)
-    seconds = PerSecondHistograms(record, course)
-    active = _whole_seconds(seconds, event.start_real_ns, event.undone_real_ns)
+    seconds = PerSecondHistograms(record, scenario)
+    active = _whole_seconds_slice(seconds, event.start_real_ns, event.undone_real_ns)
     phases = []
-    for span in course.phases:
+    for span in scenario.phases:
         phase = seconds.phase_seconds_slice(span)
         part = slice(max(phase.start, active.start), min(phase.stop, active.stop))
         if part.stop > part.start:
@@ -416,7 +425,7 @@ def _neighbour_figures(view: RunView, course: Course, event: EventOutcome) -> Ne
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         silent_s=int((seconds.rates[active] <= 0).sum()),
         failed_ios=sum(t.generator.failed_ios for t in hosts if t and t.generator),
-        limits=tuple(_limit_figures(view, course, record, event.id)),
+        limits=tuple(_neighbour_limit_figures(view, scenario, record, event.id)),
     )
 
 
@@ -441,7 +450,9 @@ def _record_of_neighbour(record: RunRecord, event: str) -> RunRecord:
     )
 
 
-def _whole_seconds(seconds: PerSecondHistograms, start_ns: int | None, end_ns: int | None) -> slice:
+def _whole_seconds_slice(
+    seconds: PerSecondHistograms, start_ns: int | None, end_ns: int | None
+) -> slice:
     """The whole seconds between two moments, of which None is never and the end of the phases."""
     if start_ns is None:
         return slice(0, 0)
@@ -477,24 +488,24 @@ def _mean_io_bytes(record: RunRecord) -> float:
     return float(table.bytes[once].sum()) / ios if ios else 0.0
 
 
-def _limit_figures(
-    view: RunView, course: Course, record: RunRecord, neighbour: str
+def _neighbour_limit_figures(
+    view: RunView, scenario: ScenarioOutcome, record: RunRecord, neighbour: str
 ) -> Iterator[NeighbourLimitFigures]:
     """What a neighbour did while events limited it, as it was counted when it was completed."""
-    ended_ns = next(event.undone_real_ns for event in course.events if event.id == neighbour)
+    ended_ns = next(event.undone_real_ns for event in scenario.events if event.id == neighbour)
     targets = [view.target_of_host(host) for host in record.hosts]
     devices = sum(len(target.devices) for target in targets if target)
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
     ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
-    for event in course.events:
+    for event in scenario.events:
         limit, start_ns = event.io_limit, event.start_real_ns
         if event.limits != neighbour or limit is None or start_ns is None:
             continue
         known = [ns for ns in (event.undone_real_ns, ended_ns) if ns is not None]
         # What was in flight when it was limited ends in the second after that.
         first_ns = max(start_ns, event.end_real_ns or 0) + NS_PER_S
-        last_ns = min(known, default=course.phases[-1].end_real_ns)
+        last_ns = min(known, default=scenario.phases[-1].end_real_ns)
         # Intervals that lie in that time as a whole: one at its edge has I/Os of before.
         inside = (ends - table.span_ns >= first_ns) & (ends <= last_ns)
         seconds_by_host = {
@@ -520,7 +531,11 @@ def _limit_figures(
 
 
 def _longest_stall(
-    record: RunRecord, span: PhaseSpan, course: Course, used_bins: Ints, used_bins_so_far: Ints
+    record: RunRecord,
+    span: PhaseSpan,
+    scenario: ScenarioOutcome,
+    used_bins: Ints,
+    used_bins_so_far: Ints,
 ) -> Metric:
     """The longest time in which a stream returned nothing, of I/Os that waited in a phase.
 
@@ -528,7 +543,7 @@ def _longest_stall(
     intervals without any return are known, the I/Os that end the silence, and the longest I/O up to
     then, which no stall outlasts but one until the end.
     """
-    final_s = max(_final_silences_s(record, span, course), default=0.0)
+    final_s = max(_unended_silences_in_phase_s(record, span, scenario), default=0.0)
     if not used_bins_so_far.size:
         return Metric(final_s or None, "s")
     longest_s = _longest_io_edges_s(record, int(used_bins_so_far[-1]))[-1]
@@ -604,12 +619,14 @@ def _silences(record: RunRecord, span: PhaseSpan) -> Iterator[tuple[float, float
             yield (end - begin) / NS_PER_S, min(max(typical, end - begin), most) / NS_PER_S
 
 
-def _final_silences_s(record: RunRecord, span: PhaseSpan, course: Course) -> Iterator[float]:
+def _unended_silences_in_phase_s(
+    record: RunRecord, span: PhaseSpan, scenario: ScenarioOutcome
+) -> Iterator[float]:
     """How long streams had returned nothing at the end, where that touches a phase."""
-    end_ns = course.phases[-1].end_real_ns
+    end_ns = scenario.phases[-1].end_real_ns
     for stream in _busy_intervals(record):
         ends = stream.ends_ns
-        last_ns = int(ends[-1]) if ends.size else course.phases[0].start_real_ns
+        last_ns = int(ends[-1]) if ends.size else scenario.phases[0].start_real_ns
         if last_ns < span.end_real_ns and end_ns - last_ns > SILENT_S * NS_PER_S:
             yield (end_ns - last_ns) / NS_PER_S
 
@@ -635,11 +652,11 @@ def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFi
 
 
 def _unhealthy_spans_s(
-    seconds: PerSecondHistograms, course: Course, fault: EventOutcome
+    seconds: PerSecondHistograms, scenario: ScenarioOutcome, fault: EventOutcome
 ) -> Iterator[tuple[float, float]]:
     """From each first answer that all is not well to the next one that it is, or to the end."""
     expected, begin, end_s = fault.expected, None, float(seconds.seconds)
-    answers = [a for a in course.answers if expected and a.witness == expected.witness]
+    answers = [a for a in scenario.answers if expected and a.witness == expected.witness]
     for answer in answers:
         at = seconds.seconds_since_first_phase(answer.real_ns)
         is_well = (
@@ -683,7 +700,7 @@ def _seconds_after_fault(
     return Metric(value, "s", low, value)
 
 
-def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None:
+def _seconds_to_redundancy(scenario: ScenarioOutcome, fault: EventOutcome) -> Metric | None:
     """From the fault to the first of two answers in a row that all is as it was before it.
 
     Of a run that ended before that it is more than until the last answer that says otherwise.
@@ -692,7 +709,7 @@ def _seconds_to_redundancy(course: Course, fault: EventOutcome) -> Metric | None
         return None
     answers = [
         answer
-        for answer in course.answers
+        for answer in scenario.answers
         if answer.witness == fault.expected.witness and answer.real_ns >= fault.seen_real_ns
     ]
     healthy = not fault.expected.state
@@ -735,30 +752,32 @@ class _LevelSeries(Record):
 
 
 def _level_series(
-    seconds: PerSecondHistograms, course: Course, *, is_paced: bool
+    seconds: PerSecondHistograms, scenario: ScenarioOutcome, *, is_paced: bool
 ) -> tuple[_LevelSeries, ...]:
     """What is at the baseline's level when all is as before; the first tells of changes.
 
     A fixed rate is flat but for what a stall takes from it, so that its p99 tells most.
     """
     all_values = (_log_p99s(seconds), _log_rates(seconds)) if is_paced else (_log_rates(seconds),)
-    first_phase = seconds.phase_seconds_slice(course.phases[0])
+    first_phase = seconds.phase_seconds_slice(scenario.phases[0])
     return tuple(_LevelSeries.of_values(values, first_phase) for values in all_values)
 
 
 def _series_change(
-    seconds: PerSecondHistograms, course: Course, change: ChangePoint
+    seconds: PerSecondHistograms, scenario: ScenarioOutcome, change: ChangePoint
 ) -> SeriesChange:
     at_s = Metric(float(change.index), "s", max(change.low - 1.0, 0.0), change.high + 1.0)
     ratio = math.exp(change.after - change.before)
-    return SeriesChange(at_s, ratio, _nearest_event_text(seconds, course, at_s))
+    return SeriesChange(at_s, ratio, _nearest_event_text(seconds, scenario, at_s))
 
 
-def _nearest_event_text(seconds: PerSecondHistograms, course: Course, at_s: Metric) -> str:
+def _nearest_event_text(
+    seconds: PerSecondHistograms, scenario: ScenarioOutcome, at_s: Metric
+) -> str:
     """What may have made a change: the nearest event, else phase or witness; "" for none."""
     named = [
         (False, f"{word} {event.title or event.id}", moment)
-        for event in course.events
+        for event in scenario.events
         for word, moment in (
             ("event", event.start_real_ns),
             ("end of event", event.end_real_ns),
@@ -766,7 +785,7 @@ def _nearest_event_text(seconds: PerSecondHistograms, course: Course, at_s: Metr
         )
         if moment is not None
     ]
-    named += [(True, f"phase {span.id}", span.start_real_ns) for span in course.phases[1:]]
+    named += [(True, f"phase {span.id}", span.start_real_ns) for span in scenario.phases[1:]]
     low, high = (
         (at_s.low or 0.0) - EVENT_DISTANCE_MAX_S + 1,
         (at_s.high or 0.0) + EVENT_DISTANCE_MAX_S - 1,
@@ -778,8 +797,8 @@ def _nearest_event_text(seconds: PerSecondHistograms, course: Course, at_s: Metr
     ]
     if near:
         return min(near)[-1]
-    fault = first_expected_event(course)
-    for begin, end in _unhealthy_spans_s(seconds, course, fault) if fault else ():
+    fault = first_expected_event(scenario)
+    for begin, end in _unhealthy_spans_s(seconds, scenario, fault) if fault else ():
         if begin - EVENT_DISTANCE_MAX_S <= (at_s.value or 0.0) <= end + EVENT_DISTANCE_MAX_S:
             return f"while {fault.expected if fault else ''}"
     return ""
@@ -822,22 +841,24 @@ def _seconds_to_band(level: _LevelSeries, at: float) -> Metric:
     return Metric(max(back.index - at, 0.0), "s", max(low, 0.0), max(high, 0.0))
 
 
-def rebuild_window(course: Course) -> Window | None:
+def rebuild_window(scenario: ScenarioOutcome) -> Window | None:
     """From the last event before it to when redundancy was back; None where it never was."""
-    fault = first_expected_event(course)
-    redundancy = _seconds_to_redundancy(course, fault) if fault else None
+    fault = first_expected_event(scenario)
+    redundancy = _seconds_to_redundancy(scenario, fault) if fault else None
     if fault is None or redundancy is None or redundancy.value is None:
         return None
     end_ns = (fault.start_real_ns or 0) + round(redundancy.value * NS_PER_S)
-    begins = (event.start_real_ns for event in course.events)
+    begins = (event.start_real_ns for event in scenario.events)
     return Window(max(b for b in begins if b is not None and b < end_ns), end_ns)
 
 
-def _rebuild_rate_metric(view: RunView, course: Course, fault: EventOutcome) -> Metric | None:
+def _rebuild_rate_metric(
+    view: RunView, scenario: ScenarioOutcome, fault: EventOutcome
+) -> Metric | None:
     """The rate of what was copied to make the system redundant again."""
-    window = rebuild_window(course)
+    window = rebuild_window(scenario)
     if window is None or fault.expected is None:
         return None
-    first = course.phases[0]
+    first = scenario.phases[0]
     before = Window(first.start_real_ns, first.end_real_ns)
     return rebuild_rate(view, before, window, fault.expected.witness)

@@ -17,23 +17,23 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.neighbour import NEIGHBOUR_CHECKS
-from iolab.analysis.course import (
+from iolab.analysis.rebuild import copied_bytes_in_window, target_member_devices
+from iolab.analysis.scenario import (
     EVENT_DISTANCE_MAX_S,
     SILENT_S,
     first_expected_event,
     rebuild_window,
 )
-from iolab.analysis.rebuild import copied_bytes_in_window, target_member_devices
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
-from iolab.core.course import Course, PhaseEnd
-from iolab.core.metric import CourseFigures
+from iolab.core.metric import ScenarioFigures
+from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 from iolab.units import NS_PER_S, format_bytes
 
 LATE_S: Final = 1.0
-"""A second later than wanted an event belongs to another second of the course."""
+"""A second later than wanted an event belongs to another second of the scenario."""
 
 PHASE_S_MIN: Final = 5.0
 """Fewer seconds have neither a rate nor a p99 worth telling."""
@@ -54,17 +54,17 @@ SETTINGS_SHOWN: Final = 3
 """Names of settings in a sentence: a witness may print another each time."""
 
 
-def _require_course(view: RunView) -> Course:
-    if view.record.course is None:
+def _require_scenario(view: RunView) -> ScenarioOutcome:
+    if view.record.scenario is None:
         raise ValueError("a check of phases is asked of runs with phases")
-    return view.record.course
+    return view.record.scenario
 
 
 @check("event-failed", "Events that failed or were not undone", needs_load=False, needs_phases=True)
 def check_event_failed(view: RunView) -> CheckAnswer:
     """Whether each event was done, and undone where it can be."""
     answers = [valid_answer("Each event was done, and undone where it has an undo.")]
-    for event in _require_course(view).events:
+    for event in _require_scenario(view).events:
         name = quote_value(event.id)
         if event.error:
             text = f"Event {name} failed: {event.error.rstrip('.')}."
@@ -79,7 +79,7 @@ def check_event_failed(view: RunView) -> CheckAnswer:
 @check("event-unwitnessed", "A fault that no witness saw", needs_load=False, needs_phases=True)
 def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     """Whether the witness of each event saw what it did, in time."""
-    events = [event for event in _require_course(view).events if event.expected is not None]
+    events = [event for event in _require_scenario(view).events if event.expected is not None]
     if not events:
         return not_applicable_answer("No event names what a witness would see of it.")
     answers = [valid_answer("What each event did was seen by its witness.")]
@@ -103,7 +103,7 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
 def check_event_late(view: RunView) -> CheckAnswer:
     """Whether each event began when it was wanted."""
     answers = [valid_answer("Each event began when it was wanted.")]
-    for event in _require_course(view).events:
+    for event in _require_scenario(view).events:
         if event.start_real_ns is None:
             continue
         late_s = (event.start_real_ns - event.due_real_ns) / NS_PER_S
@@ -116,13 +116,13 @@ def check_event_late(view: RunView) -> CheckAnswer:
 @check("baseline-unhealthy", "A fault before its time", needs_load=False, needs_phases=True)
 def check_healthy_before_first_event(view: RunView) -> CheckAnswer:
     """Whether all was well until the first event."""
-    course = _require_course(view)
-    fault = first_expected_event(course)
+    scenario = _require_scenario(view)
+    fault = first_expected_event(scenario)
     if fault is None or fault.expected is None or fault.start_real_ns is None:
         return not_applicable_answer("No event names a state that must not be there before it.")
     before = [
         answer.state
-        for answer in course.answers
+        for answer in scenario.answers
         if answer.witness == fault.expected.witness and answer.real_ns <= fault.start_real_ns
     ]
     known = [state for state in before if state is not None]
@@ -147,7 +147,7 @@ def check_healthy_before_first_event(view: RunView) -> CheckAnswer:
 )
 def check_phase_unfinished(view: RunView) -> CheckAnswer:
     """Whether each phase ended as it should, and is long enough to be told of."""
-    phases = _require_course(view).phases
+    phases = _require_scenario(view).phases
     answers = [valid_answer(f"All {counted_noun(len(phases), 'phase')} came to their end.")]
     if not phases:
         answers.append(invalid_answer("No phase began."))
@@ -169,7 +169,7 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
 
 def _silent_host_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Hosts without I/O at the end of the last phase, for storage or engine."""
-    phases, table = _require_course(view).phases, view.record.intervals
+    phases, table = _require_scenario(view).phases, view.record.intervals
     for index, host in enumerate(view.hosts if phases else ()):
         rows = view.interval_rows(index)
         busy = table.end_real_ns[rows[table.ios[rows] > 0]]
@@ -187,12 +187,12 @@ def _silent_host_answers(view: RunView) -> Iterator[CheckAnswer]:
 @check("writes-lost", "Acknowledged writes that are lost", needs_load=False, needs_phases=True)
 def check_writes_lost(view: RunView) -> CheckAnswer:
     """Whether all that was acknowledged could be read after the last phase."""
-    course = _require_course(view)
+    scenario = _require_scenario(view)
     if Direction.WRITE not in view.job.data_directions:
         return not_applicable_answer("Nothing was written.")
-    if not course.readbacks:
+    if not scenario.readbacks:
         return unchecked_answer("no block was read back, which takes verify = true")
-    if (damaged := course.readback_damaged_before_events) is not None:
+    if (damaged := scenario.readback_damaged_before_events) is not None:
         first = " ".join(damaged.first[:1])
         return invalid_answer(
             f"{damaged.lost_blocks} of {damaged.checked_blocks} blocks of {damaged.host} were "
@@ -203,7 +203,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
             damaged=damaged.lost_blocks,
         )
     answers = []
-    for readback in course.readbacks:
+    for readback in scenario.readbacks:
         evidence: EvidenceValues = {"host": readback.host, "checked": readback.checked_blocks}
         if readback.lost_blocks:
             first = " ".join(readback.first[:1])
@@ -224,38 +224,40 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
 @check("baseline-unsteady", "A baseline that changes", needs_load=False, needs_phases=True)
 def check_baseline_unsteady(view: RunView) -> CheckAnswer:
     """Whether the first phase is one level, to which later ones can be compared."""
-    figures = view.course_figures
+    figures = view.scenario_figures
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
     end_s = figures.phases[0].seconds
     inside = [c for c in figures.changes if (c.at_s.high or 0.0) + EVENT_DISTANCE_MAX_S <= end_s]
     for change in inside:
         return indicative_answer(
-            f"{change.at_s.value:.0f} s into the first phase the {_series_name(figures)} came to "
-            f"{percent_text(change.ratio)} of what it was.",
+            f"{change.at_s.value:.0f} s into the first phase the "
+            f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
+            "of what it was.",
             at_s=change.at_s.value,
             ratio=change.ratio,
         )
-    return valid_answer(f"The {_series_name(figures)} of the first phase is one level.")
+    return valid_answer(f"The {_changed_metric_text(figures)} of the first phase is one level.")
 
 
 @check("change-unexplained", "A change without an event", needs_load=False, needs_phases=True)
 def check_change_unexplained(view: RunView) -> CheckAnswer:
     """Whether each change after the first phase is near an event, or what a witness said."""
-    figures = view.course_figures
+    figures = view.scenario_figures
     if figures is None:
         return not_applicable_answer("Nothing was measured.")
     end_s = figures.phases[0].seconds
     for change in figures.changes:
         if not change.cause and (change.at_s.high or 0.0) + EVENT_DISTANCE_MAX_S > end_s:
             return indicative_answer(
-                f"{change.at_s.value:.0f} s into the phases the {_series_name(figures)} came to "
-                f"{percent_text(change.ratio)} of what it was, and no event is near.",
+                f"{change.at_s.value:.0f} s into the phases the "
+                f"{_changed_metric_text(figures)} came to {percent_text(change.ratio)} "
+                "of what it was, and no event is near.",
                 at_s=change.at_s.value,
                 ratio=change.ratio,
             )
     count = counted_noun(len(figures.changes), "change")
-    return valid_answer(f"{count} of the {_series_name(figures)}, each near its cause.")
+    return valid_answer(f"{count} of the {_changed_metric_text(figures)}, each near its cause.")
 
 
 @check(
@@ -266,13 +268,13 @@ def check_change_unexplained(view: RunView) -> CheckAnswer:
 )
 def check_witness_contradicted(view: RunView) -> CheckAnswer:
     """Whether the load was served while the witness said that all is well."""
-    figures, fault = view.course_figures, first_expected_event(_require_course(view))
+    figures, fault = view.scenario_figures, first_expected_event(_require_scenario(view))
     if figures is None or fault is None or fault.expected is None:
         return not_applicable_answer("No event names a witness.")
     begin_s = ((fault.start_real_ns or 0) - figures.start_real_ns) / NS_PER_S
     stood = [
         second
-        for second in figures.standstill_s
+        for second in figures.stalled_at_s
         if second >= begin_s
         and not any(
             begin <= second + 1 and second <= end for begin, end in figures.unhealthy_spans_s
@@ -303,13 +305,13 @@ def check_witness_contradicted(view: RunView) -> CheckAnswer:
 )
 def check_rebuild_throttled(view: RunView) -> CheckAnswer:
     """Whether the witness names a setting by which the rebuild is slower than it could be."""
-    course, fault = _require_course(view), first_expected_event(_require_course(view))
+    scenario, fault = _require_scenario(view), first_expected_event(_require_scenario(view))
     if fault is None or fault.expected is None or fault.start_real_ns is None:
         return not_applicable_answer("No event names a witness.")
     names = sorted(
         {
             answer.throttle
-            for answer in course.answers
+            for answer in scenario.answers
             if answer.witness == fault.expected.witness
             and answer.throttle
             and answer.real_ns >= fault.start_real_ns
@@ -328,12 +330,12 @@ def check_rebuild_throttled(view: RunView) -> CheckAnswer:
 def check_rebuild_small(view: RunView) -> CheckAnswer:
     """Whether so much was copied that the time of a rebuild says something of a full one."""
     window, fault = (
-        rebuild_window(_require_course(view)),
-        first_expected_event(_require_course(view)),
+        rebuild_window(_require_scenario(view)),
+        first_expected_event(_require_scenario(view)),
     )
     if window is None or fault is None or fault.expected is None:
         return not_applicable_answer("No rebuild came to its end.")
-    own = [a for a in _require_course(view).answers if a.witness == fault.expected.witness]
+    own = [a for a in _require_scenario(view).answers if a.witness == fault.expected.witness]
     copied = copied_bytes_in_window(own, window)
     targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     total = max((target.total_bytes for target in targets), default=0)
@@ -351,7 +353,7 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     return valid_answer(f"{text}.", bytes=copied, members=members)
 
 
-def _series_name(figures: CourseFigures) -> str:
+def _changed_metric_text(figures: ScenarioFigures) -> str:
     return "rate" if figures.changed_metric == "iops" else "p99"
 
 

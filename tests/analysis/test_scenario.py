@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.course import PerSecondHistograms
 from iolab.analysis.points import summarise_points
-from iolab.core.course import WitnessAnswer
+from iolab.analysis.scenario import PerSecondHistograms
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.samples import BinTable, IntervalTable
+from iolab.core.scenario import WitnessAnswer
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import Access, Job
 from iolab.record import field_names
-from iolab.report.course import fault_impact_sentence, run_fault_impact_sentence
+from iolab.report.scenario import fault_impact_sentence, run_fault_impact_sentence
 from iolab.text import percent_text
 from tests.analysis.planted import PHASED, Session, files, on, phased, said, scaled
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, Spell, facts_of, tables
@@ -46,34 +46,34 @@ def paced_with_stall(left: int) -> Session:
         if ios
     ]
     job = replace(JOB, access=Access.RANDRW, rate_iops=PACE // JOB.numjobs)
-    record = replace(files(bursts, job=job), course=phased().course, runtime_s=90.0)
+    record = replace(files(bursts, job=job), scenario=phased().scenario, runtime_s=90.0)
     return PHASED.but(record)
 
 
 @pytest.mark.parametrize(("left", "standing_s"), [(0, STALL_S), (87, 0)])
 def test_a_stall_under_a_pace_counts_until_the_baseline_is_back(left: int, standing_s: int) -> None:
     result = judged(paced_with_stall(left))
-    course = result.course
-    assert course is not None
-    assert course.changed_metric == "lat_ns_p99"
-    assert course.baseline_s is not None
-    assert course.baseline_s.value == pytest.approx(STALL_S, abs=1)
-    assert course.phases[1].standstill_s == standing_s
+    scenario = result.scenario
+    assert scenario is not None
+    assert scenario.changed_metric == "lat_ns_p99"
+    assert scenario.baseline_s is not None
+    assert scenario.baseline_s.value == pytest.approx(STALL_S, abs=1)
+    assert scenario.phases[1].stalled_s == standing_s
     served = (STALL_S * left / PACE + 20 - STALL_S) / 20
     share = result.metrics["phase.degraded.served_share"]
     assert share.value == pytest.approx(served, abs=0.01)
     text = run_fault_impact_sentence(result)
     assert f"costs {percent_text(1 - served)} of the I/Os in phase 'degraded'" in text
     assert "the baseline was back 17 s after the fault" in text
-    eventless = replace(course, events=())
+    eventless = replace(scenario, events=())
     text = fault_impact_sentence([eventless], result.metrics)
     assert "fewer I/Os than the first phase" in text
 
 
 def test_a_pace_that_is_kept_costs_nothing() -> None:
     result = judged(paced_with_stall(PACE))
-    assert result.course is not None
-    assert result.course.baseline_s == Metric(0.0, "s", 0.0, 1.0)
+    assert result.scenario is not None
+    assert result.scenario.baseline_s == Metric(0.0, "s", 0.0, 1.0)
     assert "nothing that this load shows" in run_fault_impact_sentence(result)
 
 
@@ -86,11 +86,11 @@ def test_a_pace_that_never_comes_back_has_no_date() -> None:
     )
     bins = record.bins
     counts = np.where(bins.seq >= 90, PACE // 3, bins.count)
-    course = judged(session.but(replace(record, bins=replace(bins, count=counts)))).course
-    assert course is not None
-    assert course.baseline_s is not None
-    assert course.baseline_s.value is None
-    assert course.baseline_s.low == pytest.approx(60, abs=1)
+    scenario = judged(session.but(replace(record, bins=replace(bins, count=counts)))).scenario
+    assert scenario is not None
+    assert scenario.baseline_s is not None
+    assert scenario.baseline_s.value is None
+    assert scenario.baseline_s.low == pytest.approx(60, abs=1)
 
 
 Table = TypeVar("Table", IntervalTable, BinTable)
@@ -107,44 +107,44 @@ def dipped() -> Session:
 
 def test_shares_and_dates_are_those_that_were_made() -> None:
     result = judged(dipped())
-    course = result.course
-    assert course is not None
-    share = course.phases[1].baseline_share
+    scenario = result.scenario
+    assert scenario is not None
+    share = scenario.phases[1].baseline_share
     assert share.low is not None
     assert share.high is not None
     assert share.low <= 0.556 <= share.high
-    assert [(change.at_s.value, bool(change.cause)) for change in course.changes] == [
+    assert [(change.at_s.value, bool(change.cause)) for change in scenario.changes] == [
         (90.0, True),
         (130.0, True),
     ]
-    assert course.baseline_s is not None
-    assert course.baseline_s.value == pytest.approx(40, abs=0.1)
-    assert course.unhealthy_spans_s == ((91.5, 130.5),)
+    assert scenario.baseline_s is not None
+    assert scenario.baseline_s.value == pytest.approx(40, abs=0.1)
+    assert scenario.unhealthy_spans_s == ((91.5, 130.5),)
     assert result.metrics["phase.degraded.baseline_share"] == share
-    assert result.metrics["course.baseline_s"] == course.baseline_s
+    assert result.metrics["scenario.baseline_s"] == scenario.baseline_s
 
 
 def test_a_rate_that_never_comes_back_has_no_date() -> None:
-    course = judged(PHASED.but(phased(scaled(90, 150, 0.5)))).course
-    assert course is not None
-    assert course.baseline_s is not None
-    assert course.baseline_s.value is None
-    assert course.baseline_s.low == pytest.approx(60, abs=0.1)
+    scenario = judged(PHASED.but(phased(scaled(90, 150, 0.5)))).scenario
+    assert scenario is not None
+    assert scenario.baseline_s is not None
+    assert scenario.baseline_s.value is None
+    assert scenario.baseline_s.low == pytest.approx(60, abs=0.1)
 
 
 def test_a_load_without_an_effect_says_so() -> None:
     result = judged(PHASED)
-    assert result.course is not None
-    assert result.course.changes == ()
+    assert result.scenario is not None
+    assert result.scenario.changes == ()
     assert "nothing that this load shows" in run_fault_impact_sentence(result)
 
 
 def test_a_witness_that_counts_tells_the_rate_of_the_rebuild() -> None:
-    course = judged(said(dipped(), rebuilt_bytes=1_000_000)).course
-    assert course is not None
-    assert course.rebuild_bytes_per_s is not None
+    scenario = judged(said(dipped(), rebuilt_bytes=1_000_000)).scenario
+    assert scenario is not None
+    assert scenario.rebuild_bytes_per_s is not None
     # One MB more with each answer, a second apart, each known to half a second.
-    rate = course.rebuild_bytes_per_s
+    rate = scenario.rebuild_bytes_per_s
     assert rate.value == pytest.approx(1e6, rel=1e-6)
     assert rate.low is not None
     assert rate.high is not None
@@ -154,25 +154,25 @@ def test_a_witness_that_counts_tells_the_rate_of_the_rebuild() -> None:
 def test_seconds_without_a_stream_are_unavailable_and_a_stall() -> None:
     counts = scaled(0, 0, 1.0)
     result = judged(PHASED.but(phased([*counts[:95], *[40] * 6, *counts[101:]])))
-    course = result.course
-    assert course is not None
-    assert set(course.standstill_s) >= set(range(96, 100))
-    assert course.phases[1].standstill_s >= 4
-    longest = course.phases[1].longest_stall_s
+    scenario = result.scenario
+    assert scenario is not None
+    assert set(scenario.stalled_at_s) >= set(range(96, 100))
+    assert scenario.phases[1].stalled_s >= 4
+    longest = scenario.phases[1].longest_stall_s
     assert longest.value is not None
     assert longest.value == pytest.approx(32 / 40, rel=0.05)
 
 
 def test_the_sentence_tells_cost_dates_and_loss() -> None:
     result = judged(dipped())
-    assert result.course is not None
+    assert result.scenario is not None
     text = run_fault_impact_sentence(result)
     for part in ("44 % of the IOPS", "'degraded'", "redundancy was back 40 s", "40 s after"):
         assert part in text
-    lost = replace(result.course, lost_blocks=2)
+    lost = replace(result.scenario, lost_blocks=2)
     assert fault_impact_sentence([lost], result.metrics).startswith("2 blocks lack")
-    unknown = replace(result.course, lost_blocks=None)
-    assert "not known" in fault_impact_sentence([result.course, unknown], result.metrics)
+    unknown = replace(result.scenario, lost_blocks=None)
+    assert "not known" in fault_impact_sentence([result.scenario, unknown], result.metrics)
 
 
 def check_of(result: Result, code: str) -> CheckResult:
@@ -182,14 +182,14 @@ def check_of(result: Result, code: str) -> CheckResult:
 
 def answered(session: Session, *unhealthy: tuple[float, float]) -> Session:
     """The same whose witness said that a disk is missing in those seconds alone."""
-    course = session.record.course
-    assert course is not None
+    scenario = session.record.scenario
+    assert scenario is not None
     answers = []
-    for answer in course.answers:
-        at = (answer.asked_real_ns - course.phases[0].start_real_ns) / SECOND
+    for answer in scenario.answers:
+        at = (answer.asked_real_ns - scenario.phases[0].start_real_ns) / SECOND
         is_missing = any(begin <= at < end for begin, end in unhealthy)
         answers.append(replace(answer, state=not is_missing))
-    return session.but(replace(session.record, course=replace(course, answers=tuple(answers))))
+    return session.but(replace(session.record, scenario=replace(scenario, answers=tuple(answers))))
 
 
 def test_storage_that_stands_still_until_the_end_is_no_invalid_run() -> None:
@@ -199,52 +199,52 @@ def test_storage_that_stands_still_until_the_end_is_no_invalid_run() -> None:
     check = check_of(result, "phase-unfinished")
     assert check.level is Level.INDICATIVE
     assert check.evidence["seconds"] == pytest.approx(10, abs=1)
-    assert result.course is not None
-    stall = result.course.phases[-1].longest_stall_s
+    assert result.scenario is not None
+    stall = result.scenario.phases[-1].longest_stall_s
     assert stall.value == pytest.approx(10, abs=1)
-    assert result.course.phases[0].longest_stall_s.value < 1  # type: ignore[operator]
+    assert result.scenario.phases[0].longest_stall_s.value < 1  # type: ignore[operator]
 
 
 def test_redundancy_that_is_never_back_takes_longer_than_the_run() -> None:
-    course = judged(answered(dipped(), (91, 150))).course
-    assert course is not None
-    assert course.redundancy_s is not None
-    assert course.redundancy_s.value is None
-    assert course.redundancy_s.low == pytest.approx(59, abs=0.1)
+    scenario = judged(answered(dipped(), (91, 150))).scenario
+    assert scenario is not None
+    assert scenario.redundancy_s is not None
+    assert scenario.redundancy_s.value is None
+    assert scenario.redundancy_s.low == pytest.approx(59, abs=0.1)
 
 
 def test_a_point_with_a_repeat_that_never_recovers_is_more_than_its_bound() -> None:
     recovered = judged(dipped())
     never = replace(judged(answered(dipped(), (91, 150))), repeat=2)
     (point,) = summarise_points([recovered, never], STUDY)
-    metric = point.metrics["course.redundancy_s"]
+    metric = point.metrics["scenario.redundancy_s"]
     assert metric.value is None
     assert metric.low is not None
     assert metric.low > 40
-    courses = [result.course for result in (recovered, never, never) if result.course]
-    text = fault_impact_sentence(courses, {"course.redundancy_s": metric})
+    scenarios = [result.scenario for result in (recovered, never, never) if result.scenario]
+    text = fault_impact_sentence(scenarios, {"scenario.redundancy_s": metric})
     assert "in 2 of 3 repeats redundancy was not back at the end" in text
 
 
 def test_a_run_without_an_event_tells_how_its_phases_differ() -> None:
     result = judged(dipped())
-    assert result.course is not None
-    eventless = replace(result.course, events=())
+    assert result.scenario is not None
+    eventless = replace(result.scenario, events=())
     text = fault_impact_sentence([eventless], result.metrics)
     assert text.startswith("Phase 'degraded' has 44 % fewer IOPS than the first phase")
     same = judged(PHASED)
-    assert same.course is not None
-    text = fault_impact_sentence([replace(same.course, events=())], same.metrics)
+    assert same.scenario is not None
+    text = fault_impact_sentence([replace(same.scenario, events=())], same.metrics)
     assert text.startswith("No phase differs from the first")
 
 
 def test_answers_after_the_last_phase_are_no_unhealthy_span() -> None:
     record = phased()
-    assert record.course is not None
-    end_ns = record.course.phases[-1].end_real_ns
+    assert record.scenario is not None
+    end_ns = record.scenario.phases[-1].end_real_ns
     late = WitnessAnswer("redundant", end_ns, end_ns + SECOND // 5, state=False)
-    course = replace(record.course, answers=(*record.course.answers, late))
-    figures = judged(PHASED.but(replace(record, course=course))).course
+    scenario = replace(record.scenario, answers=(*record.scenario.answers, late))
+    figures = judged(PHASED.but(replace(record, scenario=scenario))).scenario
     assert figures is not None
     assert figures.unhealthy_spans_s == ((91.5, 130.5),)
 
@@ -253,16 +253,16 @@ def test_a_stall_into_the_next_phase_is_in_both() -> None:
     counts = scaled(0, 0, 1.0)
     record = phased([*counts[:107], 8, *counts[108:]])
     table = record.intervals
-    assert record.course is not None
-    start_ns = record.course.phases[0].start_real_ns
+    assert record.scenario is not None
+    start_ns = record.scenario.phases[0].start_real_ns
     ends_s = (table.end_real_ns - record.hosts[0].clock_offset_ns - start_ns) / SECOND
     ios = np.where((ends_s > 108.5) & (ends_s < 112.5), 0, table.ios)
     record = replace(record, intervals=replace(table, ios=ios))
-    course = judged(PHASED.but(record)).course
-    assert course is not None
-    for phase in course.phases[1:3]:
+    scenario = judged(PHASED.but(record)).scenario
+    assert scenario is not None
+    for phase in scenario.phases[1:3]:
         assert phase.longest_stall_s.value == pytest.approx(4, abs=0.1)
-    assert course.phases[3].longest_stall_s.value < 1  # type: ignore[operator]
+    assert scenario.phases[3].longest_stall_s.value < 1  # type: ignore[operator]
 
 
 STALL_OF_WRITES_S = 4.6
@@ -287,7 +287,7 @@ def stalled_writes(job: Job, *waited_s: float) -> Session:
         record,
         intervals=in_order(record.intervals, intervals),
         bins=in_order(record.bins, bins),
-        course=phased().course,
+        scenario=phased().scenario,
         runtime_s=90.0,
     )
     return PHASED.but(record)
@@ -311,23 +311,23 @@ def test_a_stall_of_a_deep_queue_is_known_within_half_a_second(*, is_paced: bool
     rate = 200 if is_paced else None
     job = replace(JOB, access=Access.RANDRW, rate_iops=rate)
     session = stalled_writes(job, *(going_on if is_paced else closed))
-    course = judged(session).course
-    assert course is not None
-    stall = course.phases[1].longest_stall_s
+    scenario = judged(session).scenario
+    assert scenario is not None
+    stall = scenario.phases[1].longest_stall_s
     assert stall.value == pytest.approx(STALL_OF_WRITES_S, abs=0.1)
     assert stall.low is not None
     assert stall.high is not None
     assert stall.low <= STALL_OF_WRITES_S <= stall.high
-    assert (course.phases[0].longest_stall_s.value or 0) < 0.1
+    assert (scenario.phases[0].longest_stall_s.value or 0) < 0.1
 
 
 def test_a_slow_io_among_others_is_no_stall_of_a_deep_queue() -> None:
     record = phased()
     bins = record.bins
     slow = np.where(np.arange(bins.bin.size) == 95, bin_index_of_ns([9 * SECOND])[0], bins.bin)
-    course = judged(PHASED.but(replace(record, bins=replace(bins, bin=slow)))).course
-    assert course is not None
-    longest = [phase.longest_stall_s.value or 0.0 for phase in course.phases]
+    scenario = judged(PHASED.but(replace(record, bins=replace(bins, bin=slow)))).scenario
+    assert scenario is not None
+    longest = [phase.longest_stall_s.value or 0.0 for phase in scenario.phases]
     assert max(longest) <= 2.0
 
 
@@ -341,17 +341,17 @@ def test_the_longest_io_of_a_run_is_known_better_than_by_its_bin() -> None:
     assert host.totals.read is not None
     write = replace(host.totals.read, lat_max_ns=exact_ns)
     record = on(session.record, 0, totals=replace(host.totals, write=write))
-    course = judged(session.but(record)).course
-    assert course is not None
-    before = course.phases[0]  # It was submitted 74 s after the beginning.
+    scenario = judged(session.but(record)).scenario
+    assert scenario is not None
+    before = scenario.phases[0]  # It was submitted 74 s after the beginning.
     assert before.longest_stall_s.value == pytest.approx(26.3)
     assert before.longest_io_ns.value == pytest.approx(exact_ns)
 
 
 def test_a_slow_stream_does_not_stand_still_by_chance() -> None:
     record = phased()
-    assert record.course is not None
-    seconds = PerSecondHistograms(record, record.course)
+    assert record.scenario is not None
+    seconds = PerSecondHistograms(record, record.scenario)
     rng = np.random.default_rng(1)
     for rate, stood in ((5.0, 0), (25.0, 10)):
         series = rng.poisson(rate, seconds.seconds).astype(np.float64)
@@ -362,13 +362,13 @@ def test_a_slow_stream_does_not_stand_still_by_chance() -> None:
 
 def test_a_day_of_seconds_takes_as_much_memory_as_its_ios() -> None:
     record = phased()
-    assert record.course is not None
-    last = record.course.phases[-1]
+    assert record.scenario is not None
+    last = record.scenario.phases[-1]
     day = replace(last, end_real_ns=last.start_real_ns + 86_400 * SECOND)
-    course = replace(record.course, phases=(*record.course.phases[:-1], day))
+    scenario = replace(record.scenario, phases=(*record.scenario.phases[:-1], day))
     tracemalloc.start()
     try:
-        seconds = PerSecondHistograms(record, course)
+        seconds = PerSecondHistograms(record, scenario)
         assert np.isfinite(seconds.p99s_ns[:150]).all()
         assert tracemalloc.get_traced_memory()[1] < 50 << 20
     finally:
@@ -389,7 +389,7 @@ def test_seconds_that_depend_on_each_other_are_no_change() -> None:
 
 def test_only_the_witness_of_the_fault_tells_what_holds_the_rebuild_back() -> None:
     session = dipped()
-    original = session.record.course
+    original = session.record.scenario
     assert original is not None
     other = WitnessAnswer("other", FAR_NS, FAR_NS, state=True, throttle="scrub_speed_max")
     own = [
@@ -397,8 +397,8 @@ def test_only_the_witness_of_the_fault_tells_what_holds_the_rebuild_back() -> No
     ]
 
     def judge_answers(answers: list[WitnessAnswer]) -> CheckResult:
-        course = replace(original, answers=tuple(answers))
-        return check_of(judged(session.but(replace(session.record, course=course))), THROTTLED)
+        scenario = replace(original, answers=tuple(answers))
+        return check_of(judged(session.but(replace(session.record, scenario=scenario))), THROTTLED)
 
     assert judge_answers([*original.answers, other]).level is Level.VALID
     check = judge_answers(own)

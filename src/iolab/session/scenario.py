@@ -11,10 +11,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from iolab.core.course import (
+from iolab.core.events import Notice
+from iolab.core.scenario import (
     ANSWERS_MAX,
-    Course,
-    CoursePlan,
     EventOutcome,
     EventPlan,
     Expectation,
@@ -22,10 +21,11 @@ from iolab.core.course import (
     PhasePlan,
     PhaseSpan,
     Readback,
+    ScenarioOutcome,
+    ScenarioPlan,
     Witness,
     WitnessAnswer,
 )
-from iolab.core.events import Notice
 from iolab.errors import HostError, IolabError
 from iolab.hosts.answers import EventStepAnswer, read_answer
 from iolab.hosts.barrier import run_with_background
@@ -84,7 +84,7 @@ class _PendingNeighbourUndo(Struct):
 
 
 class PhaseRunner:
-    """The phases of one run. `run_with_load` once; `course` is what came of it.
+    """The phases of one run. `run_with_load` once; `scenario` is what came of it.
 
     `baseline_over` is set just before the first phase ends.
     """
@@ -92,7 +92,7 @@ class PhaseRunner:
     def __init__(
         self,
         session: SessionContext,
-        plan: CoursePlan,
+        plan: ScenarioPlan,
         host_runs: Sequence[HostRunInProgress],
         halt: asyncio.Event,
         neighbours: NeighbourLoads,
@@ -114,9 +114,9 @@ class PhaseRunner:
         self.first_readbacks: tuple[Readback, ...] = ()
 
     @property
-    def course(self) -> Course:
+    def scenario(self) -> ScenarioOutcome:
         """What came of it so far."""
-        return Course(
+        return ScenarioOutcome(
             tuple(self._spans),
             tuple(self._outcome_with_witness_times(outcome) for outcome in self._outcomes.values()),
             tuple(self._answers),

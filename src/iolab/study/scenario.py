@@ -1,25 +1,28 @@
-"""From the tables of phases, events, actions and witnesses to the course that a study wants."""
+"""From the tables of phases, events, actions and witnesses to the scenario that a study wants."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from iolab.core.course import (
+from iolab.core.engine import EngineName
+from iolab.core.host import Role
+from iolab.core.scenario import (
     Action,
     ActionKind,
-    CoursePlan,
     EventPlan,
     Expectation,
     IoLimit,
     PhasePlan,
+    ScenarioPlan,
     Witness,
 )
-from iolab.core.engine import EngineName
-from iolab.core.host import Role
 from iolab.core.study import MethodKind, OnFailure
 from iolab.core.workload import Workload
-from iolab.study.course_tables import (
+from iolab.study.document import StudyDocument
+from iolab.study.file import HostTable
+from iolab.study.load_tables import LoadTable
+from iolab.study.scenario_tables import (
     INVENTORY_ONLY,
     ActionTable,
     EventTable,
@@ -27,9 +30,6 @@ from iolab.study.course_tables import (
     PhaseTable,
     WitnessTable,
 )
-from iolab.study.document import StudyDocument
-from iolab.study.file import HostTable
-from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Problem, StudyTables, add_problems
 from iolab.text import list_text, quote_value, suggestion
 from iolab.units import parse_size
@@ -307,10 +307,10 @@ def _host_problems(host: str, hosts: Iterable[str]) -> Iterator[Problem]:
         yield Problem(("host",), has, suggestion(host, tuple(hosts), "hosts"))
 
 
-def build_course_plan(
+def build_scenario_plan(
     tables: StudyTables, neighbours: tuple[Workload, ...] = ()
-) -> CoursePlan | None:
-    """The course of tables without faults; None where the study has no phases.
+) -> ScenarioPlan | None:
+    """The scenario of tables without faults; None where the study has no phases.
 
     `neighbours` are the workloads of `neighbour_ids`.
     """
@@ -319,7 +319,7 @@ def build_course_plan(
     )
     if not phases:
         return None
-    return CoursePlan(
+    return ScenarioPlan(
         phases,
         tuple(_build_event_plan(table) for _, table in tables.items_of_table("event", EventTable)),
         tuple(_build_action(table) for _, table in tables.items_of_table("action", ActionTable)),

@@ -218,7 +218,7 @@ class EventPlan(Record):
     io_limit: IoLimit | None = None
 
 
-class CoursePlan(Record):
+class ScenarioPlan(Record):
     """All of these, with the actions, witnesses and neighbours' loads that they need."""
 
     phases: tuple[PhasePlan, ...]
@@ -356,7 +356,7 @@ class Readback(Record):
     fault: Reason = ""
 
 
-class Course(Record):
+class ScenarioOutcome(Record):
     """What came of the phases and events of a run.
 
     `readbacks` are of what was there after the last phase, `first_readbacks` of before the load.

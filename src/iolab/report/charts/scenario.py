@@ -1,4 +1,4 @@
-"""The course of runs with phases: rate and p99 of each second, repeats laid over each other.
+"""Charts of runs with phases: rate and p99 of each second, repeats laid over each other.
 
 Phases are shaded in turns, under their names; an upright is an event. A line at the foot of the
 rate is the time in which the witness did not say that all is well.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from iolab.core.metric import CourseFigures
+from iolab.core.metric import ScenarioFigures
 from iolab.report.charts.chart import (
     Figure,
     Line,
@@ -46,14 +46,14 @@ OTHER_REPEATS: Final = 0.45
 FOOT: Final = 4.0
 
 
-def course_chart(
-    subject: str, courses: Sequence[CourseFigures], token: Token, finding: str
+def scenario_chart(
+    subject: str, scenarios: Sequence[ScenarioFigures], token: Token, finding: str
 ) -> Figure:
     """Every run of a point; phases and events are those of the first."""
-    first = courses[0]
-    end = float(max(len(course.rates) for course in courses))
-    rates = linear_scale("1/s", [rate for course in courses for rate in course.rates])
-    p99s = [p99 for course in courses for p99 in course.p99s_ns if p99]
+    first = scenarios[0]
+    end = float(max(len(scenario.rates) for scenario in scenarios))
+    rates = linear_scale("1/s", [rate for scenario in scenarios for rate in scenario.rates])
+    p99s = [p99 for scenario in scenarios for p99 in scenario.p99s_ns if p99]
     titled = seconds_axis(end, "seconds since the first phase began")
     bands = _phase_bands(first)
     plots = [
@@ -63,8 +63,8 @@ def course_chart(
                 *bands,
                 *_phase_labels(first, rates),
                 *_unhealthy_marks(first),
-                *_event_uprights(first),
-                *_lines(courses, lambda course: course.rates, rates, token),
+                *_event_line_marks(first),
+                *_run_line_marks(scenarios, lambda scenario: scenario.rates, rates, token),
                 *_event_markers(first, rates),
             ],
             titled if not p99s else seconds_axis(end),
@@ -77,17 +77,17 @@ def course_chart(
         scale = log_scale("ns", p99s, max_ticks=4)
         marks = [
             *bands,
-            *_event_uprights(first),
-            *_lines(courses, lambda course: course.p99s_ns, scale, token),
+            *_event_line_marks(first),
+            *_run_line_marks(scenarios, lambda scenario: scenario.p99s_ns, scale, token),
         ]
         title = "p99"
         if first.neighbours:
             scale = log_scale("ns", [*p99s, *(p for p in first.p50s_ns if p)], max_ticks=4)
             marks = [
                 *bands,
-                *_event_uprights(first),
-                *_lines(courses, lambda course: course.p99s_ns, scale, token),
-                *_lines(courses[:1], lambda course: course.p50s_ns, scale, MUTED),
+                *_event_line_marks(first),
+                *_run_line_marks(scenarios, lambda scenario: scenario.p99s_ns, scale, token),
+                *_run_line_marks(scenarios[:1], lambda scenario: scenario.p50s_ns, scale, MUTED),
             ]
             title = "p99, and p50 (grey)"
         plots.append(Plot(P99_HEIGHT, marks, titled, scale, title=title, top=TOP + HEIGHT + GAP))
@@ -95,24 +95,24 @@ def course_chart(
         subject=subject,
         title=COURSE_TITLE,
         finding=finding,
-        note=" ".join(_notes(courses)),
+        note=" ".join(_chart_notes(scenarios)),
         plots=tuple(plots),
-        table=_spans_table(courses),
+        table=_spans_table(scenarios),
         columns=12,
     )
 
 
-def _lines(
-    courses: Sequence[CourseFigures],
-    values_of: Callable[[CourseFigures], Sequence[float | None]],
+def _run_line_marks(
+    scenarios: Sequence[ScenarioFigures],
+    values_of: Callable[[ScenarioFigures], Sequence[float | None]],
     scale: Scale,
     token: Token,
 ) -> list[Mark]:
     """The first run over the others."""
     marks: list[Mark] = []
-    for number, course in reversed(list(enumerate(courses, 1))):
-        values = values_of(course)
-        name = f"repeat {number}" if len(courses) > 1 else ""
+    for number, scenario in reversed(list(enumerate(scenarios, 1))):
+        values = values_of(scenario)
+        name = f"repeat {number}" if len(scenarios) > 1 else ""
         look = Line(
             token=token,
             places=(),
@@ -123,46 +123,47 @@ def _lines(
     return marks
 
 
-def _phase_bands(course: CourseFigures) -> list[Mark]:
+def _phase_bands(scenario: ScenarioFigures) -> list[Mark]:
     """Every second phase, so that neighbours differ."""
     boxes = [
-        (phase.start_s, None, phase.start_s + phase.seconds, None) for phase in course.phases[1::2]
+        (phase.start_s, None, phase.start_s + phase.seconds, None)
+        for phase in scenario.phases[1::2]
     ]
     return [Rectangles(token=RAISED, boxes=boxes)] if boxes else []
 
 
-def _phase_labels(course: CourseFigures, scale: Scale) -> list[Mark]:
+def _phase_labels(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
     return [
         TextMark(
             token=MUTED,
             places=[
-                (phase.start_s, scale.high, phase.id) for phase in course.phases[row::NAME_ROWS]
+                (phase.start_s, scale.high, phase.id) for phase in scenario.phases[row::NAME_ROWS]
             ],
             dy=-6.0 - NAME_HEIGHT * row,
             dx=2.0,
         )
         for row in range(NAME_ROWS)
-        if course.phases[row::NAME_ROWS]
+        if scenario.phases[row::NAME_ROWS]
     ]
 
 
-def _unhealthy_marks(course: CourseFigures) -> list[Mark]:
-    pieces = [(begin, 0.0, end, 0.0) for begin, end in course.unhealthy_spans_s]
+def _unhealthy_marks(scenario: ScenarioFigures) -> list[Mark]:
+    pieces = [(begin, 0.0, end, 0.0) for begin, end in scenario.unhealthy_spans_s]
     return [LineSegments(token=INVALID, segments=pieces, width=FOOT)] if pieces else []
 
 
-def _started_events(course: CourseFigures) -> list[tuple[float, str]]:
-    return [(event.start_s, event.title) for event in course.events if event.start_s is not None]
+def _started_events(scenario: ScenarioFigures) -> list[tuple[float, str]]:
+    return [(event.start_s, event.title) for event in scenario.events if event.start_s is not None]
 
 
-def _event_uprights(course: CourseFigures) -> list[Mark]:
-    pieces = [(at, None, at, None) for at, _ in _started_events(course)]
+def _event_line_marks(scenario: ScenarioFigures) -> list[Mark]:
+    pieces = [(at, None, at, None) for at, _ in _started_events(scenario)]
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(2, 3))] if pieces else []
 
 
-def _event_markers(course: CourseFigures, scale: Scale) -> list[Mark]:
+def _event_markers(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
     """What a pointer is told of an event."""
-    started = _started_events(course)
+    started = _started_events(scenario)
     if not started:
         return []
     return [
@@ -175,11 +176,11 @@ def _event_markers(course: CourseFigures, scale: Scale) -> list[Mark]:
     ]
 
 
-def _notes(courses: Sequence[CourseFigures]) -> list[str]:
-    first = courses[0]
+def _chart_notes(scenarios: Sequence[ScenarioFigures]) -> list[str]:
+    first = scenarios[0]
     notes = ["Each I/O stands in the second in which it was due or, without arrivals, submitted."]
-    if len(courses) > 1:
-        others = counted_noun(len(courses) - 1, "other repeat")
+    if len(scenarios) > 1:
+        others = counted_noun(len(scenarios) - 1, "other repeat")
         notes.append(f"Paler: {others}; phases and events are those of the first run.")
     if started := _started_events(first):
         texts = [f"{title} ({at:.0f} s)" for at, title in started]
@@ -189,15 +190,17 @@ def _notes(courses: Sequence[CourseFigures]) -> list[str]:
     return notes
 
 
-def _spans_table(courses: Sequence[CourseFigures]) -> Table:
+def _spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     """Equal spans: the mean rate, and the highest p99 of a second."""
-    size = max(1, math.ceil(max(len(course.rates) for course in courses) / TABLE_ROWS))
+    size = max(1, math.ceil(max(len(scenario.rates) for scenario in scenarios) / TABLE_ROWS))
     heads = [
-        f"{name}{f', repeat {number}' if len(courses) > 1 else ''}"
-        for number in range(1, len(courses) + 1)
+        f"{name}{f', repeat {number}' if len(scenarios) > 1 else ''}"
+        for number in range(1, len(scenarios) + 1)
         for name in ("IOPS", "p99 (highest)" if size > 1 else "p99")
     ]
-    spans = zip_longest(*(_span_texts(course, size) for course in courses), fillvalue=(DASH, DASH))
+    spans = zip_longest(
+        *(_span_texts(scenario, size) for scenario in scenarios), fillvalue=(DASH, DASH)
+    )
     rows = tuple(
         row_of_cells(
             format_duration_s(float(number * size)), *(text for pair in pairs for text in pair)
@@ -207,11 +210,11 @@ def _spans_table(courses: Sequence[CourseFigures]) -> Table:
     return Table(COURSE_TITLE, text_and_number_columns((), ("From", *heads)), rows)
 
 
-def _span_texts(course: CourseFigures, size: int) -> list[tuple[str, str]]:
+def _span_texts(scenario: ScenarioFigures, size: int) -> list[tuple[str, str]]:
     texts = []
-    for start in range(0, len(course.rates), size):
-        rates = course.rates[start : start + size]
-        p99s = [p99 for p99 in course.p99s_ns[start : start + size] if p99 is not None]
+    for start in range(0, len(scenario.rates), size):
+        rates = scenario.rates[start : start + size]
+        p99s = [p99 for p99 in scenario.p99s_ns[start : start + size] if p99 is not None]
         rate = value_text(math.fsum(rates) / len(rates), "1/s", bare_rate=True)
         texts.append((rate, value_text(max(p99s), "ns") if p99s else DASH))
     return texts

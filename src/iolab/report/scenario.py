@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import CourseFigures, Metric, PhaseFigures, Result
-from iolab.core.metric_spec import course_metric_key, phase_metric_key
+from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
+from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.report.numbers import DASH, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
@@ -24,7 +24,7 @@ PHASES_TITLE: Final = "Phases"
 NEIGHBOURS_TITLE: Final = "Neighbours and what they cost"
 CHANGES_TITLE: Final = "Changes that the seconds show"
 SECTION_TITLE: Final = "Before, during and after"
-ANCHOR: Final = "course"
+ANCHOR: Final = "scenario"
 
 COST_MIN: Final = 0.05
 """A smaller loss of the rate, or rise of the p99, is none that a sentence tells."""
@@ -67,15 +67,15 @@ _CHANGES_NOTE: Final = (
 )
 
 
-def phases_table(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Table:
+def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> Table:
     """A row for each phase of runs of one point, whose metrics these are."""
 
     def metric(phase: str, figure: str) -> Metric:
         return metrics.get(phase_metric_key(phase, figure), Metric(None, ""))
 
     rows = []
-    for place, phase in enumerate(courses[0].phases):
-        own = [course.phases[place] for course in courses if len(course.phases) > place]
+    for place, phase in enumerate(scenarios[0].phases):
+        own = [scenario.phases[place] for scenario in scenarios if len(scenario.phases) > place]
         name = phase.id
         rows.append(
             row_of_cells(
@@ -87,7 +87,7 @@ def phases_table(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]
                 _share_text(metric(name, "served_share")),
                 *(metric_value_text(metric(name, figure)) for figure in _LATENCIES),
                 _stall_text(metric(name, "longest_stall_s")),
-                f"{max(phase_run.standstill_s for phase_run in own)} s",
+                f"{max(phase_run.stalled_s for phase_run in own)} s",
             )
         )
     columns = _with_optional(text_and_number_columns(_TEXTS, _NUMBERS), _OPTIONAL)
@@ -99,10 +99,10 @@ def _with_optional(columns: tuple[Column, ...], titles: frozenset[str]) -> tuple
 
 
 def neighbours_table(
-    courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]
+    scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
 ) -> Table | None:
     """What neighbours did in each phase, and how the measured load fared; None without any."""
-    first = courses[0]
+    first = scenarios[0]
     if not first.neighbours:
         return None
     rows = []
@@ -147,10 +147,10 @@ def _ratio_with_interval_text(ratio: Metric) -> str:
     return f"{text} ({' to '.join(ends)})"
 
 
-def neighbours_note(courses: Sequence[CourseFigures]) -> str:
+def neighbours_note(scenarios: Sequence[ScenarioFigures]) -> str:
     """What its ratios are of, and why some are missing."""
     note = "Rate and latencies of the measured load are multiples of those of its first phase."
-    reasons = {phase.unequal_load: phase.id for phase in courses[0].phases if phase.unequal_load}
+    reasons = {phase.unequal_load: phase.id for phase in scenarios[0].phases if phase.unequal_load}
     missing = (f"none in phase '{phase}', where {reason}" for reason, phase in reasons.items())
     return " ".join([note, *(f"{capitalised(text)}." for text in missing)])
 
@@ -183,53 +183,59 @@ def _share_value_text(share: Metric | None) -> str:
 
 def run_fault_impact_sentence(result: Result) -> str:
     """The sentence of one run; empty without phases."""
-    course = result.course
-    return "" if course is None else fault_impact_sentence([course], result.metrics)
+    scenario = result.scenario
+    return "" if scenario is None else fault_impact_sentence([scenario], result.metrics)
 
 
-def fault_impact_sentence(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> str:
+def fault_impact_sentence(
+    scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
+) -> str:
     """What fault and neighbours cost, for how long, and whether anything acknowledged is lost."""
-    neighbours = _neighbour_texts(courses[0], metrics)
-    if neighbours and not _fault_title(courses[0]):
-        if failed := sum(course.failed_ios for course in courses):
+    neighbours = _neighbour_texts(scenarios[0], metrics)
+    if neighbours and not _fault_title(scenarios[0]):
+        if failed := sum(scenario.failed_ios for scenario in scenarios):
             neighbours.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
-        if any(course.lost_blocks is not None for course in courses):
-            neighbours.append(_lost_writes_text(courses))
+        if any(scenario.lost_blocks is not None for scenario in scenarios):
+            neighbours.append(_lost_writes_text(scenarios))
         return f"{'; '.join(neighbours)}."
-    lost = _lost_writes_text(courses)
-    parts = [*neighbours, _cost_text(courses, metrics), *_dates_texts(courses, metrics)]
-    stall = max((_stall_s(course) for course in courses), default=0.0)
+    lost = _lost_writes_text(scenarios)
+    parts = [
+        *neighbours,
+        _fault_cost_text(scenarios, metrics),
+        *_recovery_time_texts(scenarios, metrics),
+    ]
+    stall = max((_stall_s(scenario) for scenario in scenarios), default=0.0)
     if stall:
         parts.append(f"the longest stall was {_seconds_text(stall)}")
-    failed = sum(course.failed_ios for course in courses)
+    failed = sum(scenario.failed_ios for scenario in scenarios)
     if failed:
         parts.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
-    if any(course.lost_blocks for course in courses):
+    if any(scenario.lost_blocks for scenario in scenarios):
         return f"{capitalised(lost)}. {'; '.join(parts)}."
     return f"{'; '.join([*parts, lost])}."
 
 
-def _fault_title(course: CourseFigures) -> str:
+def _fault_title(scenario: ScenarioFigures) -> str:
     begun = [
         event
-        for event in course.events
-        if event.start_s is not None and event.id not in course.neighbour_events
+        for event in scenario.events
+        if event.start_s is not None and event.id not in scenario.neighbour_events
     ]
     return min(begun, key=lambda event: event.start_s or 0.0).title if begun else ""
 
 
-def _neighbour_texts(course: CourseFigures, metrics: Mapping[str, Metric]) -> list[str]:
+def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> list[str]:
     """`A neighbour of 16 readers makes the p50 7.8 times as long ...`, and what limits undo."""
-    titles = {event.id: event.title for event in course.events}
+    titles = {event.id: event.title for event in scenario.events}
     texts = []
-    for neighbour in course.neighbours:
+    for neighbour in scenario.neighbours:
         limited = {
-            limit.event: _phases_within_event(course, limit.event) for limit in neighbour.limits
+            limit.event: _phases_within_event(scenario, limit.event) for limit in neighbour.limits
         }
         all_limited = {phase for phases in limited.values() for phase in phases}
         active = [phase.id for phase in neighbour.phases]
         free = [
-            phase for phase in course.phases if phase.id in active and phase.id not in all_limited
+            phase for phase in scenario.phases if phase.id in active and phase.id not in all_limited
         ]
         longer: dict[str, Metric] = {}
         for phase in free[:1]:
@@ -242,14 +248,14 @@ def _neighbour_texts(course: CourseFigures, metrics: Mapping[str, Metric]) -> li
     return texts
 
 
-def _phases_within_event(course: CourseFigures, event_id: str) -> list[str]:
+def _phases_within_event(scenario: ScenarioFigures, event_id: str) -> list[str]:
     """The phases that lie in the time between an event and its undo, to a second."""
-    event = next(event for event in course.events if event.id == event_id)
-    end = course.phases[-1].start_s + course.phases[-1].seconds
+    event = next(event for event in scenario.events if event.id == event_id)
+    end = scenario.phases[-1].start_s + scenario.phases[-1].seconds
     first, last = event.start_s, event.undone_s if event.undone_s is not None else end
     return [
         phase.id
-        for phase in course.phases
+        for phase in scenario.phases
         if first is not None
         and first - NEAR_S <= phase.start_s
         and phase.start_s + phase.seconds <= last + NEAR_S
@@ -315,13 +321,13 @@ def _limit_effect_text(
     return f"{word} that: {text}"
 
 
-def _stall_s(course: CourseFigures) -> float:
-    return max((phase.longest_stall_s.value or 0.0 for phase in course.phases[1:]), default=0.0)
+def _stall_s(scenario: ScenarioFigures) -> float:
+    return max((phase.longest_stall_s.value or 0.0 for phase in scenario.phases[1:]), default=0.0)
 
 
-def _cost_text(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> str:
+def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> str:
     """`Losing one of two disks costs 45 % of the IOPS in phase 'degraded' (10 s)`."""
-    first = courses[0]
+    first = scenarios[0]
     subject = _fault_title(first)
     if not subject:
         return _difference_text(first, metrics)
@@ -347,22 +353,22 @@ def _phase_text(phase: PhaseFigures) -> str:
     return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
 
 
-def _rate_word(course: CourseFigures) -> str:
+def _rate_word(scenario: ScenarioFigures) -> str:
     """What a fault costs: of a load with a fixed rate some of the I/Os that were to be done."""
-    return "IOPS" if course.changed_metric == "iops" else "I/Os"
+    return "IOPS" if scenario.changed_metric == "iops" else "I/Os"
 
 
-def _difference_text(course: CourseFigures, metrics: Mapping[str, Metric]) -> str:
+def _difference_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> str:
     """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
-    fewer = f"fewer {_rate_word(course)} than the first phase"
+    fewer = f"fewer {_rate_word(scenario)} than the first phase"
     differing = [
         f"phase '{phase.id}' has {percent_text(loss)} {fewer}"
-        for phase, loss in _rate_losses(course, metrics)
+        for phase, loss in _rate_losses(scenario, metrics)
     ]
     differing += [
         f"phase '{phase.id}' has a p99 {significant_digits_text(rise)} times that of the first "
         "phase"
-        for phase, rise in _p99_rises(course, metrics)
+        for phase, rise in _p99_rises(scenario, metrics)
     ]
     if not differing:
         return "No phase differs from the first"
@@ -370,15 +376,15 @@ def _difference_text(course: CourseFigures, metrics: Mapping[str, Metric]) -> st
 
 
 def _rate_losses(
-    course: CourseFigures, metrics: Mapping[str, Metric]
+    scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
     """Later phases with fewer I/Os, and the share that is lost.
 
     Of a fixed rate a short stall takes a part and leaves the median second as it was.
     """
-    figure = "baseline_share" if course.changed_metric == "iops" else "served_share"
+    figure = "baseline_share" if scenario.changed_metric == "iops" else "served_share"
     shares = (
-        (phase, metrics.get(phase_metric_key(phase.id, figure))) for phase in course.phases[1:]
+        (phase, metrics.get(phase_metric_key(phase.id, figure))) for phase in scenario.phases[1:]
     )
     return [
         (phase, 1.0 - share.value)
@@ -388,70 +394,76 @@ def _rate_losses(
 
 
 def _p99_rises(
-    course: CourseFigures, metrics: Mapping[str, Metric]
+    scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
     """Later phases of a load with a fixed rate with a longer p99, and how many times as long."""
-    if course.changed_metric == "iops":
+    if scenario.changed_metric == "iops":
         return []
 
     def p99(phase: str) -> float:
         return metrics.get(phase_metric_key(phase, "lat_ns_p99"), Metric(None, "ns")).value or 0.0
 
-    usual = p99(course.phases[0].id)
-    rises = ((phase, p99(phase.id) / usual) for phase in course.phases[1:] if usual)
+    usual = p99(scenario.phases[0].id)
+    rises = ((phase, p99(phase.id) / usual) for phase in scenario.phases[1:] if usual)
     return [(phase, rise) for phase, rise in rises if rise > 1 + COST_MIN]
 
 
-def _dates_texts(courses: Sequence[CourseFigures], metrics: Mapping[str, Metric]) -> Iterator[str]:
+def _recovery_time_texts(
+    scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
+) -> Iterator[str]:
     """When all was as before, as far as it came to that."""
     for figure, what in (("redundancy_s", "redundancy"), ("baseline_s", "the baseline")):
-        known = [value for course in courses if (value := getattr(course, figure)) is not None]
+        known = [
+            value for scenario in scenarios if (value := getattr(scenario, figure)) is not None
+        ]
         missing = sum(value.value is None for value in known)
-        metric = metrics.get(course_metric_key(figure))
-        if metric is not None and metric.value and len(known) == len(courses):
+        metric = metrics.get(scenario_metric_key(figure))
+        if metric is not None and metric.value and len(known) == len(scenarios):
             yield f"{what} was back {format_duration_s(metric.value)} after the fault"
         elif figure == "redundancy_s" and missing:
-            repeats = f"in {missing} of {len(courses)} repeats " if len(courses) > 1 else ""
+            repeats = f"in {missing} of {len(scenarios)} repeats " if len(scenarios) > 1 else ""
             yield f"{repeats}redundancy was not back at the end"
 
 
-def _lost_writes_text(courses: Sequence[CourseFigures]) -> str:
-    if any(course.lost_blocks for course in courses):
-        lost = sum(course.lost_blocks or 0 for course in courses)
+def _lost_writes_text(scenarios: Sequence[ScenarioFigures]) -> str:
+    if any(scenario.lost_blocks for scenario in scenarios):
+        lost = sum(scenario.lost_blocks or 0 for scenario in scenarios)
         verb = "lacks" if lost == 1 else "lack"
         return f"{counted_noun(lost, 'block')} {verb} what was acknowledged"
-    if any(course.lost_blocks is None for course in courses):
+    if any(scenario.lost_blocks is None for scenario in scenarios):
         return "whether anything acknowledged was lost is not known"
     return "nothing acknowledged was lost"
 
 
-def point_courses(point: PointSummary) -> list[CourseFigures]:
+def scenario_figures_of_point(point: PointSummary) -> list[ScenarioFigures]:
     """Those of the runs behind a point's values, else of all of its runs."""
     runs = point.results or tuple(point.runs)
-    return [run.course for run in runs if run.course is not None]
+    return [run.scenario for run in runs if run.scenario is not None]
 
 
-def point_metrics(point: PointSummary) -> Mapping[str, Metric]:
+def point_or_single_run_metrics(point: PointSummary) -> Mapping[str, Metric]:
     """Those over the repeats; of a single run its own, with its intervals."""
     runs = point.results or tuple(point.runs)
     return runs[0].metrics if len(runs) == 1 else point.metrics
 
 
-def course_answer(study: Study, points: Sequence[PointSummary]) -> str:
+def scenario_answer_text(study: Study, points: Sequence[PointSummary]) -> str:
     """The sentence of each point that has phases; of one that cannot be trusted what it lost."""
     several = len(points) > 1
     texts = []
     for point in points:
-        courses = point_courses(point)
-        if not courses or not (point.is_trusted or any(course.lost_blocks for course in courses)):
+        scenarios = scenario_figures_of_point(point)
+        if not scenarios or not (
+            point.is_trusted or any(scenario.lost_blocks for scenario in scenarios)
+        ):
             continue
-        text = fault_impact_sentence(courses, point_metrics(point))
+        text = fault_impact_sentence(scenarios, point_or_single_run_metrics(point))
         title = study.workload(point.key.workload).title
         texts.append(f"{title}: {text}" if several else text)
     return " ".join(texts)
 
 
-def changes_table(courses: Sequence[CourseFigures]) -> Table:
+def changes_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     """What the seconds of each run show by themselves, and what is near it."""
     rows = tuple(
         row_of_cells(
@@ -461,18 +473,20 @@ def changes_table(courses: Sequence[CourseFigures]) -> Table:
             f"{change.at_s.low:.0f} to {change.at_s.high:.0f} s",
             percent_text(change.ratio),
         )
-        for number, course in enumerate(courses, 1)
-        for change in course.changes
+        for number, scenario in enumerate(scenarios, 1)
+        for change in scenario.changes
     )
     heads = text_and_number_columns(("Repeat", "Near"), ("At", "Between", "Of what was before"))
     return Table(CHANGES_TITLE, heads, rows)
 
 
-def course_section(brief: Brief) -> ReportSection | None:
+def scenario_section(brief: Brief) -> ReportSection | None:
     """A picture and a table of each point that was run through phases; None without any."""
     from iolab.report.charts.chart import ReportSection
 
-    groups = tuple(_point_group(brief, point) for point in brief.points if point_courses(point))
+    groups = tuple(
+        _point_group(brief, point) for point in brief.points if scenario_figures_of_point(point)
+    )
     if not groups:
         return None
     return ReportSection(ANCHOR, SECTION_TITLE, _INTRODUCTION, groups, in_appendix=False)
@@ -480,21 +494,21 @@ def course_section(brief: Brief) -> ReportSection | None:
 
 def _point_group(brief: Brief, point: PointSummary) -> ChartGroup:
     from iolab.report.charts.chart import ChartGroup
-    from iolab.report.charts.course import course_chart
+    from iolab.report.charts.scenario import scenario_chart
 
-    courses, metrics = point_courses(point), point_metrics(point)
+    scenarios, metrics = scenario_figures_of_point(point), point_or_single_run_metrics(point)
     title = brief.study.workload(point.key.workload).title
     style = brief.series_styles[point.key.configuration]
     if len(brief.study.configurations) > 1:
         title = f"{title}, {style.title}"
-    neighbours = neighbours_table(courses, metrics)
-    chart = course_chart(title, courses, style.token, fault_impact_sentence(courses, metrics))
+    neighbours = neighbours_table(scenarios, metrics)
+    chart = scenario_chart(title, scenarios, style.token, fault_impact_sentence(scenarios, metrics))
     return ChartGroup(
         title,
         (chart,),
-        phases_table(courses, metrics),
+        phases_table(scenarios, metrics),
         detail_tables=(
-            *(((neighbours, neighbours_note(courses)),) if neighbours else ()),
-            (changes_table(courses), _CHANGES_NOTE),
+            *(((neighbours, neighbours_note(scenarios)),) if neighbours else ()),
+            (changes_table(scenarios), _CHANGES_NOTE),
         ),
     )
