@@ -50,6 +50,7 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     LatencyBin,
     ReportedStatistic,
+    key_value_run_of_host,
     server_run_of_run,
 )
 from iolab.loads.metadata.workload import (
@@ -478,6 +479,14 @@ def _in_one_bin(record: RunRecord) -> RunRecord:
         KeyOperation.READ, reads, 1.5e3, 1e2, low, high, 1_000, (LatencyBin(low, high, reads),)
     )
     return told(record, 1, latencies=(told_so,))
+
+
+def _with_mean_latency(record: RunRecord, mean_ns: float) -> RunRecord:
+    """The second client's engine tells another mean beside its bins."""
+    run = key_value_run_of_host(record.hosts[1])
+    assert run is not None
+    (reads,) = run.latencies
+    return told(record, 1, latencies=(replace(reads, mean_ns=mean_ns),))
 
 
 def _beside(keys_per_s: int) -> RunRecord:
@@ -1312,6 +1321,13 @@ PLANTED: Final = (
         "A thread of the second client draws the keys of a thread of the first.",
         DB_BENCH,
         lambda s: s.but(told(s.record, 1, seed=1000 + BENCH.threads - 1)),
+    ),
+    Planted(
+        "littles-law",
+        INVALID,
+        "The engine told latencies that 16 threads cannot have had at that rate.",
+        DB_BENCH,
+        lambda s: s.but(_with_mean_latency(s.record, 4e6)),
     ),
     Planted(
         "wide-bins",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin
+from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of_host
 from iolab.record import field_names
 from tests.analysis.records import series
 from tests.loads.keyvalue.asking import ask, on_host, told
@@ -17,6 +17,7 @@ from tests.loads.keyvalue.records import (
     CALM,
     INTENDED,
     READ,
+    RMW,
     UPDATE,
     YCSB,
     bench_record,
@@ -97,6 +98,43 @@ def test_a_rate_that_was_not_kept_is_no_open_loop() -> None:
 def test_service_times_alone_say_nothing_of_latency_at_a_rate() -> None:
     said = ask("coordinated-omission", ycsb_record([[steadily(READ)]], PACED))
     assert (said.level, "Only service times" in said.message) == (INDICATIVE, True)
+
+
+def with_mean(record: RunRecord, mean_ns: float, **changes: object) -> RunRecord:
+    """The record of an engine that tells this mean of its reads, and bins as they were."""
+    run = key_value_run_of_host(record.hosts[0])
+    assert run is not None
+    return told(record, latencies=(replace(run.latencies[0], mean_ns=mean_ns),), **changes)
+
+
+def test_threads_of_a_store_cannot_have_more_operations_than_there_are() -> None:
+    said = ask("littles-law", bench_record())
+    # 13,000 a second of 567 µs are 7.4 operations of 16 threads.
+    assert (said.level, said.evidence["threads"]) == (VALID, 16)
+    assert said.evidence["in_flight"] == pytest.approx(7.4, abs=0.1)
+    assert ask("littles-law", ycsb_record()).level is VALID
+    impossible = ask("littles-law", with_mean(bench_record(), 2e6))
+    assert (impossible.level, "whole run" in impossible.message) == (INVALID, True)
+    # The same mean over a run of which the measured seconds were the fast ones.
+    faster = ask("littles-law", with_mean(bench_record(), 1.4e6, reported_s=30.0))
+    assert (faster.level, "slower" in faster.message) == (INDICATIVE, True)
+    slow = ycsb_record([[steadily(READ, lat_ns=5e6), steadily(UPDATE)]])
+    assert ask("littles-law", slow).level is INVALID
+
+
+def test_a_writer_beside_readers_is_none_of_their_threads() -> None:
+    record = bench_record(job=BESIDE, writer_per_s=2_000)
+    assert ask("littles-law", record).evidence["in_flight"] == pytest.approx(7.4, abs=0.1)
+
+
+def test_a_read_modify_write_is_counted_by_its_parts() -> None:
+    parts = [steadily(READ), steadily(UPDATE), steadily(RMW, lat_ns=1e6)]
+    said = ask("littles-law", ycsb_record([parts]))
+    assert said.evidence["in_flight"] == pytest.approx(2.27, abs=0.05)
+
+
+def test_a_rate_without_latencies_is_indicative() -> None:
+    assert ask("littles-law", told(bench_record(), latencies=())).level is INDICATIVE
 
 
 @pytest.mark.parametrize(("per_s", "wanted"), [(2_000, VALID), (1_850, VALID), (1_750, INDICATIVE)])

@@ -286,6 +286,9 @@ check_schedule_kept = check("generator-late", "Load generator behind its schedul
 check_generator_bound = check("generator-bound", "Load generator at its own limit")
 """Whether the generator could have made much more load than it did."""
 
+check_operations_in_flight = check("littles-law", "Little's law")
+"""Whether rate times latency gives no more operations in flight than there can be."""
+
 check_rate_kept = check("coordinated-omission", "Latency of a rate that was not kept")
 """Whether operations under a rate were begun when they were due, so that none waited unseen."""
 

@@ -23,6 +23,7 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.run import (
     ACHIEVED_MIN,
     check_generator_bound,
+    check_operations_in_flight,
     check_rate_kept,
     check_schedule_kept,
 )
@@ -263,7 +264,7 @@ def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> 
     return valid_answer(f"{text}.", **evidence)
 
 
-@check("littles-law", "Little's law")
+@check_operations_in_flight
 @per_host(max_key="off", needs_complete_host_run=True)
 def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""

@@ -31,6 +31,7 @@ from iolab.loads.keyvalue.checks import (
     check_debug_build,
     check_key_operations_counted,
     check_key_operations_failed,
+    check_key_operations_in_flight,
     check_key_percentile_support,
     check_key_value_cpu,
     check_key_value_engine_errors,
@@ -83,7 +84,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_debug_build,
                 check_shared_seed,
             ),
-            check_percentile_support: (check_wide_latency_bins,),
+            check_percentile_support: (check_wide_latency_bins, check_key_operations_in_flight),
             check_target_in_memory: (
                 check_database_start_state,
                 check_warm_caches,

@@ -29,12 +29,17 @@ from iolab.analysis.checks.run import (
     RUNTIME_SHARE,
     check_operations_counted,
     check_operations_failed,
+    check_operations_in_flight,
     check_rate_kept,
     engine_process_faults,
     operation_count_answer,
     operation_count_text_and_evidence,
 )
 from iolab.analysis.metrics import ios_needed_for_percentile, is_percentile_supported
+from iolab.analysis.service_time import (
+    good_concurrency_deviation,
+    tolerable_concurrency_deviation,
+)
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, SeedRange
 from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
@@ -393,6 +398,89 @@ def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
             )
             verdict = indicative_answer if width > WIDE_BIN else valid_answer
             yield verdict(f"The engine's own bins tell no more than that {text}.", **evidence)
+
+
+@check_operations_in_flight
+@per_host(max_key="in_flight")
+def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswer:
+    """littles-law of load on a key-value store: no thread has two operations at a time.
+
+    Where an engine tells latencies of its whole run alone, first that run is held against them, and
+    then the rate of the measured seconds, beside which they are shown.
+    """
+    host, load, threads = view.hosts[index], view.key_value_load, view.key_value_job.threads
+    operations = _operations_of_threads(view)
+    counts = [load.latency_sample_count(operation, (index,)) for operation in operations]
+    means_ns = [load.mean_latency_ns(operation, (index,)) or 0.0 for operation in operations]
+    seconds = float(load.seconds[index])
+    if not sum(counts) or seconds <= 0:
+        return unchecked_answer(f"no latency was measured on {host.host}")
+    waited_s = sum(n * mean for n, mean in zip(counts, means_ns, strict=True)) / 1e9
+    mean_s = waited_s / sum(counts)
+    is_of_window = any(load.histogram(operation, (index,)) for operation in operations)
+    whole_s = None if is_of_window else _whole_run_seconds(view, index)
+    rate = sum(counts) / seconds if is_of_window else float(load.operation_rates_by_host[index])
+    in_flight = rate * mean_s
+    evidence: EvidenceValues = {
+        "host": host.host,
+        "in_flight": in_flight,
+        "in_flight_whole_run": None if whole_s is None else waited_s / whole_s,
+        "threads": threads,
+        "mean_ns": 1e9 * mean_s,
+        "rate": rate,
+    }
+    if whole_s is not None and _thread_excess(waited_s / whole_s, threads) > (
+        tolerable_concurrency_deviation(threads)
+    ):
+        return invalid_answer(
+            f"By their latencies {waited_s / whole_s:.3g} operations{view.host_suffix_text(host)} "
+            f"were in flight over the whole run, of at most {threads}: the counts or times are "
+            "wrong.",
+            **evidence,
+        )
+    text = (
+        f"Rate × mean latency{view.host_suffix_text(host)} is {in_flight:.3g} operations in "
+        f"flight, of at most {threads}"
+    )
+    if _thread_excess(in_flight, threads) <= good_concurrency_deviation(threads):
+        return valid_answer(f"{text}.", **evidence)
+    if not is_of_window:
+        return indicative_answer(
+            f"{text}: the latencies are of the whole run, in which the store was slower than in "
+            "the measured seconds.",
+            **evidence,
+        )
+    if _thread_excess(in_flight, threads) <= tolerable_concurrency_deviation(threads):
+        return indicative_answer(f"{text}: slightly more than can be.", **evidence)
+    return invalid_answer(f"{text}: the counts or times are wrong.", **evidence)
+
+
+def _thread_excess(in_flight: float, threads: int) -> float:
+    """The share by which there are more in flight than threads."""
+    return in_flight / max(threads, 1) - 1
+
+
+def _operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
+    """What a job's threads do one after the other; a writer beside readers is none of them.
+
+    A read-modify-write is the read and the update that it is made of.
+    """
+    job = view.key_value_job
+    has_writer = isinstance(job, KeyValueJob) and job.has_writer
+    return [
+        operation
+        for operation in view.key_value_load.operations
+        if operation is not KeyOperation.ALL
+        and not operation.is_intended
+        and operation is not KeyOperation.READ_MODIFY_WRITE
+        and not (has_writer and operation is KeyOperation.WRITE)
+    ]
+
+
+def _whole_run_seconds(view: KeyValueView, index: int) -> float | None:
+    """The seconds that a host's engine tells of its whole run; None where it tells none."""
+    reply = key_value_run_of_host(view.hosts[index])
+    return reply.reported_s if reply is not None and reply.reported_s else None
 
 
 @check_rate_kept
