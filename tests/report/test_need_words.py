@@ -62,6 +62,20 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
     assert tells(recommendation_sentence(replace(found, lead_factor=1.0), NAMES), *both, "alike")
 
 
+def test_both_leaders_are_told_where_the_weighing_decides() -> None:
+    found = needs()[BuyerNeed.PERFORMANCE]
+    turned = replace(
+        found,
+        is_certain=False,
+        lead_factor=1.04,
+        leader_by_workload="mainstream",
+        lead_factor_by_workload=1.02,
+    )
+    text = recommendation_sentence(turned, NAMES)
+    weights = ("depends on the weighing", "IOPS and bandwidth half each", "each workload")
+    assert tells(text, *weights, "Performance", "1.04×", "Mainstream", "1.02×"), text
+
+
 def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     large = replace(needs()[BuyerNeed.CAPACITY], terabytes=12_345.6)
     assert tells(recommendation_sentence(large, NAMES), "12,346 TB", "3.20×")

@@ -233,7 +233,8 @@ class Recommendation(Record):
     figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
     all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
     behind it, None of capacity. `mean_kinds` are the kinds of performance whose means it is the
-    mean of, each counting once.
+    mean of, each counting once. `leader_by_workload` leads by `lead_factor_by_workload` where each
+    workload counts once instead; empty where that is the same configuration.
     """
 
     need: BuyerNeed
@@ -251,6 +252,8 @@ class Recommendation(Record):
     level: Level | None
     runs: tuple[RunKey, ...]
     mean_kinds: tuple[str, ...] = ()
+    leader_by_workload: str = ""
+    lead_factor_by_workload: float = 1.0
 
 
 Finding = (

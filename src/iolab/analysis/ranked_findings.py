@@ -268,7 +268,7 @@ class _Contenders(Record):
     `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
     `costs` are thousands of one currency, empty unless all tell theirs. `scores_by_side` are the
     geometric means of the best figures by kind of performance, over the `workloads` that all have
-    in common.
+    in common, and `scores_by_workload` the figures of each of these.
     """
 
     configuration_ids: tuple[str, ...]
@@ -277,6 +277,7 @@ class _Contenders(Record):
     costs: Mapping[str, float]
     currency: str
     scores_by_side: Mapping[str, _ScoresByConfiguration]
+    scores_by_workload: Mapping[str, _ScoresByConfiguration]
     workloads: tuple[str, ...]
     level: Level
     has_single_runs: bool
@@ -315,39 +316,84 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
         yield _capacity_recommendation(field)
     performance = _mean_of_performance_scores(list(field.scores_by_side.values()))
     if performance:
-        yield _performance_recommendation(field, BuyerNeed.PERFORMANCE, performance, "")
+        by_workload = _mean_of_performance_scores(list(field.scores_by_workload.values()))
+        yield _performance_recommendation(
+            field, BuyerNeed.PERFORMANCE, performance, by_workload=by_workload
+        )
         if field.costs:
             yield _performance_recommendation(
-                field, BuyerNeed.VALUE, field.scores_per_cost(performance), field.per_unit
+                field,
+                BuyerNeed.VALUE,
+                field.scores_per_cost(performance),
+                field.per_unit,
+                by_workload=field.scores_per_cost(by_workload),
             )
-    sides = {
-        name: _shares_of_best(field.scores_per_cost(scores))
-        for name, scores in field.scores_by_side.items()
-    }
+    sides = _sides_with_capacity(field, field.scores_by_side)
+    if len(sides) > 1:
+        yield _performance_recommendation(
+            field,
+            BuyerNeed.BALANCE,
+            _least_of_sides(field, sides),
+            field.per_unit,
+            sides,
+            by_workload=_least_of_sides(
+                field, _sides_with_capacity(field, field.scores_by_workload)
+            ),
+        )
+
+
+def _sides_with_capacity(
+    field: _Contenders, scores: Mapping[str, _ScoresByConfiguration]
+) -> dict[str, _ScoresByConfiguration]:
+    """Each as shares of its best, for money where all costs are known, and those of capacity."""
+    sides = {name: _shares_of_best(field.scores_per_cost(own)) for name, own in scores.items()}
     if field.capacity:
         sides = {CAPACITY: _shares_of_best(field.capacity_scores()), **sides}
-    if len(sides) > 1:
-        least = {
-            configuration_id: _elementwise_minimum_score(
-                [shares[configuration_id] for shares in sides.values()]
-            )
-            for configuration_id in field.configuration_ids
-        }
-        yield _performance_recommendation(field, BuyerNeed.BALANCE, least, field.per_unit, sides)
+    return sides
 
 
-def value_for_money_scores(
-    configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
-) -> tuple[Mapping[str, ScoreInterval], int]:
-    """Best rates for money by configuration, and the number of workloads that they are of.
+def _least_of_sides(
+    field: _Contenders, sides: Mapping[str, _ScoresByConfiguration]
+) -> _ScoresByConfiguration:
+    return {
+        configuration_id: _elementwise_minimum_score(
+            [shares[configuration_id] for shares in sides.values()]
+        )
+        for configuration_id in field.configuration_ids
+    }
 
-    Empty unless all configurations have a cost and a rate, and there are two at least.
+
+class ValueForMoney(Record):
+    """Best rates for money by configuration; no `scores` where these cannot be compared.
+
+    `kinds` of performance count once each, over so many workloads. `depends_on_weighing` is whether
+    another configuration leads where each workload counts once.
     """
+
+    scores: Mapping[str, ScoreInterval]
+    workload_count: int
+    kinds: tuple[str, ...]
+    depends_on_weighing: bool
+
+
+def value_for_money(
+    configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
+) -> ValueForMoney:
+    """Best rates for money, unless a configuration has no cost or rate, or there is only one."""
     field = _build_contenders(configurations, best)
-    scores = _mean_of_performance_scores(list(field.scores_by_side.values()))
-    if not field.costs or len(field.configuration_ids) < 2:
-        return {}, 0
-    return field.scores_per_cost(scores), len(field.workloads)
+    if not field.costs or len(field.configuration_ids) < 2 or not field.workloads:
+        return ValueForMoney({}, 0, (), depends_on_weighing=False)
+    scores, by_workload = (
+        field.scores_per_cost(_mean_of_performance_scores(list(each.values())))
+        for each in (field.scores_by_side, field.scores_by_workload)
+    )
+    leaders = {_configuration_ids_best_first(each)[0] for each in (scores, by_workload)}
+    return ValueForMoney(
+        scores,
+        len(field.workloads),
+        tuple(field.scores_by_side),
+        depends_on_weighing=len(leaders) > 1,
+    )
 
 
 def _build_contenders(
@@ -384,6 +430,10 @@ def _build_contenders(
         costs=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
         scores_by_side=_performance_scores(scores_of_configuration),
+        scores_by_workload={
+            name: {owner: _score_of_metric(by_place[owner, name].value) for owner in owners}
+            for name in common
+        },
         workloads=tuple(common),
         level=worst_level(figure.level for figure in used),
         has_single_runs=any(figure.value.low is None for figure in used),
@@ -524,10 +574,15 @@ def _performance_recommendation(
     contenders: _Contenders,
     need: BuyerNeed,
     scores: _ScoresByConfiguration,
-    per: str,
+    per: str = "",
     sides: Mapping[str, _ScoresByConfiguration] | None = None,
+    *,
+    by_workload: _ScoresByConfiguration,
 ) -> Recommendation:
+    """The leader by `scores`, sure only where it also leads `by_workload`."""
     best, second, *_ = _configuration_ids_best_first(scores)
+    leader, next_best, *_ = _configuration_ids_best_first(by_workload)
+    depends_on_weighing = by_workload[leader].value > by_workload[best].value
     return Recommendation(
         need=need,
         configuration=best,
@@ -535,7 +590,7 @@ def _performance_recommendation(
         lead_factor=scores[best].value / scores[second].value,
         per_unit=per,
         compared_count=len(contenders.configuration_ids),
-        is_certain=_is_clear_leader(scores, best),
+        is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
         has_single_runs=contenders.has_single_runs,
         need_sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
         workloads=contenders.workloads,
@@ -544,4 +599,8 @@ def _performance_recommendation(
         level=contenders.level,
         runs=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
         mean_kinds=tuple(contenders.scores_by_side),
+        leader_by_workload=leader if depends_on_weighing else "",
+        lead_factor_by_workload=(
+            by_workload[leader].value / by_workload[next_best].value if depends_on_weighing else 1.0
+        ),
     )

@@ -59,7 +59,12 @@ def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     lead = f"{ratio_text(value.lead_ratio)} the next best {what}"
     turned = "".join(_storage_alone_text(row, best, titles) for row in rows[1:])
     if value.is_undecided:
-        return f"Best value: perhaps {name}, {lead}; the intervals do not decide it.{turned}"
+        why = (
+            "another leads where each workload counts the same"
+            if value.depends_on_weighing
+            else "the intervals do not decide it"
+        )
+        return f"Best value: perhaps {name}, {lead}; {why}.{turned}"
     return f"Best value: {name}, {lead}.{turned}"
 
 

@@ -5,7 +5,7 @@ No sentence without a finding. What an interval does not support is not said as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
@@ -316,11 +316,35 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
         names.title(recommendation.runner_up),
     )
     level = LEVEL_SENTENCES[recommendation.level] if recommendation.level is not None else ""
-    if recommendation.is_certain:
+    if recommendation.leader_by_workload:
+        leader = names.title(recommendation.leader_by_workload)
+        choice = f", {_weighing_text(recommendation, best, leader)}"
+    elif recommendation.is_certain:
         choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"
     else:
         choice = f", {_undecided_text(recommendation, best, second)}"
     return f"{_NEED_PREFIXES[recommendation.need]}{choice}.{level}"
+
+
+def _weighing_text(recommendation: Recommendation, best: str, leader: str) -> str:
+    """Who leads by kinds of performance, and who by workloads, where these are not the same."""
+    of = _UNDECIDED_FIGURES[recommendation.need](recommendation)
+    factor = ratio_text(recommendation.lead_factor_by_workload)
+    where = (
+        f"each is weakest of {counted_noun(len(recommendation.workloads), 'workload')}"
+        if recommendation.need is BuyerNeed.BALANCE
+        else "each workload counts the same"
+    )
+    return (
+        f"which leads depends on the weighing: {best} by {ratio_text(recommendation.lead_factor)}"
+        f"{of}, {leader} by {factor} where {where}"
+    )
+
+
+def kind_weights_text(kinds: Sequence[str]) -> str:
+    """How much each kind of performance weighs in a mean: `IOPS and bandwidth half each`."""
+    shares = {2: "half", 3: "a third"}
+    return f"{list_text(kinds)} {shares.get(len(kinds), 'equal weight')} each"
 
 
 def _undecided_text(recommendation: Recommendation, best: str, second: str) -> str:
@@ -405,7 +429,7 @@ def _per_unit_text(recommendation: Recommendation) -> str:
 def _over_workloads_text(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
     kinds = recommendation.mean_kinds
-    of = f" of {list_text(kinds)}, each weighing the same" if len(kinds) > 1 else ""
+    of = f", {kind_weights_text(kinds)}" if len(kinds) > 1 else ""
     mean = f" (geometric mean{of})" if several else ""
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"
 

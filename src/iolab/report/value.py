@@ -17,9 +17,10 @@ from iolab.analysis.quotients import (
     configurations_without_subsets,
     cost_currencies,
 )
-from iolab.analysis.ranked_findings import ScoreInterval, value_for_money_scores
+from iolab.analysis.ranked_findings import ValueForMoney, value_for_money
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
+from iolab.report.narrative import kind_weights_text
 from iolab.report.numbers import DASH, ratio_text, value_text
 from iolab.report.phrases import terabytes_text
 from iolab.text import counted_noun, list_text
@@ -63,7 +64,8 @@ class CostCapacityRow(Record, dict=True):
 
     `better` is None where none is the best of the row. `scope` says of what the figures are.
     Rows of one `group` stand together under it. Costs are of servers and network too, unless it
-    `is_of_storage_alone`.
+    `is_of_storage_alone`. `depends_on_weighing` is whether another is the best where each workload
+    counts once.
     """
 
     title: str
@@ -74,6 +76,7 @@ class CostCapacityRow(Record, dict=True):
     group: str = TITLE
     is_value_for_money: bool = False
     is_of_storage_alone: bool = False
+    depends_on_weighing: bool = False
 
     @cached_property
     def figures_best_first(self) -> list[CostCapacityFigure]:
@@ -155,11 +158,10 @@ def energy_cost_row(
 
 
 def value_for_money_row(
-    configurations: Sequence[Configuration],
-    scores: Mapping[str, ScoreInterval],
-    workload_count: int,
+    configurations: Sequence[Configuration], value: ValueForMoney
 ) -> CostCapacityRow | None:
     """Best rates for money of all workloads together, as times the best."""
+    scores = value.scores
     if not scores:
         return None
     top = max(scores.values(), key=lambda score: score.value)
@@ -175,10 +177,18 @@ def value_for_money_row(
         if configuration.id in scores
     )
     title = f"Performance per {MONEY:g} {currency}"
-    is_undecided = any(top.low <= other.high for other in others)
-    scope = f"over {counted_noun(workload_count, 'workload')}"
+    are_near = any(top.low <= other.high for other in others)
+    scope = f"over {counted_noun(value.workload_count, 'workload')}"
+    if len(value.kinds) > 1:
+        scope += f", {kind_weights_text(value.kinds)}"
     return CostCapacityRow(
-        title, figures, BetterDirection.HIGHER, is_undecided, scope, is_value_for_money=True
+        title,
+        figures,
+        BetterDirection.HIGHER,
+        are_near or value.depends_on_weighing,
+        scope,
+        is_value_for_money=True,
+        depends_on_weighing=value.depends_on_weighing,
     )
 
 
@@ -187,12 +197,11 @@ def cost_capacity_rows(
 ) -> tuple[CostCapacityRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
     configurations = configurations_without_subsets(brief.study.configurations)
-    scores, workloads = value_for_money_scores(configurations, brief.best_points)
     rows = (
         cost_row(configurations),
         cost_per_terabyte_row(configurations),
         energy_cost_row(configurations, brief.points),
-        value_for_money_row(configurations, scores, workloads),
+        value_for_money_row(configurations, value_for_money(configurations, brief.best_points)),
         *_storage_alone_rows(configurations, brief),
         _build_cost_capacity_row(
             "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
@@ -235,8 +244,10 @@ def _storage_alone_rows(
         for configuration in configurations
         if configuration.cost is not None
     ]
-    scores, workloads = value_for_money_scores(alone, brief.best_points)
-    rows = (cost_per_terabyte_row(alone), value_for_money_row(alone, scores, workloads))
+    rows = (
+        cost_per_terabyte_row(alone),
+        value_for_money_row(alone, value_for_money(alone, brief.best_points)),
+    )
     for row in rows:
         if row is not None:
             yield replace(row, title=f"{row.title}{STORAGE_ALONE}", is_of_storage_alone=True)

@@ -121,6 +121,22 @@ def test_with_costs_everything_is_for_money_but_performance() -> None:
     assert least == pytest.approx((304 / 360) / (973 / 900))
 
 
+def test_a_lead_that_turns_with_the_weighing_is_none() -> None:
+    rates = {
+        "high-capacity": {"rand-read-4k": 2.00e3, "rand-write-4k": 1.44e3, "seq-read-1m": 120e6},
+        "mainstream": {"rand-read-4k": 2.58e3, "rand-write-4k": 1.49e3, "seq-read-1m": 96.2e6},
+        "performance": {"rand-read-4k": 1e3, "rand-write-4k": 1e3, "seq-read-1m": 50e6},
+    }
+    fast = needs(rates=rates, width=1e-6)[BuyerNeed.PERFORMANCE]
+    by_kind = ((2.00 / 2.58 * 1.44 / 1.49) ** 0.5 * 120 / 96.2) ** 0.5
+    by_workload = (2.58 / 2.00 * 1.49 / 1.44 * 96.2 / 120) ** (1 / 3)
+    assert (fast.configuration, fast.leader_by_workload) == ("high-capacity", "mainstream")
+    assert fast.lead_factor == pytest.approx(by_kind)
+    assert fast.lead_factor_by_workload == pytest.approx(by_workload)
+    assert not fast.is_certain
+    assert needs()[BuyerNeed.PERFORMANCE].leader_by_workload == ""
+
+
 def test_a_lead_within_the_intervals_is_not_sure() -> None:
     near = {owner: {"rand-read-4k": 1e6 * (1 + 0.01 * i)} for i, owner in enumerate(RATES)}
     assert needs(rates=near, width=0.001)[BuyerNeed.PERFORMANCE].is_certain
