@@ -15,6 +15,7 @@ from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_tab
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix
 from iolab.report.gather import BOTTLENECK_RUNS_MAX
+from iolab.report.numbers import metric_value_text
 from iolab.report.page import build_report_page
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, record, watched
 from tests.facts import tells
@@ -47,7 +48,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
     assert first["In flight"].text.endswith(" of 64")
     assert group.table is not None
-    assert [row[0].text for row in group.table.rows] == ["Not known"]  # of all, and once
+    assert [row[2].text for row in group.table.rows] == ["Not known"]  # of all, and once
     assert all(row[-1].text.endswith(".") for row in group.table.rows)  # what to do next
     texts = [cell.text for cell in names.rows[0]]
     assert texts[2:] == ["nvme1n1 of client-1", "3 of client-1", "ens1f0np0 in of client-1"]
@@ -70,26 +71,42 @@ def limit(owner: str, workload: str, seen: RunResources, step: LoadStep) -> Bott
     return BottleneckFinding(owner, workload, (), decision, seen, None, Level.VALID, ())
 
 
-def test_a_configuration_has_one_row_with_the_figures_of_what_limits_it() -> None:
+def test_each_workload_of_a_configuration_has_a_row_with_the_figures_of_what_limits_it() -> None:
     busy = watched(record({**disk(0.3, each_ns=80_000), **cores(*[0.97] * 8)}))
     full = watched(record({**QUIET, **disk(1.0, each_ns=776_000)}))
     study = shared.brief("two").study
     found = [
         limit("alpha", "rand-read-4k", busy, BENT),
-        limit("alpha", "rand-write-4k", busy, BENT),
-        limit("alpha", "seq-read-128k", full, BENT),
+        limit("alpha", "rand-write-4k", full, BENT),
         limit("beta", "rand-read-4k", full, BENT),
     ]
     table = bottlenecks_table(study, found, ())
-    alpha, beta = table.rows
-    assert [alpha[0].text, beta[0].text] == ["Alpha", "Beta"]
-    assert tells(alpha[1].text, "Processors", "Random read 4 KiB", "Random write 4 KiB", "device")
-    processors, _, device = alpha[2].text.partition("device nvme0n1 ")
-    assert tells(processors, "97 %")
-    assert "device" not in processors  # of the resource that is named, and of no other
-    assert tells(device, "100 %")
-    assert beta[1].text == "Device nvme0n1"
-    assert "core" not in beta[2].text
+    alpha, beta, write = table.rows
+    assert [row[0].text for row in table.rows] == [*["Random read 4 KiB"] * 2, "Random write 4 KiB"]
+    assert [row[1].text for row in table.rows] == ["Alpha", "Beta", "Alpha"]
+    assert (alpha[2].text.split()[0], beta[2].text) == ("Processors", "Device nvme0n1")
+    assert tells(alpha[3].text, "97 %")
+    assert "device" not in alpha[3].text  # of the resource that is named, and of no other
+    assert tells(write[3].text, "device nvme0n1", "100 %")
+    assert "core" not in beta[3].text
+    assert len({row[4].text for row in table.rows}) == 1  # told once, above the table
+    assert tells(alpha[4].text, "Processors", "Device")
+
+
+def test_evidence_has_the_rate_of_its_run_where_the_figure_is_another() -> None:
+    brief = whole()
+    point = brief.points[0]
+    key = brief.study.workloads[0].headline_or_rate_metric
+    run = point.results[0]
+    mean = replace(run.metrics[key], value=2 * (run.metrics[key].value or 0.0))
+    point = replace(point, metrics={**point.metrics, key: mean})
+    full = watched(record({**QUIET, **disk(1.0, each_ns=776_000)}))
+    found = replace(limit(point.key.configuration, point.key.workload, full, BENT), runs=(run.key,))
+    (row,) = bottlenecks_table(brief.study, [found], [point]).rows
+    assert tells(row[3].text, "100 %", "run of", metric_value_text(run.metrics[key]))
+    same = replace(point, metrics={**point.metrics, key: run.metrics[key]})
+    (row,) = bottlenecks_table(brief.study, [found], [same]).rows
+    assert "run of" not in row[3].text
 
 
 def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -> None:

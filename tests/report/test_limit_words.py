@@ -216,7 +216,7 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     ("half", "operation", "unit", "wanted"),
     [
         (0.02, "write", "bytes/s", "I/O limit of 170 MB/s"),
-        (0.2, "write", "bytes/s", "I/O limit of 170 MB/s, beyond which ± cannot reach"),
+        (0.2, "write", "bytes/s", "I/O limit of 170 MB/s (± cannot exceed it)"),
         (0.2, "read/write", "bytes/s", "I/O limit"),  # its limit is on one of both alone
         (0.2, "write", "1/s", "I/O limit"),
     ],

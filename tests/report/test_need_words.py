@@ -72,8 +72,8 @@ def test_both_leaders_are_told_where_the_weighing_decides() -> None:
         lead_factor_by_workload=1.02,
     )
     text = recommendation_sentence(turned, NAMES)
-    weights = ("depends on the weighing", "IOPS and bandwidth half each", "each workload")
-    assert tells(text, *weights, "Performance", "1.04×", "Mainstream", "1.02×"), text
+    first = ("depends on the weighing", "Performance", "1.04×", "IOPS and bandwidth half each")
+    assert tells(text, *first, "Mainstream", "1.02×", "each workload"), text
 
 
 def test_a_doubtful_verdict_and_large_figures_are_told() -> None:

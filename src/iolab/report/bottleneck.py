@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -16,17 +16,19 @@ from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
+from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.report.best import gravest_objection_code_and_text
-from iolab.report.numbers import DASH, axis_name_text, value_text
+from iolab.report.numbers import DASH, axis_name_text, metric_value_text, value_text
 from iolab.report.phrases import (
     LEVEL_SENTENCES,
     ConfigurationNames,
     axis_values_phrase,
     load_step_text,
 )
+from iolab.report.short_names import short_configuration_names
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
-from iolab.text import capitalised, counted_noun, list_text, percent_text
+from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -85,8 +87,8 @@ _SHARES_NOTE: Final = (
 )
 
 _EVIDENCE_NOTE: Final = (
-    "Evidence is of the median run of each best point, whose rate may differ from the mean of "
-    "repeats in the matrix."
+    "Evidence is of the median run of each best point. Where that had another rate than the mean "
+    "of repeats in the matrix, its figure stands beside it."
 )
 
 _NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
@@ -517,33 +519,87 @@ def bottlenecks_table(
 ) -> Table:
     """What limits the best points, with the evidence and the next step.
 
-    A row for each configuration, or of a single one for each limit; where nothing is known a last
-    row says so once.
+    A row for each workload of each configuration, or of a single configuration for each limit;
+    where nothing is known of any a last row says so once.
     """
     several = len(study.configurations) > 1
     known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
-    by_row = _findings_by_name(known, _finding_configuration if several else _cause_text)
-    titles = study.configuration_titles
-    rows = [
-        (
-            Cell(titles.get(name, name) if several else capitalised(name)),
-            *_limit_cells(study, findings, limits, points, with_cause=several),
-        )
-        for name, findings in by_row.items()
-    ]
     unknown = [limit for limit in limits if limit.decision.cause is BottleneckCause.NONE]
-    if unknown:
-        rows.append(
+    rates = _rate_texts_of_runs(study, known, points)
+    rows = (
+        _best_point_rows(study, known, points)
+        if several
+        else [
             row_of_cells(
-                capitalised(_CAUSE_NAMES[BottleneckCause.NONE]),
-                _affected_workloads_text(study, unknown, limits),
-                _highest_use_text(unknown),
-                _next_steps_text(unknown, points),
+                capitalised(cause),
+                _affected_workloads_text(study, alike, limits),
+                _evidence_text(alike, rates),
+                _next_steps_text(alike, points),
             )
+            for cause, alike in _findings_by_name(known, _cause_text).items()
+        ]
+    )
+    if unknown:
+        affected = _affected_workloads_text(study, unknown, limits)
+        name = capitalised(_CAUSE_NAMES[BottleneckCause.NONE])
+        rest = (_highest_use_text(unknown), _next_steps_text(unknown, points))
+        rows.append(
+            row_of_cells(affected, DASH, name, *rest)
+            if several
+            else row_of_cells(name, affected, *rest)
         )
-    heads = ("Configuration", "Limited by") if several else ("Limited by", "Workloads")
+    heads = ("Workload", "Configuration", "Limited by") if several else ("Limited by", "Workloads")
     columns = text_and_number_columns((*heads, "Evidence", "What to do next"))
     return Table(TITLE, columns, tuple(rows))
+
+
+def _best_point_rows(
+    study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+) -> list[tuple[Cell, ...]]:
+    """A row for each best point, those of a workload together; no next step twice."""
+    titles, names = study.workload_titles, short_configuration_names(study.configurations)
+    labels = dict(zip((owner.id for owner in study.configurations), names, strict=True))
+    order = list(dict.fromkeys(limit.workload for limit in limits))
+    rates, steps = _rate_texts_of_runs(study, limits, points), _all_next_steps_text(limits, points)
+    return [
+        row_of_cells(
+            titles.get(limit.workload, limit.workload),
+            labels.get(limit.configuration, limit.configuration),
+            capitalised(_cause_text(limit)),
+            _evidence_text([limit], rates),
+            steps,
+        )
+        for limit in sorted(limits, key=lambda limit: order.index(limit.workload))
+    ]
+
+
+def _all_next_steps_text(
+    limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+) -> str:
+    """The next step about each limit, the same in every row: what tables tell once."""
+    steps: dict[str, str] = {}
+    for limit in limits:
+        steps.setdefault(_next_step_text(limit, points), _cause_kind_text(limit))
+    if len(steps) == 1:
+        return next(iter(steps))
+    return " ".join(f"{capitalised(cause)}: {uncapitalised(step)}" for step, cause in steps.items())
+
+
+def _rate_texts_of_runs(
+    study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+) -> dict[RunKey, str]:
+    """The rates of the runs behind findings that tell others than the means of their points."""
+    keys = {workload.id: workload.headline_or_rate_metric for workload in study.workloads}
+    shown = {limit.runs[0] for limit in limits if limit.runs}
+    texts = {}
+    for point in points:
+        key = keys.get(point.key.workload, "")
+        for run in point.results:
+            if run.key in shown and key in run.metrics and key in point.metrics:
+                own, mean = (metric_value_text(of.metrics[key]) for of in (run, point))
+                if own != mean:
+                    texts[run.key] = own
+    return texts
 
 
 def _findings_by_name(
@@ -556,56 +612,6 @@ def _findings_by_name(
     return groups
 
 
-def _finding_configuration(finding: BottleneckFinding) -> str:
-    return finding.configuration
-
-
-def _limit_cells(
-    study: Study,
-    findings: Sequence[BottleneckFinding],
-    all_findings: Sequence[BottleneckFinding],
-    points: Sequence[PointSummary],
-    *,
-    with_cause: bool,
-) -> tuple[Cell, ...]:
-    """The limits of a row with their workloads, their evidence, and what to do about the most."""
-    groups = sorted(
-        _findings_by_name(findings, _cause_text).items(), key=lambda item: -len(item[1])
-    )
-    if not with_cause:
-        ((_, alike),) = groups
-        workloads = _affected_workloads_text(study, alike, all_findings)
-        return row_of_cells(workloads, _evidence_text(alike), _next_steps_text(alike, points))
-    own = [
-        finding for finding in all_findings if finding.configuration == findings[0].configuration
-    ]
-    names = [
-        cause
-        if len(alike) == len(own)
-        else f"{cause} ({', '.join(_workload_titles(study, alike))})"
-        for cause, alike in groups
-    ]
-    evidence = [_evidence_text(alike) for _, alike in groups]
-    parts = [
-        text
-        # A limit's evidence begins with its name.
-        if len(groups) == 1 or text.startswith(cause.removeprefix("likely "))
-        else f"{cause}: {text}"
-        for (cause, _), text in zip(groups, evidence, strict=True)
-        if text != DASH
-    ]
-    return row_of_cells(
-        capitalised("; ".join(names)), "; ".join(parts) or DASH, _next_steps_text(findings, points)
-    )
-
-
-def _workload_titles(study: Study, findings: Iterable[BottleneckFinding]) -> list[str]:
-    titles = study.workload_titles
-    return list(
-        dict.fromkeys(titles.get(finding.workload, finding.workload) for finding in findings)
-    )
-
-
 def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[PointSummary]) -> str:
     """The steps that help most of the findings, each once."""
     steps = Counter(_next_step_text(limit, points) for limit in findings)
@@ -613,18 +619,11 @@ def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[Poi
 
 
 def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[WorkloadRow]:
-    """The rows, each figure with what surely limits it, unless one sentence tells it of all.
-
-    A limit on a rate that was nearly used up is told, too: all else is likely of other load.
-    """
+    """The rows, each figure with what limits it, unless one sentence tells it of all."""
     limits = brief.bottlenecks
     if len({_cause_text(limit) for limit in limits}) < 2:
         return list(rows)
-    shown = [
-        limit
-        for limit in limits
-        if limit.decision.is_certain or limit.decision.cause in _RATE_LIMIT_CAUSES
-    ]
+    shown = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
     return [
         replace(
             row,
@@ -659,7 +658,7 @@ def _limit_of_figure_text(finding: BottleneckFinding, row: WorkloadRow) -> str:
     if figure.value.unit != unit:
         return text
     high = (figure.value.displayable_interval or (0.0, 0.0))[1]
-    beyond = ", beyond which ± cannot reach" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
+    beyond = " (± cannot exceed it)" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
     return f"{text} of {value_text(allowed, unit)}{beyond}"
 
 
@@ -690,8 +689,10 @@ def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> s
     ]
     sentences = []
     if met:
-        lost = sum(limit.decision.cause is BottleneckCause.NONE for limit in limits)
-        rest = f", not known in {lost}" if lost else ""
+        lost = [limit for limit in limits if limit.decision.cause is BottleneckCause.NONE]
+        rest = f"; not known ({_affected_workloads_text(study, lost, limits)})" if lost else ""
+        if lost and len(study.configurations) > 1:
+            rest = f", not known in {len(lost)}"
         sentences.append(f"Limited by: {_causes_text(study, met, limits)}{rest}.")
     if rising:
         several = counted_noun(len(limits), "best point")
@@ -707,7 +708,8 @@ def _causes_text(
 ) -> str:
     """Which limits which workloads; where that is long, how many of the best points."""
     line = _bottlenecks_line(study, selected_limits, limits)
-    if len(line) <= SENTENCE_CHARACTERS_MAX:
+    # Of several configurations the matrix has the limit of each.
+    if len(line) <= SENTENCE_CHARACTERS_MAX or len(study.configurations) == 1:
         return line
     groups = sorted(
         _findings_by_name(selected_limits, _cause_kind_text).items(), key=lambda item: -len(item[1])
@@ -836,10 +838,11 @@ def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
     return resource_use.is_own_load < OWN_JOBS_MAJORITY * resource_use.share
 
 
-def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
+def _evidence_text(findings: Sequence[BottleneckFinding], rates: Mapping[RunKey, str]) -> str:
     """The figures of what limits these points, which all have the same cause.
 
-    Of several the range of each, without what more load did to each of them.
+    Of several the range of each, without what more load did to each of them. Of a single one with
+    the rate of the run that they are of, where `rates` have it.
     """
     cause = findings[0].decision.cause
     parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
@@ -855,6 +858,9 @@ def _evidence_text(findings: Sequence[BottleneckFinding]) -> str:
         parts += _device_latency_evidence(findings)
     if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_highest_use_text(findings)]
+    run = findings[0].runs[:1] if parts and len(findings) == 1 else ()
+    if run and run[0] in rates:
+        parts[0] += f" (run of {rates[run[0]]})"
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
 

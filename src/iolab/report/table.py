@@ -19,7 +19,7 @@ from iolab.core.metric import Level
 from iolab.record import Record
 from iolab.report.charts.palette import FAINT, Token
 from iolab.report.numbers import DASH, verdict_mark
-from iolab.text import escape_invisible, uncapitalised
+from iolab.text import escape_invisible
 
 NAMES_HEADING: Final = "What"
 """The heading of a first column that holds names of what stands beside them."""
@@ -176,13 +176,9 @@ def table_without_constant_columns(table: Table) -> Table:
             kept.append(place)
         elif texts != {DASH}:
             common.append(f"{column.title}: {texts.pop()}" if column.title else texts.pop())
-    alike = "; ".join(common)
-    if common:
-        title = (
-            f"{table.title} (all rows: {alike})"
-            if table.title
-            else f"In all rows {uncapitalised(alike)}"
-        )
+    alike = "; ".join(filter(None, common))
+    if alike:
+        title = f"{table.title} (all rows: {alike})" if table.title else alike
     else:
         title = table.title
     return replace(select_columns(table, kept), title=title)

@@ -100,7 +100,7 @@ def test_service_times_alone_say_nothing_of_latency_at_a_rate() -> None:
     assert (said.level, "Only service times" in said.message) == (INDICATIVE, True)
 
 
-def with_mean(record: RunRecord, mean_ns: float, **changes: object) -> RunRecord:
+def with_mean(record: RunRecord, mean_ns: float, **changes: float) -> RunRecord:
     """The record of an engine that tells this mean of its reads, and bins as they were."""
     run = key_value_run_of_host(record.hosts[0])
     assert run is not None
