@@ -50,6 +50,46 @@ def test_what_a_study_lacks_is_named(
     assert _sentence(accesses, depth, is_priced=is_priced) == f"Not in this study: {lacking}."
 
 
+def test_writes_of_large_blocks_alone_are_told() -> None:
+    made = shared.brief("sweep")
+    workloads = [
+        workload("r", "", job(Access.RANDREAD, 4096, 1, numjobs=1), (), BY_IOPS),
+        workload("m", "", job(Access.RANDRW, 4096, 1, numjobs=1), (), BY_IOPS),
+        workload("w", "", job(Access.WRITE, 1 << 20, 1, numjobs=1), (), BY_IOPS),
+    ]
+    owners = tuple(replace(owner, cost=euros(1000)) for owner in made.study.configurations)
+    told = study_of("made", "Made", "What?", owners, tuple(workloads))
+    sentence = not_in_study_sentence(
+        replace(made, study=told, plan=source_of(told).plan, points=())
+    )
+    assert tells(sentence, "Not in this study", "writes of small blocks", "1 MiB"), sentence
+    assert "reads of small" not in sentence
+
+
+def test_a_single_request_that_was_measured_in_vain_is_told() -> None:
+    made = shared.brief("sweep")
+    single = workload("r", "", job(Access.RANDREAD, 4096, 1, numjobs=1), (), BY_IOPS)
+    told = study_of("made", "Made", "What?", made.study.configurations, (single,))
+    plan = source_of(told).plan
+    points = tuple(
+        replace(
+            made.points[0],
+            key=replace(
+                made.points[0].key,
+                configuration=point.configuration,
+                workload=point.workload,
+                axis=point.axis,
+            ),
+        )
+        for point in plan.points
+    )
+    brief = replace(made, study=told, plan=plan, points=points)
+    assert "Measured, but invalid" not in not_in_study_sentence(brief)
+    lost = tuple(replace(point, is_trusted=False) for point in points)
+    sentence = not_in_study_sentence(replace(brief, points=lost))
+    assert tells(sentence, "Measured, but invalid", "latency at one request at a time")
+
+
 def test_operations_on_keys_are_taken_from_their_results() -> None:
     sentence = not_in_study_sentence(shared.brief("keys"))
     assert "pure reads" not in sentence

@@ -422,6 +422,10 @@ class GainsByPair:
         """Every other configuration against the first, as `compare_configurations` has them."""
         return tuple(self._gains_of_pair(self._order[0], other) for other in self._order[1:])
 
+    def gains(self, baseline: str, candidate: str) -> ConfigurationGains:
+        """One configuration against another, whatever their order in the study."""
+        return self._gains_of_pair(baseline, candidate)
+
     def comparison(
         self, names: tuple[str, str], place: WorkloadAndAxis, metric: str
     ) -> Comparison | None:

@@ -29,6 +29,7 @@ from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
 from iolab.analysis.quotients import MONEY, configurations_without_subsets, cost_currencies
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -218,17 +219,42 @@ def _runs_of_both_sides(
     return (*runs.get((gains.baseline, *place), ()), *runs.get((gains.candidate, *place), ()))
 
 
+def leading_pair(best: Sequence[BestPointFinding]) -> tuple[str, str] | None:
+    """The two that a buyer decides between: most often the best of a workload, and next to it.
+
+    The second comes first, as the baseline. None of fewer than three configurations.
+    """
+    by_workload: dict[str, list[BestPointFinding]] = {}
+    for figure in best:
+        if figure.value.value is not None and figure.level is not Level.INVALID:
+            by_workload.setdefault(figure.workload, []).append(figure)
+    ranks: dict[str, list[int]] = {}
+    for own in by_workload.values():
+        is_lower_better = metric_spec(own[0].metric).better is BetterDirection.LOWER
+        ordered = sorted(
+            own, key=lambda figure: figure.value.value or 0.0, reverse=not is_lower_better
+        )
+        for place, figure in enumerate(ordered):
+            ranks.setdefault(figure.configuration, []).append(place)
+    complete = [name for name, places in ranks.items() if len(places) == len(by_workload)]
+    if len(complete) < 3:
+        return None
+    leader, second, *_ = sorted(complete, key=lambda name: sum(ranks[name]))
+    return second, leader
+
+
 def all_findings(
     study: Study,
     points: Sequence[PointSummary],
     compared: Sequence[ConfigurationGains],
     watched: Mapping[RunKey, RunResources] = MappingProxyType({}),
+    leading: ConfigurationGains | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding of a study's results.
 
     `compared` are the other configurations against the first, if any, and `watched` what some runs
-    tell of their resources. Within a kind the order is the study's, but for gains and prices: the
-    largest first.
+    tell of their resources. `leading` is the best against the next best, where that is told first.
+    Within a kind the order is the study's, but for gains and prices: the largest first.
     """
     best = tuple(best_point_findings(study, points))
     needs = tuple(recommendations(study, best))
@@ -236,12 +262,13 @@ def all_findings(
         price_findings(study, best),
         key=lambda finding: (finding.workload, finding.per_unit, finding.rank),
     )
+    first = () if leading is None else (leading,)
+    pairs = {(gains.baseline, gains.candidate) for gains in first}
+    others = [gains for gains in compared if (gains.baseline, gains.candidate) not in pairs]
     return (
         *(need for need in needs if need.is_certain),
-        *sorted(
-            largest_speedup_findings(compared, points), key=lambda finding: -finding.gain_share
-        ),
-        *win_loss_findings(compared, points),
+        *_gain_findings(first, points),
+        *_gain_findings(others, points),
         *crossover_findings(study, compared, points),
         *(need for need in needs if not need.is_certain),
         *best,
@@ -249,6 +276,16 @@ def all_findings(
         *knee_findings(study, points),
         *dear,
     )
+
+
+def _gain_findings(
+    compared: Sequence[ConfigurationGains], points: Sequence[PointSummary]
+) -> Iterator[Finding]:
+    """The largest gains, the very largest first, then in how many points each is ahead."""
+    yield from sorted(
+        largest_speedup_findings(compared, points), key=lambda finding: -finding.gain_share
+    )
+    yield from win_loss_findings(compared, points)
 
 
 class ScoreInterval(Record):

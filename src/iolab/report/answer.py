@@ -354,6 +354,10 @@ def answer_sentence(
         names = titles or study.configuration_titles
         choice = choice_sentence(rows, names, is_advice=not demonstration)
         return f"{demonstration}{caveat}{choice}"
+    if load_text and all(
+        row.best.level is Level.INDICATIVE for row in measured if row.best is not None
+    ):
+        load_text = f"{load_text} {MEASURE_AGAIN}"
     text = f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
     is_noun_first = text.startswith((TARGET, FROM_MEMORY))
     return f"{demonstration}{uncapitalised(text) if demonstration and is_noun_first else text}"

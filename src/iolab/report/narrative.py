@@ -24,7 +24,7 @@ from iolab.analysis.findings import (
     Recommendation,
     WinLossFinding,
 )
-from iolab.analysis.ranked_findings import all_findings
+from iolab.analysis.ranked_findings import all_findings, leading_pair
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.run import RunKey
@@ -461,10 +461,15 @@ def linked_sentences(
     study, points = brief.study, brief.points
     titles = configuration_titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
+    pair = leading_pair(brief.best_points)
     every = [
         finding
         for finding in all_findings(
-            study, points, brief.gains_by_pair.gains_over_first(), brief.run_resources
+            study,
+            points,
+            brief.gains_by_pair.gains_over_first(),
+            brief.run_resources,
+            brief.gains_by_pair.gains(*pair) if pair else None,
         )
         if not _repeats_matrix(finding)
     ]

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.workload import Direction
+from iolab.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 _MEAN_LATENCY: Final = "_lat_ns_mean"
 """The end of the key of each operation's mean latency."""
+
+_ONE_REQUEST: Final = "latency at one request at a time"
+
+SMALL_BYTES: Final = 64 << 10
+"""Blocks beyond it tell bandwidth, not operations."""
 
 _READ_OPERATIONS: Final = frozenset({"read", "scan", "seek", "read_modify_write"})
 _WRITE_OPERATIONS: Final = frozenset(
@@ -32,7 +38,25 @@ def not_in_study_sentence(brief: Brief) -> str:
     missing = [] if has_own_answer else [*_missing_load_texts(brief)]
     if not any(owner.cost for owner in brief.study.configurations):
         missing.append("prices")
-    return f"Not in this study: {', '.join(missing)}." if missing else ""
+    texts = [f"Not in this study: {', '.join(missing)}."] if missing else []
+    if not has_own_answer and _is_one_request_invalid(brief):
+        texts.append(f"Measured, but invalid: {_ONE_REQUEST}.")
+    return " ".join(texts)
+
+
+def _is_one_request_invalid(brief: Brief) -> bool:
+    """Whether one request at a time was measured, and no point of it has a usable figure."""
+    singles = {
+        (point.configuration, point.workload, point.axis)
+        for point in brief.plan.points
+        if _may_keep_one_request(point.job)
+    }
+    measured = [
+        point
+        for point in brief.points
+        if (point.key.configuration, point.key.workload, point.key.axis) in singles
+    ]
+    return bool(measured) and not any(point.is_trusted for point in measured)
 
 
 def _missing_load_texts(brief: Brief) -> Iterator[str]:
@@ -47,8 +71,21 @@ def _missing_load_texts(brief: Brief) -> Iterator[str]:
         yield "pure writes"
     if (True, True) not in known:
         yield "mixed reads and writes"
+    yield from _missing_small_operation_texts(brief)
     if not any(_may_keep_one_request(point.job) for point in brief.plan.points):
-        yield "latency at one request at a time"
+        yield _ONE_REQUEST
+
+
+def _missing_small_operation_texts(brief: Brief) -> Iterator[str]:
+    """Small reads or writes, where these are done alone in large blocks only."""
+    sizes: dict[Direction, list[int]] = {}
+    for point in brief.plan.points:
+        size = getattr(point.job, "block_bytes", None)
+        if size and len(point.job.data_directions) == 1:
+            sizes.setdefault(point.job.data_directions[0], []).append(size)
+    for direction, name in ((Direction.READ, "reads"), (Direction.WRITE, "writes")):
+        if sizes.get(direction) and min(sizes[direction]) > SMALL_BYTES:
+            yield f"{name} of small blocks (the smallest: {format_bytes(min(sizes[direction]))})"
 
 
 def _reads_and_writes(workload: Workload, points: Sequence[PointSummary]) -> tuple[bool, bool]:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.findings import BestPointFinding, BuyerNeed, Recommendation
-from iolab.analysis.ranked_findings import recommendations
+from iolab.analysis.ranked_findings import leading_pair, recommendations
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
@@ -119,6 +119,17 @@ def test_with_costs_everything_is_for_money_but_performance() -> None:
     assert value.lead_factor == pytest.approx(first / second)
     least = min(side.share_of_best for side in found[BuyerNeed.BALANCE].need_sides)
     assert least == pytest.approx((304 / 360) / (973 / 900))
+
+
+def test_the_two_to_decide_between_are_the_best_and_the_next() -> None:
+    found = [
+        best(owner, name, value) for owner, own in RATES.items() for name, value in own.items()
+    ]
+    assert leading_pair(found) == ("high-capacity", "performance")
+    two = [figure for figure in found if figure.configuration != "mainstream"]
+    assert leading_pair(two) is None  # there is one pair alone
+    without = [figure for figure in found if figure.runs[0][0] != "mainstream-seq-read-1m"]
+    assert leading_pair(without) is None  # one of the three cannot be ranked
 
 
 def test_a_lead_that_turns_with_the_weighing_is_none() -> None:

@@ -100,11 +100,13 @@ def test_service_times_alone_say_nothing_of_latency_at_a_rate() -> None:
     assert (said.level, "Only service times" in said.message) == (INDICATIVE, True)
 
 
-def with_mean(record: RunRecord, mean_ns: float, **changes: float) -> RunRecord:
+def with_mean(record: RunRecord, mean_ns: float, reported_s: float = 24.0) -> RunRecord:
     """The record of an engine that tells this mean of its reads, and bins as they were."""
     run = key_value_run_of_host(record.hosts[0])
     assert run is not None
-    return told(record, latencies=(replace(run.latencies[0], mean_ns=mean_ns),), **changes)
+    return told(
+        record, latencies=(replace(run.latencies[0], mean_ns=mean_ns),), reported_s=reported_s
+    )
 
 
 def test_threads_of_a_store_cannot_have_more_operations_than_there_are() -> None:

@@ -11,6 +11,7 @@ from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.loads.kvcache.answer import highest_rates_sentence, read_beats_recompute_sentence
 from iolab.loads.kvcache.charts import prefix_charts
+from iolab.loads.kvcache.metric_specs import REQUESTS, SLOW_PREFIX_RATE
 from iolab.loads.kvcache.workload import KvCacheJob
 from iolab.registry import analysis_kinds
 from iolab.report.charts.chart import Figure, series_styles
@@ -72,7 +73,7 @@ def test_the_answer_is_the_highest_rate_that_is_kept() -> None:
 @pytest.mark.parametrize(
     ("prefill", "facts"),
     [
-        (1_000_000, ("Reading a prefix beats recomputing it: even", "8 MB/s suffice")),
+        (1_000_000, ("Reading a prefix beats recomputing it, at every rate", "8 MB/s suffice")),
         (100_000_000, ("Recomputing a prefix beats reading it", "takes 800 MB/s")),
     ],
 )
@@ -82,6 +83,26 @@ def test_beside_an_instance_the_answer_says_which_is_faster(
     study = study_of(f"prefill_tokens_per_s = {prefill}")
     text = highest_rates_sentence(study, points_of(study, prefill, KEPT, KEPT))
     assert all(fact in text for fact in facts), text
+
+
+def test_the_slowest_twentieth_is_that_of_the_slowest_rate() -> None:
+    study = study_of("prefill_tokens_per_s = 1_000_000")
+    low, high = points_of(study, 1_000_000, KEPT, KEPT)
+    slower = Metric(25e6, "bytes/s")
+    low = replace(low, metrics={**low.metrics, SLOW_PREFIX_RATE.key: slower})
+    text = highest_rates_sentence(study, [low, high])
+    assert "the slowest twentieth arrives at 25 MB/s" in text, text
+    short = replace(low, metrics={**low.metrics, SLOW_PREFIX_RATE.key: Metric(1e6, "bytes/s")})
+    assert "beats recomputing it at that rate" in highest_rates_sentence(study, [short, high])
+
+
+def test_more_than_the_mean_of_the_trace_is_told() -> None:
+    study = study_of()
+    low, high = points_of(study, None, KEPT, KEPT)
+    more = replace(high, metrics={**high.metrics, REQUESTS.key: Metric(103.0, "requests/s")})
+    assert "100 is the mean of the trace" in highest_rates_sentence(study, [low, more])
+    kept = replace(high, metrics={**high.metrics, REQUESTS.key: Metric(100.0, "requests/s")})
+    assert "mean of the trace" not in highest_rates_sentence(study, [low, kept])
 
 
 def test_a_limit_that_no_rate_keeps_is_told() -> None:

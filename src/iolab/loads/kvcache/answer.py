@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.configuration import latency_limit_label
@@ -28,6 +29,9 @@ from iolab.report.numbers import (
     value_text,
 )
 from iolab.units import format_bytes, format_ns
+
+NOMINAL_EXCESS: Final = 1.01
+"""From here on more was asked for in the measured seconds than the rate that a study states."""
 
 PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
 
@@ -100,17 +104,26 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
     best = max(within, key=lambda point: point.metric_value(REQUESTS.key) or 0.0)
     speed = best.metric_value(TRACE_SPEED.key)
     others = tuple(pair for pair in best.key.axis if pair[0] != KvCacheJob.limit_axis)
+    nominal = axis_value_as_number(
+        KvCacheJob.limit_axis, dict(best.key.axis).get(KvCacheJob.limit_axis, "")
+    )
+    served = best.metric_value(REQUESTS.key) or 0.0
     facts = [
+        *(
+            [f"as asked in these seconds; {nominal:g} is the mean of the trace"]
+            if nominal and served > nominal * NOMINAL_EXCESS
+            else []
+        ),
         *([f"{speed:.3g}× its clock"] if speed else []),
         *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} of blocks found"]),
         *([axis_values_text(others)] if others else []),
     ]
     doubt = " (indicative)" if best.level is Level.INDICATIVE else ""
-    served = (
+    text = (
         f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
         f"({', '.join(facts)}): {_prefix_latency_text(best)}{doubt}."
     )
-    return " ".join(filter(None, (served, _break_even_sentence(job, best))))
+    return " ".join(filter(None, (text, _break_even_sentence(job, best, within))))
 
 
 def _prefix_latency_text(point: PointSummary) -> str:
@@ -123,8 +136,13 @@ def _prefix_latency_text(point: PointSummary) -> str:
     return f"{name} prefix load {metric_value_text(point.metrics.get(key))}"
 
 
-def _break_even_sentence(job: KvCacheJob, point: PointSummary) -> str:
-    """Whether reading a prefix beats computing it, and by how much; empty if not known."""
+def _break_even_sentence(
+    job: KvCacheJob, point: PointSummary, points: Sequence[PointSummary]
+) -> str:
+    """Whether reading a prefix beats computing it, and by how much; empty if not known.
+
+    Where it does at each of the `points`, by the slowest of them all.
+    """
     median, slow = (point.metric_value(spec.key) for spec in (PREFIX_RATE, SLOW_PREFIX_RATE))
     if not median or not slow:
         return ""
@@ -139,10 +157,22 @@ def _break_even_sentence(job: KvCacheJob, point: PointSummary) -> str:
             f"slowest twentieth arrives at {slow_text}."
         )
     needed_text = value_text(needed, unit)
+    every = [
+        (other.metric_value(SLOW_PREFIX_RATE.key), other.metric_value(BREAK_EVEN_RATE.key))
+        for other in points
+    ]
+    known = [(rate, least) for rate, least in every if rate and least]
+    if slow >= needed and all(rate >= least for rate, least in known):
+        slowest_text = value_text(min(rate for rate, _ in known), unit)
+        where = ", at every rate tried" if len(known) > 1 else ""
+        return (
+            f"Reading a prefix beats recomputing it{where}: even the "
+            f"slowest twentieth arrives at {slowest_text}, and {needed_text} suffice."
+        )
     if slow >= needed:
         return (
-            f"Reading a prefix beats recomputing it: even the slowest twentieth arrives at "
-            f"{slow_text}, and {needed_text} suffice."
+            f"Reading a prefix beats recomputing it at that rate: even the slowest twentieth "
+            f"arrives at {slow_text}, and {needed_text} suffice."
         )
     if median >= needed:
         return (
