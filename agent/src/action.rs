@@ -141,10 +141,7 @@ fn stop_or_kill(process: &str, signal: StepSignal, execute: Execute) -> Result<R
         return signal_process_of_file(Path::new(process), signal);
     }
     let systemctl = program("systemctl")?;
-    let call = |words: &[&str]| {
-        let argv = std::iter::once(systemctl.as_str()).chain(words.iter().copied());
-        Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s: COMMAND_TIMEOUT_S }
-    };
+    let call = |words: &[&str]| command_step(&systemctl, words);
     let is_active = [systemctl.as_str(), "is-active", "--quiet", "--", process];
     execute(&is_active.map(str::to_owned), COMMAND_TIMEOUT_S)
         .map_err(|_| Error::errno(libc::ESRCH, format!("no unit {process:?} of systemd runs")))?;
@@ -156,6 +153,12 @@ fn stop_or_kill(process: &str, signal: StepSignal, execute: Execute) -> Result<R
             undo: vec![call(&["start", "--", process])],
         },
     })
+}
+
+/// A step that runs a program with these words.
+fn command_step(program: &str, words: &[&str]) -> Step {
+    let argv = std::iter::once(program).chain(words.iter().copied());
+    Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s: COMMAND_TIMEOUT_S }
 }
 
 fn signal_process_of_file(path: &Path, signal: StepSignal) -> Result<ResolvedAction> {
@@ -239,10 +242,7 @@ fn cut_link(
         return Err(Error::refused(message));
     }
     let ip = program("ip")?;
-    let call = |words: &[&str]| {
-        let argv = std::iter::once(ip.as_str()).chain(words.iter().copied());
-        Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s: COMMAND_TIMEOUT_S }
-    };
+    let call = |words: &[&str]| command_step(&ip, words);
     let mut steps = Vec::new();
     let mut undo = vec![call(&["link", "set", "dev", interface, "up"])];
     // Else its IPv6 addresses, which a host may have by hand, are gone.

@@ -294,7 +294,11 @@ fn groups_where(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf>
     let mut tops = BTreeSet::new();
     for controller in [&MEMORY, &IO] {
         mount_hidden_hierarchy(roots, controller);
-        tops.extend(hierarchies(roots, controller).into_iter().map(|hierarchy| hierarchy.root));
+        tops.extend(
+            hierarchies_with_controller(roots, controller)
+                .into_iter()
+                .map(|hierarchy| hierarchy.root),
+        );
     }
     let all = tops.into_iter().flat_map(|top| folders_below(&top, MAX_GROUPS));
     all.filter(|folder| {
@@ -366,7 +370,7 @@ fn missing_hierarchy(
     let groups = read_text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let is_of_one = process::cgroup_path(&groups, controller.v1).is_some();
     let is_there = !groups.is_empty();
-    let shown = hierarchies(roots, controller);
+    let shown = hierarchies_with_controller(roots, controller);
     let is_shown = |version| shown.iter().any(|hierarchy| hierarchy.version == version);
     if is_of_one {
         return (!is_shown(CgroupVersion::V1)).then_some((c"cgroup", controller.mount_options));
@@ -376,7 +380,9 @@ fn missing_hierarchy(
 
 /// Where a group with a controller may be made.
 fn parent_for_groups(roots: &Roots, controller: &Controller) -> Option<(CgroupVersion, PathBuf)> {
-    hierarchies(roots, controller).into_iter().find_map(|hierarchy| match hierarchy.version {
+    hierarchies_with_controller(roots, controller).into_iter().find_map(|hierarchy| match hierarchy
+        .version
+    {
         CgroupVersion::V1 => Some((CgroupVersion::V1, hierarchy.own_group)),
         // A group with processes hands no controller on, but for the root; so groups are made
         // beside the agent's own, or higher up.
@@ -390,7 +396,7 @@ fn parent_for_groups(roots: &Roots, controller: &Controller) -> Option<(CgroupVe
 }
 
 /// The tree of version 1 first: where there is one with it, version 2 does not have it.
-fn hierarchies(roots: &Roots, controller: &Controller) -> Vec<Hierarchy> {
+fn hierarchies_with_controller(roots: &Roots, controller: &Controller) -> Vec<Hierarchy> {
     let mounts = visible_mounts(roots);
     let groups = read_text(&roots.proc.join("self/cgroup")).unwrap_or_default();
     let hierarchy = |(version, controller)| {

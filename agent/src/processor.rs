@@ -12,6 +12,10 @@ use serde::Serialize;
 
 use crate::facts::disks::visible_mounts;
 use crate::libraries::{LibraryUse, LibraryWatcher};
+use crate::load_halt::{
+    AgentGap, Cause, FreezerGroups, LoadHalt, Pulse, Span, ThreadHalts, WatchedInterval,
+    merge_spans,
+};
 use crate::probe::counters::parse_pressure;
 use crate::probe::machine::{parse_cpu_list, status_value};
 use crate::probe::mountinfo::cgroup_mount;
@@ -20,15 +24,11 @@ use crate::probe::process::{
     parse_state,
 };
 use crate::roots::{Roots, list_names, read_text};
-use crate::standstill::{
-    AgentGap, Cause, FreezerGroups, Pulse, Span, Standstill, ThreadStandstills, WatchedInterval,
-    merge_spans,
-};
 use crate::sys::process::{Pid, pid_in_proc};
 use crate::sys::time::{boot_ns, mono_ns, real_ns, thread_cpu_ns};
 use crate::tree;
 
-/// Between two looks: what a thread did since the last one is lost when it ends, and a standstill
+/// Between two looks: what a thread did since the last one is lost when it ends, and a halt
 /// between them is not seen.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// A look is followed by a pause so many times as long as the processor time it took: it must not
@@ -68,7 +68,7 @@ pub struct ProcessorUse {
     /// Its control group, and each above it that can be seen.
     pub groups: Vec<GroupUse>,
     /// When any of these threads stood still, in the order of time.
-    pub standstills: Vec<Standstill>,
+    pub load_halts: Vec<LoadHalt>,
 }
 
 /// What a control group had meanwhile.
@@ -118,7 +118,7 @@ struct ThreadHistory {
     last_times: (u64, u64),
     looks: u32,
     cores: Vec<u32>,
-    stops: ThreadStandstills,
+    halts: ThreadHalts,
 }
 
 impl ThreadHistory {
@@ -141,7 +141,7 @@ impl ThreadHistory {
     /// What it would have used, had it never been stopped.
     fn usual_demand_ns(&self) -> u64 {
         let lived_ns = self.lived_ns();
-        let free_ns = lived_ns.saturating_sub(self.stops.length_ns()).max(1);
+        let free_ns = lived_ns.saturating_sub(self.halts.length_ns()).max(1);
         (self.demand_ns() as f64 * (lived_ns as f64 / free_ns as f64).max(1.0)) as u64
     }
 }
@@ -264,7 +264,7 @@ impl ProcessorWatcher {
             last_times: times,
             looks: 0,
             cores: Vec::new(),
-            stops: ThreadStandstills::default(),
+            halts: ThreadHalts::default(),
         });
         let earlier_ns = seen.demand_ns();
         (seen.last_seen_ns, seen.last_times) = (now_ns, times);
@@ -276,7 +276,7 @@ impl ProcessorWatcher {
         }
         let state = || read_text(&folder.join("stat")).and_then(|text| parse_state(&text));
         let cause = frozen.or_else(|| Cause::of_state(state()?));
-        seen.stops.look(cause, before_ns.max(seen.first_seen_ns), now_ns);
+        seen.halts.look(cause, before_ns.max(seen.first_seen_ns), now_ns);
         seen.demand_ns() - earlier_ns
     }
 
@@ -339,19 +339,19 @@ impl ProcessorWatcher {
             wait_ns: sum(ThreadHistory::wait_ns),
             cores: cores.into_iter().collect(),
             groups,
-            standstills: self.standstills(&workers),
+            load_halts: self.load_halts(&workers),
         })
     }
 
-    fn standstills(&self, workers: &[&ThreadHistory]) -> Vec<Standstill> {
-        let of_threads = workers.iter().flat_map(|seen| seen.stops.spans()).map(|span| (span, 1));
+    fn load_halts(&self, workers: &[&ThreadHistory]) -> Vec<LoadHalt> {
+        let of_threads = workers.iter().flat_map(|seen| seen.halts.spans()).map(|span| (span, 1));
         let all = workers.len().max(1) as u64;
-        let of_host = self.sleeps.iter().copied().chain(self.shared_standstills());
+        let of_host = self.sleeps.iter().copied().chain(self.shared_halts());
         merge_spans(of_threads.chain(of_host.map(|span| (span, all))))
     }
 
     /// When the load stood together with the agent.
-    fn shared_standstills(&self) -> Vec<Span> {
+    fn shared_halts(&self) -> Vec<Span> {
         if self.leader == pid_in_proc() {
             // Nothing of a process runs while it is stopped: its load does not, either.
             let rest = self.pulse.as_ref().map(Pulse::take).unwrap_or_default();

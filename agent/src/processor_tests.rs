@@ -203,7 +203,7 @@ fn a_stopped_worker_is_told_and_a_stopped_leader_that_only_waits_is_not() {
     watcher.look();
     let got = watcher.result().expect("it was seen");
     assert_eq!(got.threads, 2);
-    let [told] = got.standstills[..] else { panic!("{:?}", got.standstills) };
+    let [told] = got.load_halts[..] else { panic!("{:?}", got.load_halts) };
     assert_eq!(told.cause, Cause::Stopped);
     assert!(told.thread_ns > 0 && told.thread_ns <= got.wall_ns / 2);
     assert_eq!(told.thread_ns, told.to_real_ns - told.from_real_ns);

@@ -149,7 +149,7 @@ def test_the_record_says_how_it_worked(session: Path) -> None:
     assert host["engine_version"].startswith("native-")
     assert generator["method"] in ("io_uring", "libaio", "sync")
     assert (generator["errors"], generator["depth_used"]) == ([], 8)
-    assert host["ceiling_iops"] > host["totals"]["read"]["iops"]
+    assert host["generator_limit_iops"] > host["totals"]["read"]["iops"]
     assert host["process"]["user_s"] + host["process"]["system_s"] > 0
 
 

@@ -65,7 +65,7 @@ def test_it_begins_with_the_generator_limit_and_lasts_as_long_as_is_asked_for() 
     for record in stage.records:
         run = record.run
         assert idle_of(record).watched_s == pytest.approx(1.0, abs=0.01)
-        # A point that is repeated has its ceiling already, and is watched alone.
+        # A point that is repeated has its limit already, and is watched alone.
         alone_s = 1.0 - OWN_S if run.repeat == 1 else 1.0
         assert lasted[run.point.digest, run.repeat] == pytest.approx(alone_s, abs=0.05)
         assert busy_level(record) is Level.VALID
@@ -124,7 +124,7 @@ def test_after_a_long_generator_limit_nothing_is_left_to_watch_where_nothing_els
 
 @pytest.mark.parametrize(("watch", "pause_s"), [("1s", 1.0), ("0s", 2.0 - OWN_S)])
 def test_the_rest_before_a_run_ends_with_it(watch: str, pause_s: float) -> None:
-    """The ceiling is measured in it, too: it touches no target."""
+    """The limit is measured in it, too: it touches no target."""
     stage = Stage(sets=(f"method.idle_watch={watch}",)).play()
     asked_s = [one.expected_s for one in stage.notes.of(PhaseStarted) if one.phase is Phase.SETTLE]
     assert asked_s == pytest.approx([pause_s] * 2, abs=0.01)

@@ -5,7 +5,6 @@
 //! in lines of JSON. Who signs stands in the spec alone: never in an argument, a line or a message.
 
 mod body;
-mod ceiling;
 mod client;
 mod contents;
 mod counters;
@@ -14,6 +13,7 @@ mod date;
 mod endpoint;
 mod engine;
 mod error_class;
+mod generator_limit;
 mod http;
 mod lane;
 mod listing;
@@ -53,7 +53,7 @@ fn run_task(spec: &Spec) -> Result<(), Vec<String>> {
         Task::Delete => tasks::delete(spec),
         Task::PlanBytes => tasks::plan_bytes(spec),
         Task::Load => engine::run_load(spec),
-        Task::Ceiling => ceiling::measure_ceiling(spec),
+        Task::GeneratorLimit => generator_limit::measure_generator_limit(spec),
         Task::Layout => engine::lay_out(spec),
     }
 }

@@ -1,4 +1,4 @@
-//! A server that keeps nothing and answers at once: what a load makes against it is the ceiling of
+//! A server that keeps nothing and answers at once: what a load makes against it is the limit of
 //! the generator itself.
 //!
 //! It is started as `iolab-agent objects-null-server BYTES [PORT]`, prints its port, and ends with

@@ -32,7 +32,7 @@ pub enum Task {
     /// Operations are measured.
     Load,
     /// The same, against a server of its own that keeps nothing.
-    Ceiling,
+    GeneratorLimit,
     /// The objects of a data set are put where they are missing.
     Layout,
     /// The servers are looked at.
@@ -365,7 +365,7 @@ impl Spec {
             ));
         }
         match self.task {
-            Task::Load | Task::Ceiling => self.add_load_faults(&mut faults),
+            Task::Load | Task::GeneratorLimit => self.add_load_faults(&mut faults),
             Task::Delete => Self::add_prefix_fault("prefix", &self.prefix, &mut faults),
             // Without one nothing is written.
             Task::Check if !self.prefix.is_empty() => {
@@ -374,7 +374,7 @@ impl Spec {
             _ => {}
         }
         let needs_objects =
-            matches!(self.task, Task::Load | Task::Ceiling | Task::Layout | Task::PlanBytes);
+            matches!(self.task, Task::Load | Task::GeneratorLimit | Task::Layout | Task::PlanBytes);
         match &self.objects {
             Some(set) => {
                 faults.extend(set.faults());

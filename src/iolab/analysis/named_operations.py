@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -84,7 +85,7 @@ class OperationsView(RunView, Record, dict=True):
 ViewT = TypeVar("ViewT", bound=OperationsView)
 
 
-class OperationsAnalysis(LoadAnalysis[ViewT]):
+class OperationsAnalysis(LoadAnalysis[ViewT], ABC):
     """A kind of load with metrics of its operations beside those of reads and writes.
 
     `specs` are its own metrics, `operation_keys` its rates and latencies, of which those without
@@ -99,9 +100,9 @@ class OperationsAnalysis(LoadAnalysis[ViewT]):
     percentiles: Percentiles
     timed: Sequence[NamedOperation]
 
+    @abstractmethod
     def metric_values(self, view: ViewT, hosts: Sequence[int]) -> dict[str, float | None]:
         """The values of those hosts together, each of which was measured."""
-        raise NotImplementedError
 
     def build_view(
         self,
@@ -119,7 +120,7 @@ class OperationsAnalysis(LoadAnalysis[ViewT]):
     def fleet_metrics(self, view: ViewT) -> dict[str, Metric]:
         """With those of its operations, percentiles with intervals where the run can tell them."""
         hosts = list(range(len(view.hosts))) if view.load.has_common_window else []
-        metrics = self._own_metrics(view, hosts)
+        metrics = self._operation_metrics(view, hosts)
         for operation in self.timed:
             if operation.latency_key("p50") in metrics:
                 metrics |= percentiles_with_intervals(
@@ -134,9 +135,9 @@ class OperationsAnalysis(LoadAnalysis[ViewT]):
 
     def host_metrics(self, view: ViewT, host_index: int) -> dict[str, Metric]:
         """With those of its operations."""
-        return super().host_metrics(view, host_index) | self._own_metrics(view, [host_index])
+        return super().host_metrics(view, host_index) | self._operation_metrics(view, [host_index])
 
-    def _own_metrics(self, view: ViewT, hosts: Sequence[int]) -> dict[str, Metric]:
+    def _operation_metrics(self, view: ViewT, hosts: Sequence[int]) -> dict[str, Metric]:
         """Its own metrics, without values where those hosts had no window in common."""
         values = self.metric_values(view, hosts) if view.were_all_hosts_measured(hosts) else {}
         own = {spec.key: Metric(values.get(spec.key), spec.unit) for spec in self.specs}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
@@ -386,8 +386,8 @@ class ProcessorUse(Record):
 
     `wall_ns` is how long they lived, `run_ns` how long they ran, `wait_ns` how long they were ready
     to run without a processor: sums over `threads`. `cores` are those that they may use, `groups`
-    their control group and all above it that the agent sees. `load_halts` (stored as
-    `standstills`) is None where nobody looked, as in records of older versions.
+    their control group and all above it that the agent sees. `load_halts` is None where nobody
+    looked, as in records of older versions.
     """
 
     watched_ns: Count
@@ -397,9 +397,7 @@ class ProcessorUse(Record):
     wait_ns: Count
     cores: Annotated[tuple[Count, ...], Meta(max_length=CORES_MAX)]
     groups: Annotated[tuple[CgroupCpuUse, ...], Meta(max_length=64)]
-    load_halts: Annotated[tuple[LoadHalt, ...], Meta(max_length=LOAD_HALTS_MAX)] | None = field(
-        default=None, name="standstills"
-    )
+    load_halts: Annotated[tuple[LoadHalt, ...], Meta(max_length=LOAD_HALTS_MAX)] | None = None
 
 
 class HostDetails(TaggedRecord):
@@ -431,8 +429,7 @@ class HostRun(Record):
     `details` are what the kind of load tells besides, None where it tells nothing.
     `read_from` is the host whose files this one read, empty for its own. `generator_limit_iops` is
     what the engine reached there with the same jobs on a target that does nothing, None if not
-    measured; `generator_limit_fault` says why it could not be, where it should have been (both are
-    stored as `ceiling_…`).
+    measured; `generator_limit_fault` says why it could not be, where it should have been.
     `clock_step_ns` is the largest step of the host's CLOCK_REALTIME against its CLOCK_BOOTTIME
     around the run, 0 for none, None where it was not watched. `processor` is what the load got of
     the processors, None where nothing tells. `trace` is a sample of what the block layer did for
@@ -466,8 +463,8 @@ class HostRun(Record):
     clock_error_after_ns: int | None = None
     read_from: HostName = ""
     details: HostDetails | None = None
-    generator_limit_iops: float | None = field(default=None, name="ceiling_iops")
-    generator_limit_fault: str = field(default="", name="ceiling_fault")
+    generator_limit_iops: float | None = None
+    generator_limit_fault: str = ""
     clock_step_ns: int | None = None
     processor: ProcessorUse | None = None
     trace: BlockTrace | None = None

@@ -227,12 +227,12 @@ def test_a_run_that_failed_is_not_read_back(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_encryption_takes_its_part_of_the_generator_limit() -> None:
-    ceiling = GeneratorLimit(ops_per_s=100_000.0, threads=2)
+    generator_limit = GeneratorLimit(ops_per_s=100_000.0, threads=2)
     done = RUN.done
     # 20 µs an operation on each of two threads, and 20 µs more of encryption.
-    assert ceiling.with_tls(replace(RUN, tls_ns=20_000 * done)) == pytest.approx(50_000)
-    assert ceiling.with_tls(RUN) == 100_000
-    assert ceiling.with_tls(replace(RUN, tls_ns=5, counts=())) == 100_000
+    assert generator_limit.with_tls(replace(RUN, tls_ns=20_000 * done)) == pytest.approx(50_000)
+    assert generator_limit.with_tls(RUN) == 100_000
+    assert generator_limit.with_tls(replace(RUN, tls_ns=5, counts=())) == 100_000
     assert GeneratorLimit(fault="none").with_tls(replace(RUN, tls_ns=5)) is None
 
 

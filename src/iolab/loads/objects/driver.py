@@ -428,10 +428,14 @@ async def _measure_generator_limit(
         "part_bytes": job.part_bytes if job.has_parts else None,
     }
     document = load_document(job, objects, NULL_PREFIX, 1)
-    document |= {"task": "ceiling", "runtime_s": GENERATOR_LIMIT_LOAD_S}
+    document |= {"task": "generator-limit", "runtime_s": GENERATOR_LIMIT_LOAD_S}
     try:
         answer = await run_store_task(
-            host_run.workdir.host, access, document, "ceiling", directory=host_run.workdir.dir
+            host_run.workdir.host,
+            access,
+            document,
+            "generator_limit",
+            directory=host_run.workdir.dir,
         )
         table = require_object(answer)
         operations = optional_count(table, "operations")

@@ -8,7 +8,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final, Self, TypeAlias
 
-from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
@@ -422,7 +421,7 @@ class ObjectsRun(HostDetails, Record, tag="objects"):
     backlog: tuple[int, ...]
     sizes: tuple[SizeCount, ...] = ()
     read_back: ReadBackCount | None = None
-    generator_limit_has_tls: bool = field(default=False, name="ceiling_has_tls")
+    generator_limit_has_tls: bool = False
 
     @property
     def failed_puts(self) -> int:

@@ -1,7 +1,7 @@
-//! The generator's ceiling: what this host makes of a load against a server that keeps nothing.
+//! The generator's limit: what this host makes of a load against a server that keeps nothing.
 //!
 //! The server is a process of its own, on the same processors. What it takes of them, and what
-//! others take, does not count: the ceiling is what the load does for a second of its own
+//! others take, does not count: the limit is what the load does for a second of its own
 //! processor time, times the threads that it has.
 
 use std::io::{self, BufRead, BufReader, ErrorKind};
@@ -47,8 +47,8 @@ impl Drop for NullServerProcess {
     }
 }
 
-/// Measure the ceiling of a load on objects of one size, as fast as it can.
-pub fn measure_ceiling(spec: &Spec) -> Result<(), Vec<String>> {
+/// Measure the limit of a load on objects of one size, as fast as it can.
+pub fn measure_generator_limit(spec: &Spec) -> Result<(), Vec<String>> {
     let Some(set) = &spec.objects else { return Err(vec!["objects is missing.".into()]) };
     let server = NullServerProcess::start(set.largest_bytes())
         .map_err(|error| vec![format!("The null server does not start: {error}.")])?;
@@ -77,7 +77,7 @@ pub fn measure_ceiling(spec: &Spec) -> Result<(), Vec<String>> {
         KindCounts::of(rows)
     });
     let operations: u64 = counts.map(|counts| counts.count()).sum();
-    print_line(&json!({ "ceiling": {
+    print_line(&json!({ "generator_limit": {
         "operations": operations,
         "cpu_ns": used.user_ns + used.system_ns,
         "threads": threads,

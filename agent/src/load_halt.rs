@@ -2,7 +2,7 @@
 //! signal or a debugger, its control group was frozen, or the whole host stood.
 //!
 //! A thread that waits for storage sleeps (`S`, `D`), and one without a processor is ready (`R`):
-//! neither is a standstill. Where the host stood nobody could look; the load then had next to no
+//! neither is a halt. Where the host stood nobody could look; the load then had next to no
 //! processor time, which it would have had beside an agent that alone was stopped.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::sys::process::Pid;
 use crate::sys::thread::{lock, thread_usage};
 use crate::sys::time::{mono_ns, real_ns};
 
-/// Standstills in one message; of more, those next to each other are told as one.
+/// Halts in one message; of more, those next to each other are told as one.
 const MAX_REPORTED: usize = 256;
 /// Those of a thread that are kept; only a hostile load is stopped more often.
 const MAX_PER_THREAD: usize = 10_000;
@@ -30,7 +30,7 @@ const PULSE_INTERVAL: Duration = Duration::from_millis(50);
 /// A beat that is later than this, and did not wait for a processor, missed what it missed.
 const MIN_GAP_NS: u64 = 300_000_000;
 /// A load that used less than this part of its usual processor time did not run meanwhile. It is
-/// looked at over the standstill and up to a quarter more, in which it ran as ever.
+/// looked at over the halt and up to a quarter more, in which it ran as ever.
 const MIN_RUNNING_SHARE: f64 = 0.5;
 
 /// Why a load stood still.
@@ -63,7 +63,7 @@ impl Cause {
 
 /// From when to when some of a load's threads stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Standstill {
+pub struct LoadHalt {
     /// Why.
     pub cause: Cause,
     /// From about when.
@@ -74,7 +74,7 @@ pub struct Standstill {
     pub thread_ns: u64,
 }
 
-/// A standstill by the monotonic clock, of one thread or of all.
+/// A halt by the monotonic clock, of one thread or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Why.
@@ -91,14 +91,14 @@ impl Span {
     }
 }
 
-/// The standstills of one thread, by looks at its state.
+/// The halts of one thread, by looks at its state.
 #[derive(Debug, Default)]
-pub struct ThreadStandstills {
+pub struct ThreadHalts {
     open: Option<Span>,
     closed: Vec<Span>,
 }
 
-impl ThreadStandstills {
+impl ThreadHalts {
     /// What a look at `now_ns` shows, after one at `before_ns`: a change was half-way between them.
     pub fn look(&mut self, cause: Option<Cause>, before_ns: u64, now_ns: u64) {
         let between_ns = before_ns + now_ns.saturating_sub(before_ns) / 2;
@@ -251,7 +251,7 @@ impl PulseState {
             let now_ns = mono_ns();
             let (faults, waited_ns) = before;
             before = read();
-            // A page that had to be read hangs on a disk, a want of processors is not a standstill.
+            // A page that had to be read hangs on a disk, a want of processors is not a halt.
             let waited_ns = before.1.saturating_sub(waited_ns);
             let stood_ns = now_ns.saturating_sub(due_ns).saturating_sub(waited_ns);
             if before.0 == faults && stood_ns >= MIN_GAP_NS {
@@ -269,12 +269,12 @@ fn own_wait_ns(roots: &Roots) -> u64 {
 
 /// What threads went through together, as it is told: each cause by itself, in the order of time.
 #[must_use]
-pub fn merge_spans(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<Standstill> {
+pub fn merge_spans(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<LoadHalt> {
     let (mono, real) = (mono_ns(), real_ns());
     let real_of = |ns: u64| real.saturating_sub(mono.saturating_sub(ns));
     let spans = spans.into_iter().filter(|(span, _)| span.length_ns() > 0);
-    let mut all: Vec<Standstill> = spans
-        .map(|(span, threads)| Standstill {
+    let mut all: Vec<LoadHalt> = spans
+        .map(|(span, threads)| LoadHalt {
             cause: span.cause,
             from_real_ns: real_of(span.from_ns),
             to_real_ns: real_of(span.to_ns),
@@ -292,8 +292,8 @@ pub fn merge_spans(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<Standsti
     told
 }
 
-fn merge_adjacent(all: &[Standstill], apart_ns: u64) -> Vec<Standstill> {
-    let mut told: Vec<Standstill> = Vec::new();
+fn merge_adjacent(all: &[LoadHalt], apart_ns: u64) -> Vec<LoadHalt> {
+    let mut told: Vec<LoadHalt> = Vec::new();
     for one in all {
         match told.last_mut() {
             Some(last)
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_stop_is_from_between_two_looks_to_between_two_others() {
-        let mut stops = ThreadStandstills::default();
+        let mut stops = ThreadHalts::default();
         for (before, now, cause) in
             [(0, 200, None), (200, 400, STOPPED), (400, 600, STOPPED), (600, 800, None)]
         {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_agent_is_no_standstill_of_a_load_that_worked_on() {
+    fn a_stopped_agent_is_no_halt_of_a_load_that_worked_on() {
         let span = Span { cause: Cause::HostStood, from_ns: 0, to_ns: 4_000 };
         let missed = |demand_ns| {
             let interval = WatchedInterval { from_ns: 0, to_ns: 4_200, demand_ns };
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_stood_together_are_one_standstill() {
+    fn threads_that_stood_together_are_one_halt() {
         let span = |from_ns, to_ns| Span { cause: Cause::Stopped, from_ns, to_ns };
         let told = merge_spans([(span(100, 300), 1), (span(500, 600), 2), (span(100, 400), 1)]);
         let lengths: Vec<(u64, u64)> =
