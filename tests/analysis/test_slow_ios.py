@@ -61,7 +61,7 @@ def test_the_slowest_of_all_hosts_come_first() -> None:
     found = slow_ios_of_run(record(faster, SLOW), FACTS)
     assert [one.io for one in found] == [SLOW, faster]
     assert (found[0].host, found[0].at_s) == ("c1", 10.0)
-    assert slow_ios_of_run(record(faster, SLOW), FACTS, most=1)[0].io == SLOW
+    assert slow_ios_of_run(record(faster, SLOW), FACTS, max_count=1)[0].io == SLOW
 
 
 def test_a_run_without_any_has_none() -> None:

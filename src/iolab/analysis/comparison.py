@@ -159,13 +159,13 @@ def _same_session_comparison(run_count: int) -> Comparison:
 
 
 def _metric_summaries(
-    rows: Sequence[ComparedMetric], *, same_session: bool
+    compared_metrics: Sequence[ComparedMetric], *, same_session: bool
 ) -> Iterator[MetricSummary]:
     """The geometric mean of each metric that has several rows; a workload is a curve."""
     by_metric: dict[str, dict[str, list[Comparison]]] = {}
-    betters = {row.metric: row.better for row in rows}
+    betters = {row.metric: row.better for row in compared_metrics}
     errors: dict[str, float] = {}
-    for row in rows:
+    for row in compared_metrics:
         curves = by_metric.setdefault(row.metric, {})
         curves.setdefault(row.workload, []).append(row.comparison)
         errors[row.metric] = max(row.bin_error, errors.get(row.metric, 0.0))

@@ -379,14 +379,14 @@ def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference
 
 
 def _host_setting_differences(
-    whose: str, first: ServerConfig | BootedGuests, second: ServerConfig | BootedGuests
+    owner_text: str, first: ServerConfig | BootedGuests, second: ServerConfig | BootedGuests
 ) -> Iterator[Difference]:
     for field in field_names(first):
         values = (getattr(first, field), getattr(second, field))
         texts = (_setting_value_text(field, value) for value in values)
         name, forbids = field.replace("_", " "), field in first.keys_that_must_agree
         yield from _difference_if_unequal(
-            DifferenceArea.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids
+            DifferenceArea.WORKLOAD, f"{owner_text}: {name}", *texts, forbids=forbids
         )
 
 

@@ -20,10 +20,10 @@ from iolab.core.samples import Floats
 from iolab.units import NS_PER_S
 
 
-def run_evenness(record: RunRecord, load: LoadSums) -> HostEvenness | None:
+def run_evenness(record: RunRecord, load_sums: LoadSums) -> HostEvenness | None:
     """The spread of a run of several hosts that all did I/O, else None."""
     return host_evenness(
-        record.hosts, host_io_windows(record, load.measured_part), host_rates(load)
+        record.hosts, host_io_windows(record, load_sums.measured_part), host_rates(load_sums)
     )
 
 
@@ -63,10 +63,10 @@ def host_io_windows(record: RunRecord, cut: MeasuredPart) -> tuple[Window | None
     )
 
 
-def host_rates(load: LoadSums) -> Floats:
+def host_rates(load_sums: LoadSums) -> Floats:
     """Each host's I/Os per second in the measured window, 0 where it measured none."""
-    ios = load.ios.sum(axis=1).astype(np.float64)
-    rates = np.divide(ios, load.seconds, out=np.zeros_like(ios), where=load.seconds > 0)
+    ios = load_sums.ios.sum(axis=1).astype(np.float64)
+    rates = np.divide(ios, load_sums.seconds, out=np.zeros_like(ios), where=load_sums.seconds > 0)
     return np.asarray(rates)
 
 
@@ -94,11 +94,11 @@ def largest_clock_drift_ns(hosts: Sequence[HostRun]) -> int | None:
     return max(drifts, key=abs, default=None)
 
 
-def _host_io_window(host: HostRun, counted: Window | None) -> Window | None:
+def _host_io_window(host: HostRun, counted_window: Window | None) -> Window | None:
     if host.start_real_ns is None or host.end_real_ns is None:
-        return counted
+        return counted_window
     if host.end_real_ns < host.start_real_ns:
-        return counted
+        return counted_window
     return Window(
         host.start_real_ns - host.clock_offset_ns, host.end_real_ns - host.clock_offset_ns
     )

@@ -551,9 +551,9 @@ def _points_by_curve(points: Sequence[PointSummary]) -> dict[tuple[str, str], li
     return by_place
 
 
-def _do_intervals_overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
+def _do_intervals_overlap(point: PointSummary, other: PointSummary, metric_key: str) -> bool:
     """Whether the intervals of both meet; without intervals nothing is known to differ."""
-    a, b = point.metrics[key], other.metrics[key]
+    a, b = point.metrics[metric_key], other.metrics[metric_key]
     return _low_or_value(a) <= _high_or_value(b) and _low_or_value(b) <= _high_or_value(a)
 
 
@@ -614,23 +614,30 @@ def _is_steady_rate(best: BestPointFinding) -> bool:
 
 
 def _contention_law(
-    points: Sequence[PointSummary], best: PointSummary, decision: BottleneckDecision, key: str
+    points: Sequence[PointSummary],
+    best: PointSummary,
+    decision: BottleneckDecision,
+    metric_key: str,
 ) -> UslFit | None:
     """The law of contention of the curve, where nothing that is busy explains it."""
     step = decision.step
     if step is None or decision.cause not in (BottleneckCause.SOFTWARE, BottleneckCause.BEYOND):
         return None
-    return usl_fit_of_curve(_curve_through_point(points, best, step.axis), step.axis, key)
+    return usl_fit_of_curve(_curve_through_point(points, best, step.axis), step.axis, metric_key)
 
 
 def _decisive_load_step(
-    points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], key: str
+    points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], metric_key: str
 ) -> LoadStep | None:
     """Of all axes of load the step that still pays; else the first: one way to more is enough."""
     steps = [
         step
         for name in names
-        if (step := load_step_of_best(_curve_through_point(points, best, name), best, name, key))
+        if (
+            step := load_step_of_best(
+                _curve_through_point(points, best, name), best, name, metric_key
+            )
+        )
         is not None
     ]
     paying = [step for step in steps if step.is_worthwhile]

@@ -83,44 +83,48 @@ def metrics_from_values(
     return {key: Metric(values.get(key), metric_spec(key).unit) for key in keys}
 
 
-def fleet_metrics(load: LoadSums, directions: Directions) -> dict[str, Metric]:
+def fleet_metrics(load_sums: LoadSums, directions: Directions) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    return group_metrics(load, list(range(len(load.seconds))), directions)
+    return group_metrics(load_sums, list(range(len(load_sums.seconds))), directions)
 
 
-def host_metrics(load: LoadSums, host_index: int, directions: Directions) -> dict[str, Metric]:
+def host_metrics(load_sums: LoadSums, host_index: int, directions: Directions) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _merged_metrics(load, [host_index], directions)
+    return _merged_metrics(load_sums, [host_index], directions)
 
 
-def group_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> dict[str, Metric]:
+def group_metrics(
+    load_sums: LoadSums, hosts: list[int], directions: Directions
+) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _merged_metrics(load, hosts if load.has_common_window else [], directions)
+    return _merged_metrics(load_sums, hosts if load_sums.has_common_window else [], directions)
 
 
-def _merged_metrics(load: LoadSums, hosts: list[int], directions: Directions) -> dict[str, Metric]:
+def _merged_metrics(
+    load_sums: LoadSums, hosts: list[int], directions: Directions
+) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
-    if hosts and float(load.seconds[hosts].min()) > 0:
+    if hosts and float(load_sums.seconds[hosts].min()) > 0:
         for prefix, used in key_prefixes_and_directions(directions):
-            for key, value in _rates_and_latencies(load, hosts, used).items():
+            for key, value in _rates_and_latencies(load_sums, hosts, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in directions else ()
     return metrics_from_values((*METRIC_KEYS, *trims), values)
 
 
 def _rates_and_latencies(
-    load: LoadSums, hosts: list[int], directions: list[int]
+    load_sums: LoadSums, hosts: list[int], directions: list[int]
 ) -> dict[str, float | None]:
     """Rates and latencies of those hosts and directions, by key without prefix."""
     picked = np.ix_(hosts, directions)
-    seconds = load.seconds[hosts]
-    total = int(load.ios[picked].sum())
+    seconds = load_sums.seconds[hosts]
+    total = int(load_sums.ios[picked].sum())
     latencies = latency_statistics(
-        load.histogram(hosts, directions), float(load.lat_sum_ns[picked].sum()), total
+        load_sums.histogram(hosts, directions), float(load_sums.lat_sum_ns[picked].sum()), total
     )
     return {
-        "iops": float((load.ios[picked].sum(axis=1) / seconds).sum()),
-        "bw_bytes_per_s": float((load.bytes[picked].sum(axis=1) / seconds).sum()),
+        "iops": float((load_sums.ios[picked].sum(axis=1) / seconds).sum()),
+        "bw_bytes_per_s": float((load_sums.bytes[picked].sum(axis=1) / seconds).sum()),
         **{f"lat_ns_{name}": value for name, value in latencies.items()},
     }
 
@@ -163,7 +167,7 @@ def _largest_latency_ns(histogram: Histogram) -> float | None:
 def metrics_with_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
-    load: LoadSums,
+    load_sums: LoadSums,
     steady: SteadinessView | None,
     directions: Directions,
 ) -> dict[str, Metric]:
@@ -171,11 +175,11 @@ def metrics_with_intervals(
     prefixes = [prefix for prefix, _ in key_prefixes_and_directions(directions)]
     bounded = with_stall_percentiles_as_bounds(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
-        for key in _rule_rate_metric_keys(record, load, directions):
+        for key in _rule_rate_metric_keys(record, load_sums, directions):
             bounded[key] = rate_with_interval(bounded[key], steady)
     for prefix, used in key_prefixes_and_directions(directions):
         bounded |= percentiles_with_intervals(
-            bounded, prefix, PERCENTILES, record, load.measured_part, used
+            bounded, prefix, PERCENTILES, record, load_sums.measured_part, used
         )
     return bounded
 
@@ -203,7 +207,9 @@ def with_stall_percentiles_as_bounds(
     return kept
 
 
-def _rule_rate_metric_keys(record: RunRecord, load: LoadSums, directions: Directions) -> list[str]:
+def _rule_rate_metric_keys(
+    record: RunRecord, load_sums: LoadSums, directions: Directions
+) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
     prefixes = [
         prefix
@@ -211,8 +217,8 @@ def _rule_rate_metric_keys(record: RunRecord, load: LoadSums, directions: Direct
         if len(used) == len(directions)
     ]
     keys = [f"{prefix}iops" for prefix in prefixes]
-    expected = int(load.ios.sum()) * record.run.point.job.io_alignment_bytes
-    if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
+    expected = int(load_sums.ios.sum()) * record.run.point.job.io_alignment_bytes
+    if abs(int(load_sums.bytes.sum()) - expected) <= _SAME_SIZE * expected:
         keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
     return keys
 

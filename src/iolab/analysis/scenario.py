@@ -296,7 +296,7 @@ def _phase_figures(
     record: RunRecord,
     span: PhaseSpan,
     scenario: ScenarioOutcome,
-    stood: Floats,
+    stalled_flags: Floats,
 ) -> PhaseFigures:
     own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(scenario.phases[0])
     rates, counts = seconds.rates[own], seconds.bin_counts(own)
@@ -317,7 +317,7 @@ def _phase_figures(
         longest_io_ns=Metric(
             _longest_io_edges_s(record, int(used[-1]))[1] * NS_PER_S if used.size else None, "ns"
         ),
-        stalled_s=int(stood[own].sum()),
+        stalled_s=int(stalled_flags[own].sum()),
         longest_stall_s=_longest_stall(record, span, scenario, used, used_so_far),
         lat_ns_mean=Metric(seconds.mean_ns(counts) if used.size else None, "ns"),
         p50_ratio=ratios[0],

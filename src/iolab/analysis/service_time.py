@@ -55,11 +55,11 @@ TOLERABLE_DEEP: Final = 2.5
 """The same for deep ones: 5 %."""
 
 
-def sum_service_times(record: RunRecord, load: LoadSums) -> OperationSums | None:
+def sum_service_times(record: RunRecord, load_sums: LoadSums) -> OperationSums | None:
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    return sum_operations_in_window(record, list(ServiceTime), load.measured_part)
+    return sum_operations_in_window(record, list(ServiceTime), load_sums.measured_part)
 
 
 def service_latency_metrics(
@@ -101,17 +101,17 @@ class Concurrency(Record):
 
 
 def host_concurrency(
-    load: LoadSums, host_index: int, requested_depth: int, service: OperationSums | None = None
+    load_sums: LoadSums, host_index: int, requested_depth: int, service: OperationSums | None = None
 ) -> Concurrency | None:
     """One host's concurrency; None where it measured no I/O.
 
     Where `service` times are told, an I/O is in flight from its submission and not from when it was
     due.
     """
-    seconds, ios = float(load.seconds[host_index]), int(load.ios[host_index].sum())
+    seconds, ios = float(load_sums.seconds[host_index]), int(load_sums.ios[host_index].sum())
     if seconds <= 0 or ios == 0:
         return None
-    waited_ns = load.lat_sum_ns if service is None else service.lat_sum_ns
+    waited_ns = load_sums.lat_sum_ns if service is None else service.lat_sum_ns
     waited_s = float(waited_ns[host_index].sum()) / 1e9
     return Concurrency(waited_s / seconds, requested_depth, waited_s / ios / seconds)
 

@@ -54,7 +54,7 @@ def has_slow_ios(hosts: Sequence[HostRun]) -> bool:
 
 
 def slow_ios_of_run(
-    record: RunRecord, facts: Mapping[str, HostFacts], most: int = SLOW_IOS_MAX
+    record: RunRecord, facts: Mapping[str, HostFacts], max_count: int = SLOW_IOS_MAX
 ) -> tuple[SlowIoContext, ...]:
     """The slowest I/Os of all hosts, the slowest first; empty where none were requested."""
     hosts = [host for host in record.hosts if _engine_slow_ios(host)]
@@ -70,7 +70,7 @@ def slow_ios_of_run(
             )
             for io in _engine_slow_ios(host)
         )
-    return tuple(sorted(found, key=lambda slow: -slow.io.latency_ns)[:most])
+    return tuple(sorted(found, key=lambda slow: -slow.io.latency_ns)[:max_count])
 
 
 def _engine_slow_ios(host: HostRun) -> tuple[SlowIo, ...]:

@@ -298,9 +298,9 @@ def _are_all_drives_known(view: RunView) -> bool:
     return len(drives) == len(set(drives))
 
 
-def _ratio_of_counters(counted: Sequence[Metric], below: int) -> Metric:
+def _ratio_of_counters(counter_metrics: Sequence[Metric], below: int) -> Metric:
     value, low, high = (
-        sum(getattr(each, end) or 0.0 for each in counted) / below
+        sum(getattr(each, end) or 0.0 for each in counter_metrics) / below
         for end in ("value", "low", "high")
     )
     return Metric(value, RATIO_UNIT, low, high)

@@ -122,12 +122,14 @@ def require_known_names(
         raise UsageError("A workload or metric does not exist.", "Correct it.", faults)
 
 
-def _difference_faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
+def _difference_faults(
+    differences: Iterable[Difference], owner_text: str = ""
+) -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.report.comparison import differences_with_workloads
 
     return tuple(
-        Fault(f"{whose}{one_line(str(difference))}.".replace("..", "."), "")
+        Fault(f"{owner_text}{one_line(str(difference))}.".replace("..", "."), "")
         for difference in differences_with_workloads(differences)
     )
 
@@ -382,27 +384,29 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     return GroupedTable(heads, [(None, rows)])
 
 
-def _inconclusive_reason_lines(rows: Sequence[ComparedMetric]) -> Iterator[RenderableType]:
+def _inconclusive_reason_lines(
+    compared_metrics: Sequence[ComparedMetric],
+) -> Iterator[RenderableType]:
     """Why rows are inconclusive, by the numbers beside them, and what all of them are worth."""
     from iolab.report.terminal import QUIET_STYLE, literal_text
 
-    reasons = _numbers_by_reason(rows)
+    reasons = _numbers_by_reason(compared_metrics)
     for reason, number in reasons.items():
         name = f"({number})" if len(reasons) > 1 else "?"
         yield literal_text(f"{name} {reason}", QUIET_STYLE)
-    levels = {row.level for row in rows}
+    levels = {row.level for row in compared_metrics}
     if len(levels) == 1:
         yield literal_text(f"All of these runs are {levels.pop().value}.", QUIET_STYLE)
 
 
-def _numbers_by_reason(rows: Sequence[ComparedMetric]) -> dict[str, int]:
+def _numbers_by_reason(compared_metrics: Sequence[ComparedMetric]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
     from iolab.analysis.comparison import SAME_SESSION
     from iolab.stats.comparison import ComparisonVerdict
 
     reasons = [
         row.comparison.reason
-        for row in rows
+        for row in compared_metrics
         if row.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
         or row.comparison.reason == SAME_SESSION
     ]

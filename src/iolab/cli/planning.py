@@ -469,10 +469,10 @@ def _file_system_text(target: TargetFacts) -> str:
     return f": {target.fs_type}{device}{hidden}"
 
 
-def _target_facts(facts: Mapping[str, HostFacts] | None, key: str) -> HostFacts | None:
-    return None if facts is None else facts.get(key)
+def _target_facts(facts: Mapping[str, HostFacts] | None, target_key: str) -> HostFacts | None:
+    return None if facts is None else facts.get(target_key)
 
 
-def _free_bytes(facts: Mapping[str, HostFacts] | None, key: str) -> int | None:
-    host = _target_facts(facts, key)
+def _free_bytes(facts: Mapping[str, HostFacts] | None, target_key: str) -> int | None:
+    host = _target_facts(facts, target_key)
     return host.target.free_bytes if host is not None and host.target is not None else None

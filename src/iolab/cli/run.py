@@ -273,7 +273,9 @@ def _require_undamaged_documents(reader: SessionReader) -> None:
         raise StoreError(f"'{reader.directory}': {damage.message}", damage.hint)
 
 
-def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, Plan]:
+def _study_and_plan_to_resume(
+    reader: SessionReader, done_runs: frozenset[RunKey]
+) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session.
 
     Another version need not read a study alike of which all is done.
@@ -286,7 +288,7 @@ def _study_and_plan_to_resume(reader: SessionReader, done: frozenset[RunKey]) ->
 
     planned = {run.key for run in reader.plan.runs}
     fixed = not reader.plan.extra_run_count
-    if fixed and planned <= done and version_change_faults(reader.session.iolab_version):
+    if fixed and planned <= done_runs and version_change_faults(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
     study = parse_study(reader.study_text, name, overrides_for_resume(reader.study), study_kinds())

@@ -157,14 +157,14 @@ def compared_phase_keys(keys: Iterable[str]) -> list[str]:
     ]
 
 
-def is_scenario_metric(key: str) -> bool:
+def is_scenario_metric(metric_key: str) -> bool:
     """Whether a metric is of a phase or of the events of a run."""
-    return _phase_metric_spec(key) is not None
+    return _phase_metric_spec(metric_key) is not None
 
 
-def _phase_metric_spec(key: str) -> MetricSpec | None:
+def _phase_metric_spec(metric_key: str) -> MetricSpec | None:
     """The metric of a phase or of events; None for any other key."""
-    match = _PHASE_KEY.fullmatch(key) if PHASE_SEPARATOR in key else None
+    match = _PHASE_KEY.fullmatch(metric_key) if PHASE_SEPARATOR in metric_key else None
     if match is None:
         return None
     figures = _PHASE_FIGURES if match["phase"] else _COURSE_FIGURES
@@ -173,7 +173,7 @@ def _phase_metric_spec(key: str) -> MetricSpec | None:
         return None
     label, unit, better, combine = known
     words = f"{label}, phase {match['phase']}" if match["phase"] else label
-    return MetricSpec(key, words, unit, better, combine)
+    return MetricSpec(metric_key, words, unit, better, combine)
 
 
 def declare_metrics(specs: Iterable[MetricSpec]) -> None:
@@ -188,9 +188,9 @@ def declared_metrics() -> tuple[MetricSpec, ...]:
     return tuple(_DECLARED.values())
 
 
-def is_declared_metric(key: str) -> bool:
+def is_declared_metric(metric_key: str) -> bool:
     """Whether a kind of load has the metric besides rates and latencies of operations."""
-    return key in _DECLARED
+    return metric_key in _DECLARED
 
 
 def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
@@ -199,15 +199,19 @@ def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tup
     return [(key, _DECLARED[key].label) for key in keys if _DECLARED[key].has_column]
 
 
-def metric_spec(key: str) -> MetricSpec:
+def metric_spec(metric_key: str) -> MetricSpec:
     """The metric with that key, as declared or of operations; KeyError where there is none."""
-    return _DECLARED.get(key) or _phase_metric_spec(key) or operation_metric_spec(key)
+    return (
+        _DECLARED.get(metric_key)
+        or _phase_metric_spec(metric_key)
+        or operation_metric_spec(metric_key)
+    )
 
 
-def is_known_metric(key: str) -> bool:
+def is_known_metric(metric_key: str) -> bool:
     """Whether `metric_spec` has it: a stored result may be of a kind that declared more."""
-    known = is_declared_metric(key) or _KEY.fullmatch(key) is not None
-    return known or _phase_metric_spec(key) is not None
+    known = is_declared_metric(metric_key) or _KEY.fullmatch(metric_key) is not None
+    return known or _phase_metric_spec(metric_key) is not None
 
 
 def common_metric_label(keys: Iterable[str]) -> str:
@@ -222,21 +226,23 @@ def _spec_without_operation(spec: MetricSpec) -> MetricSpec:
 
 
 @lru_cache(maxsize=1024)
-def operation_metric_spec(key: str) -> MetricSpec:
+def operation_metric_spec(metric_key: str) -> MetricSpec:
     """The metric of operations with that systematic key; KeyError for any other key."""
-    match = _KEY.fullmatch(key)
+    match = _KEY.fullmatch(metric_key)
     if match is None:
-        raise KeyError(f"no kind of load declares the metric {key!r} (LoadKind.metrics)")
+        raise KeyError(f"no kind of load declares the metric {metric_key!r} (LoadKind.metrics)")
     operation, rate, statistic = match["operation"] or "", match["rate"], match["statistic"]
     if rate is None:
         combine = _COMBINED.get(statistic, CombineRule.QUANTILE)
         words = f"{operation.replace('_', ' ')} {statistic.replace('_', '.')} latency"
         return MetricSpec(
-            key, words.lstrip(), "ns", BetterDirection.LOWER, combine, operation, statistic
+            metric_key, words.lstrip(), "ns", BetterDirection.LOWER, combine, operation, statistic
         )
     return MetricSpec(
-        key,
-        _RATE_LABELS.get(key, key.removesuffix("_whole").removesuffix("_per_s").replace("_", " ")),
+        metric_key,
+        _RATE_LABELS.get(
+            metric_key, metric_key.removesuffix("_whole").removesuffix("_per_s").replace("_", " ")
+        ),
         _UNITS.get(rate, _OPERATIONS_UNIT),
         BetterDirection.HIGHER,
         CombineRule.RATE,

@@ -165,9 +165,9 @@ class Plan(Record):
         here = run.point.configuration
         return tuple(item for item in self.neighbours if item.point.configuration == here)
 
-    def missing_run_count(self, done: Iterable[RunKey]) -> int:
+    def missing_run_count(self, done_runs: Iterable[RunKey]) -> int:
         """How many of the certain runs, by (digest, repeat), are not among those made."""
-        return len({run.key for run in self.runs} - set(done))
+        return len({run.key for run in self.runs} - set(done_runs))
 
     def data_set(self, data_set_id: str) -> DataSet:
         """The data set of that id; KeyError when the plan has none."""

@@ -168,9 +168,9 @@ class Ledger(Record):
     targets: tuple[TargetEntry, ...] = ()
     rounds: tuple[RoundsSeries, ...] = ()
 
-    def target(self, key: str) -> TargetEntry | None:
+    def target(self, target_key: str) -> TargetEntry | None:
         """The account of that target, None if there is none yet."""
-        return next((item for item in self.targets if item.key == key), None)
+        return next((item for item in self.targets if item.key == target_key), None)
 
 
 EMPTY_LEDGER = Ledger()

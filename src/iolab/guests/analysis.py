@@ -214,62 +214,62 @@ def check_guest_bound(view: RunView) -> CheckAnswer:
     )
 
 
-def _guest_limit_answer(guest: Guest, limit: GuestSelfLimit) -> CheckAnswer:
-    engine, below = limit.engine_ns, limit.hypervisor_ns
+def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer:
+    engine, below = self_limit.engine_ns, self_limit.hypervisor_ns
     times = engine / below if engine is not None and below else None
     evidence: EvidenceValues = {
         "guest": guest.name,
-        "rho": limit.reached_share,
+        "rho": self_limit.reached_share,
         "engine_lat_ns": engine,
         "hypervisor_lat_ns": below,
         "times": times,
-        "run_share": limit.use.run_share if limit.use else None,
-        "wait_share": limit.use.wait_share if limit.use else None,
+        "run_share": self_limit.use.run_share if self_limit.use else None,
+        "wait_share": self_limit.use.wait_share if self_limit.use else None,
         "off": max(
-            1 - limit.reached_share if limit.reached_share is not None else 0.0,
+            1 - self_limit.reached_share if self_limit.reached_share is not None else 0.0,
             1 - 1 / max(times or 1, 1),
         ),
     }
-    if limit.is_below_requested_depth and limit.reached_share is not None:
+    if self_limit.is_below_requested_depth and self_limit.reached_share is not None:
         return invalid_answer(
-            f"Of the requested I/Os, {percent_text(limit.reached_share)} were in flight in "
+            f"Of the requested I/Os, {percent_text(self_limit.reached_share)} were in flight in "
             f"{guest.name}"
-            f"{_vcpu_use_text(limit)}: the guest was the limit, not what it measured.",
+            f"{_vcpu_use_text(self_limit)}: the guest was the limit, not what it measured.",
             **evidence,
         )
-    if limit.is_latency_inside_guest and engine is not None and below is not None:
+    if self_limit.is_latency_inside_guest and engine is not None and below is not None:
         text = (
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
-            f"took {format_ns(below)}{_vcpu_use_text(limit)}"
+            f"took {format_ns(below)}{_vcpu_use_text(self_limit)}"
         )
-        if limit.level is Level.INVALID:
+        if self_limit.level is Level.INVALID:
             return invalid_answer(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
         return indicative_answer(f"{text}: most of the latency was spent {where}.", **evidence)
-    if limit.reached_share is None and below is None:
+    if self_limit.reached_share is None and below is None:
         return unchecked_answer(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
             **evidence,
         )
     return valid_answer(
-        f"The guest {guest.name} kept up{_in_flight_share_text(limit)}.", **evidence
+        f"The guest {guest.name} kept up{_in_flight_share_text(self_limit)}.", **evidence
     )
 
 
-def _vcpu_use_text(limit: GuestSelfLimit) -> str:
+def _vcpu_use_text(self_limit: GuestSelfLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
-    if limit.use is None:
+    if self_limit.use is None:
         return ""
     return (
-        f", its processors ran {percent_text(limit.use.run_share)} and waited "
-        f"{percent_text(limit.use.wait_share)}"
+        f", its processors ran {percent_text(self_limit.use.run_share)} and waited "
+        f"{percent_text(self_limit.use.wait_share)}"
     )
 
 
-def _in_flight_share_text(limit: GuestSelfLimit) -> str:
-    if limit.reached_share is None:
+def _in_flight_share_text(self_limit: GuestSelfLimit) -> str:
+    if self_limit.reached_share is None:
         return ", under a pace"
-    return f" with {percent_text(limit.reached_share)} of the I/Os asked for in flight"
+    return f" with {percent_text(self_limit.reached_share)} of the I/Os asked for in flight"
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")
@@ -341,14 +341,14 @@ def _node_byte_answers(
 def _node_byte_comparisons(
     view: RunView,
     account: FleetBytes,
-    expected: tuple[float, float],
-    moved: tuple[int, int],
+    expected_read_and_write_bytes: tuple[float, float],
+    moved_read_and_write_bytes: tuple[int, int],
     evidence: EvidenceValues,
 ) -> Iterator[CheckAnswer]:
     spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
     slack = account.device_count * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
     for way, place in _DIRECTION_WORDS:
-        wanted, counted = expected[place], moved[place]
+        wanted, counted = expected_read_and_write_bytes[place], moved_read_and_write_bytes[place]
         text = (
             f"The nodes' devices counted {format_bytes(counted)} {way} where "
             f"{format_bytes(wanted)} were expected for the guests"
@@ -360,7 +360,8 @@ def _node_byte_comparisons(
         elif counted > (1 + EXCESS_SHARE) * wanted + slack:
             yield indicative_answer(f"{text}: amplification, or others' work.", **evidence)
     yield valid_answer(
-        f"The nodes' devices moved {format_bytes(sum(moved))} where {format_bytes(sum(expected))} "
+        f"The nodes' devices moved {format_bytes(sum(moved_read_and_write_bytes))} where "
+        f"{format_bytes(sum(expected_read_and_write_bytes))} "
         f"were expected for the {format_bytes(sum(account.hypervisor_bytes))} of the guests.",
         **evidence,
     )

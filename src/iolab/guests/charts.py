@@ -63,20 +63,22 @@ _WRITTEN_NOTE: Final = (
 
 
 def guest_count_charts(
-    group: FleetGroup,
+    fleet_group: FleetGroup,
     styles: SeriesStyles,
     curves: Sequence[LoadCurve],
     caveat: str,
 ) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the breakdown."""
-    if not any(median_run(point) for point in group.points):
+    if not any(median_run(point) for point in fleet_group.points):
         return None
-    named = list(runs_with_fewest_and_most_guests(group, styles))
+    named = list(runs_with_fewest_and_most_guests(fleet_group, styles))
     figures = (
-        [*_group_curve_figures(group, styles, curves)] if _has_several_guest_counts(group) else []
+        [*_group_curve_figures(fleet_group, styles, curves)]
+        if _has_several_guest_counts(fleet_group)
+        else []
     )
     breakdowns = [breakdown for name, run in named for breakdown in latency_breakdowns(run, name)]
-    breakdown = latency_breakdown_chart(group.title, breakdowns)
+    breakdown = latency_breakdown_chart(fleet_group.title, breakdowns)
     further = (replace(breakdown, finding=f"{caveat}{breakdown.finding}"),) if breakdown else ()
     tables = (
         (hypervisors_table(named), _NODES_NOTE),
@@ -85,23 +87,23 @@ def guest_count_charts(
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
     with_caveat = tuple(replace(figure, finding=f"{caveat}{figure.finding}") for figure in figures)
-    return ChartGroup(group.title, with_caveat, detail_tables=more, appendix_figures=further)
+    return ChartGroup(fleet_group.title, with_caveat, detail_tables=more, appendix_figures=further)
 
 
-def _has_several_guest_counts(group: FleetGroup) -> bool:
-    return len({guest_count_per_node(point.key.axis) for point in group.points}) > 1
+def _has_several_guest_counts(fleet_group: FleetGroup) -> bool:
+    return len({guest_count_per_node(point.key.axis) for point in fleet_group.points}) > 1
 
 
 def group_chart_lines(
-    group: FleetGroup, styles: SeriesStyles, curves: Iterable[LoadCurve] = ()
+    fleet_group: FleetGroup, styles: SeriesStyles, curves: Iterable[LoadCurve] = ()
 ) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
         (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
-        if curve.search.workload.id == group.workload.id and curve.axis == AXIS
+        if curve.search.workload.id == fleet_group.workload.id and curve.axis == AXIS
     }
-    points_by_curve = points_by_depth(group.points)
+    points_by_curve = points_by_depth(fleet_group.points)
     several = len({configuration for configuration, _ in points_by_curve}) > 1
     depths = list(dict.fromkeys(depth for _, depth in points_by_curve))
     lines = []
@@ -120,7 +122,7 @@ def group_chart_lines(
                     sorted(points, key=lambda point: guest_count_per_node(point.key.axis))
                 ),
                 curve=own.get((configuration, fixed)),
-                nodes=group.nodes,
+                nodes=fleet_group.nodes,
                 title=" ".join([style.title, *words[1:]]) if several else "",
             )
         )
@@ -128,17 +130,17 @@ def group_chart_lines(
 
 
 def _group_curve_figures(
-    group: FleetGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
+    fleet_group: FleetGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
-    lines = group_chart_lines(group, styles, curves)
-    name, note = highest_common_percentile_and_note(group.points)
+    lines = group_chart_lines(fleet_group, styles, curves)
+    name, note = highest_common_percentile_and_note(fleet_group.points)
     tail = (
         ChartQuantity(f"lat_ns_{name}", f"tail latency ({_WORDS[name]})", _WORDS[name])
         if name
         else None
     )
-    figure = load_chart(group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
-    several = len({point.key.configuration for point in group.points}) > 1
+    figure = load_chart(fleet_group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
+    several = len({point.key.configuration for point in fleet_group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
     yield replace(figure, note=notes, by_configuration=several)
 
@@ -172,21 +174,23 @@ def _has_latency(point: PointSummary, name: str) -> bool:
 
 
 def runs_with_fewest_and_most_guests(
-    group: FleetGroup, styles: SeriesStyles
+    fleet_group: FleetGroup, styles: SeriesStyles
 ) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [
         points_with_fewest_and_most_guests(points)
-        for points in points_by_depth(group.points).values()
+        for points in points_by_depth(fleet_group.points).values()
     ]
-    several = len({point.key.configuration for point in group.points}) > 1
+    several = len({point.key.configuration for point in fleet_group.points}) > 1
     fewest = [points[0] for points in ends if len(points) > 1]
     for point in [*fewest, *(points[-1] for points in ends if points)]:
         run = median_run(point)
         if run is not None and run.nodes:
             title = styles[point.key.configuration].title if several else ""
             yield (
-                ", ".join(part for part in (title, guest_run_text(run, group.other_axes)) if part),
+                ", ".join(
+                    part for part in (title, guest_run_text(run, fleet_group.other_axes)) if part
+                ),
                 run,
             )
 

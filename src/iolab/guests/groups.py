@@ -104,17 +104,17 @@ def guest_count(result: Result) -> int:
     return sum(len(node.guests) for node in result.nodes) or len(result.hosts)
 
 
-def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
+def group_headlines(fleet_group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
-    key = group.workload.headline_or_rate_metric
-    name = " ".join([group.workload.id, *(str(value) for _, value in group.other_axes)])
-    named = replace(group.workload, id=name, title=group.title)
+    key = fleet_group.workload.headline_or_rate_metric
+    name = " ".join([fleet_group.workload.id, *(str(value) for _, value in fleet_group.other_axes)])
+    named = replace(fleet_group.workload, id=name, title=fleet_group.title)
     return tuple(
         best_point_headline(
-            named, configuration, group.points_of_configuration(configuration.id), key
+            named, configuration, fleet_group.points_of_configuration(configuration.id), key
         )
         for configuration in study.configurations
-        if group.points_of_configuration(configuration.id)
+        if fleet_group.points_of_configuration(configuration.id)
     )
 
 

@@ -176,15 +176,15 @@ class GuestFleet(Fleet, Record, tag="vm"):
         return tuple(dict.fromkeys(guest.node for guest in self.guests))
 
 
-def booted_guest_settings_of_run(run: RunManifest) -> GuestSettings | None:
+def booted_guest_settings_of_run(manifest: RunManifest) -> GuestSettings | None:
     """As what a run's guests were booted; None of guests that the session only used, or of none."""
-    fleet = guest_fleet_of_run(run)
+    fleet = guest_fleet_of_run(manifest)
     return None if fleet is None else fleet.settings
 
 
-def guest_fleet_of_run(run: RunManifest) -> GuestFleet | None:
+def guest_fleet_of_run(manifest: RunManifest) -> GuestFleet | None:
     """The guests that made a run's load; None where hosts are no guests."""
-    return run.fleet if isinstance(run.fleet, GuestFleet) else None
+    return manifest.fleet if isinstance(manifest.fleet, GuestFleet) else None
 
 
 def booted_guest_settings(study: Study) -> GuestSettings | None:

@@ -326,23 +326,29 @@ def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     return GuestCpuShares(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _limit_level(limit: GuestSelfLimit) -> Level:
-    if limit.is_below_requested_depth:
+def _limit_level(self_limit: GuestSelfLimit) -> Level:
+    if self_limit.is_below_requested_depth:
         return Level.INVALID
-    if not limit.is_latency_inside_guest:
+    if not self_limit.is_latency_inside_guest:
         return Level.VALID
-    return Level.INVALID if _is_processor_saturated(limit) else Level.INDICATIVE
+    return Level.INVALID if _is_processor_saturated(self_limit) else Level.INDICATIVE
 
 
-def _is_processor_saturated(limit: GuestSelfLimit) -> bool:
+def _is_processor_saturated(self_limit: GuestSelfLimit) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
     that waits for fast devices would seem busy all the time.
     """
-    if limit.use is None or limit.use.run_share + limit.use.wait_share < PROCESSORS_USED_SHARE:
+    if (
+        self_limit.use is None
+        or self_limit.use.run_share + self_limit.use.wait_share < PROCESSORS_USED_SHARE
+    ):
         return False
-    return limit.is_busy is None or limit.is_busy + limit.use.wait_share >= PROCESSORS_USED_SHARE
+    return (
+        self_limit.is_busy is None
+        or self_limit.is_busy + self_limit.use.wait_share >= PROCESSORS_USED_SHARE
+    )
 
 
 Bins = Sequence[tuple[int, int, int]]
@@ -490,9 +496,9 @@ _IO_TIME_BY_LAYER: Final[
 
 
 def _layer_latency(
-    layer: LatencyLayer, direction: Direction, counted: IoTime | None
+    layer: LatencyLayer, direction: Direction, io_time: IoTime | None
 ) -> LayerLatency | None:
-    mean = None if counted is None else counted.mean_ns
-    if counted is None or mean is None:
+    mean = None if io_time is None else io_time.mean_ns
+    if io_time is None or mean is None:
         return None
-    return LayerLatency(layer, direction, mean, round(counted.ios))
+    return LayerLatency(layer, direction, mean, round(io_time.ios))

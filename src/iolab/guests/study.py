@@ -156,8 +156,8 @@ def _booted_guests_document(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _free_bytes(facts: KnownFacts, key: str) -> int | None:
-    host_facts = None if facts is None else facts.get(key)
+def _free_bytes(facts: KnownFacts, target_key: str) -> int | None:
+    host_facts = None if facts is None else facts.get(target_key)
     return (
         host_facts.target.free_bytes
         if host_facts is not None and host_facts.target is not None

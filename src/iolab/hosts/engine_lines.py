@@ -123,16 +123,16 @@ class LineReader(ABC):
         """What an interval's line tells of each operation. LineError where it tells nothing."""
 
     @abstractmethod
-    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """The sums of the last line. LineError when it lacks what every run has."""
 
     @abstractmethod
-    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
+    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """Add what the sums say against the run."""
 
-    def version_text(self, head: dict[str, Any]) -> str:
+    def version_text(self, first_line: dict[str, Any]) -> str:
         """The engine's version, with what else makes hosts unlike."""
-        version = head.get("version")
+        version = first_line.get("version")
         text = f"{self.engine_title}-{version}" if isinstance(version, str) else ""
         return excerpt(text, limits.SENTENCE_CHARACTERS_MAX)
 

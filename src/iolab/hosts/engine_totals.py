@@ -37,25 +37,32 @@ _CPU: Final = ("user_s", "system_s")
 
 
 def parse_engine_totals(
-    head: Mapping[str, Any], end: Mapping[str, Any], directions: Sequence[Direction], job_count: int
+    first_line: Mapping[str, Any],
+    last_line: Mapping[str, Any],
+    directions: Sequence[Direction],
+    job_count: int,
 ) -> EngineTotals:
     """The totals; LineError when the line lacks what every run has."""
-    measured_ns = require_count(end, "measured_ns")
-    drain_ns = require_count(end, "drain_ns")
+    measured_ns = require_count(last_line, "measured_ns")
+    drain_ns = require_count(last_line, "drain_ns")
     wall_ns = measured_ns + drain_ns
     errors = _errors_by_kind(
-        {**optional_table(end, "errors"), "thread": optional_table(end, "broken")}
+        {**optional_table(last_line, "errors"), "thread": optional_table(last_line, "broken")}
     )
     short = {
-        way: optional_count(optional_table(optional_table(end, "errors"), way.key), SHORT_IO_KIND)
+        way: optional_count(
+            optional_table(optional_table(last_line, "errors"), way.key), SHORT_IO_KIND
+        )
         for way in directions
     }
     ways = {
-        way: _parse_direction_totals(require_operation_table(end, way.key), wall_ns, short[way])
+        way: _parse_direction_totals(
+            require_operation_table(last_line, way.key), wall_ns, short[way]
+        )
         for way in Direction
         if way in directions
     }
-    cpu = optional_table(end, "cpu")
+    cpu = optional_table(last_line, "cpu")
     # It was used until nothing more was submitted, so what was waited for at the end is no part.
     use = [
         optional_number(cpu, key) * NS_PER_S / measured_ns if measured_ns else 0.0 for key in _CPU
@@ -69,42 +76,42 @@ def parse_engine_totals(
         system_cpu_percent=100 * use[1] / job_count,
         error=_most_frequent_errno(errors),
         jobs=job_count,
-        generator=_parse_generator_totals(head, end, errors),
+        generator=_parse_generator_totals(first_line, last_line, errors),
     )
 
 
 def _parse_generator_totals(
-    head: Mapping[str, Any], end: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
+    first_line: Mapping[str, Any], last_line: Mapping[str, Any], errors: tuple[tuple[str, int], ...]
 ) -> GeneratorTotals:
-    switches = optional_table(end, "context_switches")
-    probes = optional_table(optional_table(head, "probes"), "read")
-    unsubmitted = optional_table(end, "unsubmitted")
+    switches = optional_table(last_line, "context_switches")
+    probes = optional_table(optional_table(first_line, "probes"), "read")
+    unsubmitted = optional_table(last_line, "unsubmitted")
     return GeneratorTotals(
-        method=excerpt(str(head.get("method", "")), limits.SENTENCE_CHARACTERS_MAX),
-        threads=optional_count(head, "threads"),
-        clock=excerpt(str(head.get("clock", "")), limits.SENTENCE_CHARACTERS_MAX),
-        notes=printable_sentences(head.get("notes"))[: limits.NOTES_MAX],
+        method=excerpt(str(first_line.get("method", "")), limits.SENTENCE_CHARACTERS_MAX),
+        threads=optional_count(first_line, "threads"),
+        clock=excerpt(str(first_line.get("clock", "")), limits.SENTENCE_CHARACTERS_MAX),
+        notes=printable_sentences(first_line.get("notes"))[: limits.NOTES_MAX],
         errors=errors,
-        retries=_retries_by_reason(optional_table(end, "retries")),
-        lateness=_parse_lateness(optional_table(end, "lateness")),
-        unreached=end.get("unreached") is True,
-        measured_ns=require_count(end, "measured_ns"),
-        drain_ns=require_count(end, "drain_ns"),
-        drained_ios=optional_count(end, "drained_ios"),
-        verify=_parse_verify_totals(optional_table(end, "verify")),
+        retries=_retries_by_reason(optional_table(last_line, "retries")),
+        lateness=_parse_lateness(optional_table(last_line, "lateness")),
+        unreached=last_line.get("unreached") is True,
+        measured_ns=require_count(last_line, "measured_ns"),
+        drain_ns=require_count(last_line, "drain_ns"),
+        drained_ios=optional_count(last_line, "drained_ios"),
+        verify=_parse_verify_totals(optional_table(last_line, "verify")),
         voluntary_switches=optional_count(switches, "voluntary"),
         involuntary_switches=optional_count(switches, "involuntary"),
-        steal_ticks=optional_count(end, "steal_ticks"),
-        depth_asked=optional_count(optional_table(end, "depth"), "asked"),
-        depth_used=optional_count(optional_table(end, "depth"), "used"),
+        steal_ticks=optional_count(last_line, "steal_ticks"),
+        depth_asked=optional_count(optional_table(last_line, "depth"), "asked"),
+        depth_used=optional_count(optional_table(last_line, "depth"), "used"),
         probe_reads=optional_count(probes, "ios"),
         probe_read_bytes=optional_count(probes, "bytes"),
         unsubmitted=optional_count(unsubmitted, "count"),
         oldest_unsubmitted_ns=optional_count(unsubmitted, "oldest_ns"),
-        hung_ios=optional_count(end, "hung"),
-        begun_first_ns=optional_count(optional_table(end, "begun_ns"), "first"),
-        begun_last_ns=optional_count(optional_table(end, "begun_ns"), "last"),
-        slow_ios=_parse_slow_ios(end.get("slow_ios")),
+        hung_ios=optional_count(last_line, "hung"),
+        begun_first_ns=optional_count(optional_table(last_line, "begun_ns"), "first"),
+        begun_last_ns=optional_count(optional_table(last_line, "begun_ns"), "last"),
+        slow_ios=_parse_slow_ios(last_line.get("slow_ios")),
     )
 
 

@@ -117,16 +117,16 @@ Wanted = Mapping[str, str | None]
 
 
 def derive_series(
-    counters: CounterTable, host_names: Sequence[str], wanted: Wanted | None = None
+    counters: CounterTable, host_names: Sequence[str], wanted_scopes: Wanted | None = None
 ) -> tuple[CounterSeries, ...]:
     """Every series that the counters support, ordered by host, scope, name and metric.
 
     `host_names` are what the table's host column indexes. A series without a sample is left out.
-    `wanted` leaves out what is not asked for: all of a thousand hosts' series are 200,000.
+    `wanted_scopes` leaves out what is not asked for: all of a thousand hosts' series are 200,000.
     """
     all_series: list[CounterSeries] = []
-    for block in counter_blocks(counters, wanted):
-        only = wanted[block.scope] if wanted else None
+    for block in counter_blocks(counters, wanted_scopes):
+        only = wanted_scopes[block.scope] if wanted_scopes else None
         derived = _deriver_for_scope(block.scope, only)
         if derived is None:
             continue

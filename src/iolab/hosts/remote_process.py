@@ -117,11 +117,12 @@ def start_remote_process(
 
 @asynccontextmanager
 async def stop_process_on_event(
-    host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, late: str
+    host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, overdue_text: str
 ) -> AsyncIterator[None]:
     """Listen to a load's stream inside: `halt` stops the load, and nothing of it outlives this.
 
-    A host on which it goes on for more than `limit_s` is given up; `late` says what it did not do.
+    A host on which it goes on for more than `limit_s` is given up; `overdue_text` says what it
+    did not do.
     """
     halting = asyncio.create_task(
         _signal_process_on_halt(host, stream.id, halt), name=f"halt on {host.name}"
@@ -132,7 +133,7 @@ async def stop_process_on_event(
             yield
         ended = True
     except TimeoutError:
-        raise host.mark_lost(late) from None
+        raise host.mark_lost(overdue_text) from None
     finally:
         halting.cancel()
         await asyncio.gather(halting, return_exceptions=True)

@@ -235,10 +235,10 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
 
 
 def _uncounted_and_part_bandwidths(
-    figures: OperationFigures, parts: Sequence[OperationFigures]
+    operation_figures: OperationFigures, parts: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
-    printed = figures.bw_bytes_per_s if figures.bytes is None else None
+    printed = operation_figures.bw_bytes_per_s if operation_figures.bytes is None else None
     return printed, [part.bw_bytes_per_s for part in parts]
 
 
@@ -285,7 +285,9 @@ def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     yield not_applicable_answer("Not known: the file does not tell counts and times of its rates.")
 
 
-def _figure_rate_answers(figure: OperationFigures, host: str, where: str) -> Iterator[CheckAnswer]:
+def _figure_rate_answers(
+    figure: OperationFigures, host: str, host_suffix: str
+) -> Iterator[CheckAnswer]:
     count = None if figure.count_is_derived else figure.count
     for quantity, rate, amount, shown in (
         ("operations", figure.rate_per_s, count, format_count),
@@ -303,7 +305,7 @@ def _figure_rate_answers(figure: OperationFigures, host: str, where: str) -> Ite
             "off": abs(deviation),
         }
         text = (
-            f"{figure.operation}{where}: {shown(rate)} reported, "
+            f"{figure.operation}{host_suffix}: {shown(rate)} reported, "
             f"{quantity} over time give {shown(amount / seconds)}"
         )
         if abs(deviation) > RATE_BAD:
@@ -462,30 +464,40 @@ def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
 
 
 def _statistic_contradiction_answers(
-    figures: OperationFigures, name: str, bins: Histogram | None, resolution: float, step_ns: float
+    operation_figures: OperationFigures,
+    name: str,
+    bins: Histogram | None,
+    resolution: float,
+    step_ns: float,
 ) -> Iterator[CheckAnswer]:
-    for at, value in figures.percentiles:
+    for at, value in operation_figures.percentiles:
         evidence: EvidenceValues = {"operation": name, "percent": at, "reported_ns": value}
         text = f"p{at:g} of {name} is given as {format_ns(value)}"
         slack = resolution * value + step_ns
-        if figures.lat_max_ns is not None and value > figures.lat_max_ns + slack:
+        if (
+            operation_figures.lat_max_ns is not None
+            and value > operation_figures.lat_max_ns + slack
+        ):
             yield invalid_answer(
-                f"{text}, beyond the maximum of {format_ns(figures.lat_max_ns)}.",
+                f"{text}, beyond the maximum of {format_ns(operation_figures.lat_max_ns)}.",
                 **evidence,
-                max_ns=figures.lat_max_ns,
+                max_ns=operation_figures.lat_max_ns,
             )
-        if figures.lat_min_ns is not None and value < figures.lat_min_ns - slack:
+        if (
+            operation_figures.lat_min_ns is not None
+            and value < operation_figures.lat_min_ns - slack
+        ):
             yield invalid_answer(
-                f"{text}, below the minimum of {format_ns(figures.lat_min_ns)}.",
+                f"{text}, below the minimum of {format_ns(operation_figures.lat_min_ns)}.",
                 **evidence,
-                min_ns=figures.lat_min_ns,
+                min_ns=operation_figures.lat_min_ns,
             )
         from_bins = bins.percentile_ns(at) if bins is not None and at > 0 else None
         if from_bins is not None and abs(value - from_bins) > 2 * resolution * from_bins + step_ns:
             yield invalid_answer(
                 f"{text}, and its bins give {format_ns(from_bins)}.", **evidence, bins_ns=from_bins
             )
-    for (low, a), (high, b) in pairwise(sorted(figures.percentiles)):
+    for (low, a), (high, b) in pairwise(sorted(operation_figures.percentiles)):
         if a > b + step_ns:
             yield invalid_answer(
                 f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
@@ -494,15 +506,17 @@ def _statistic_contradiction_answers(
                 reported_ns=a,
             )
     if (
-        figures.lat_mean_ns is not None
-        and figures.lat_max_ns is not None
-        and figures.lat_mean_ns > figures.lat_max_ns * (1 + resolution) + step_ns
+        operation_figures.lat_mean_ns is not None
+        and operation_figures.lat_max_ns is not None
+        and operation_figures.lat_mean_ns
+        > operation_figures.lat_max_ns * (1 + resolution) + step_ns
     ):
         yield invalid_answer(
-            f"The mean of {name} is {format_ns(figures.lat_mean_ns)}, beyond the maximum of "
-            f"{format_ns(figures.lat_max_ns)}.",
+            f"The mean of {name} is {format_ns(operation_figures.lat_mean_ns)}, beyond the "
+            "maximum of "
+            f"{format_ns(operation_figures.lat_max_ns)}.",
             operation=name,
-            reported_ns=figures.lat_mean_ns,
+            reported_ns=operation_figures.lat_mean_ns,
         )
 
 

@@ -39,10 +39,12 @@ def join_clients_of_same_load(runs: Sequence[RunWithFiles]) -> tuple[RunWithFile
     )
 
 
-def _client_independent_settings(run: ForeignRun) -> dict[str, str]:
+def _client_independent_settings(foreign_run: ForeignRun) -> dict[str, str]:
     """The settings that clients of one load share; each has its own folder or device."""
     own = (*ImportedJob.path_options, CLIENT_COUNT)
-    return {name: str(value) for name, value in run.load_settings.items() if name not in own}
+    return {
+        name: str(value) for name, value in foreign_run.load_settings.items() if name not in own
+    }
 
 
 class AssumedRepeats(Record):
@@ -109,15 +111,15 @@ def _group_overlapping_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithF
     return moments
 
 
-def _run_span_ns(run: ForeignRun) -> tuple[int, int] | None:
+def _run_span_ns(foreign_run: ForeignRun) -> tuple[int, int] | None:
     """From the first client's start to the last one's end, in ns; None where that is not told."""
-    starts = [client.start_ns for client in run.clients]
+    starts = [client.start_ns for client in foreign_run.clients]
     known_starts = [start for start in starts if start is not None]
     if not known_starts or len(known_starts) < len(starts):
         return None
     ends = [
         start + client_runtime_ns(client)
-        for start, client in zip(known_starts, run.clients, strict=True)
+        for start, client in zip(known_starts, foreign_run.clients, strict=True)
     ]
     return min(known_starts), max(ends)
 

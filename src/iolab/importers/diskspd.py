@@ -516,14 +516,16 @@ def _counts_by_target(
 
 
 def _is_limited_by_rate(
-    target: TargetSettings, moved: Counter[str], seconds: float, thread_count: int
+    target: TargetSettings, counts_and_bytes: Counter[str], seconds: float, thread_count: int
 ) -> bool:
     """Whether the rate that each thread of a target may have is what it came to."""
     most = (
         None if target.rate_per_s is None else target.rate_per_s * (target.threads or thread_count)
     )
     unit = "Count" if target.is_rate_in_iops else "Bytes"
-    return is_limited_by_target_rate(most, (moved[f"Read{unit}"] + moved[f"Write{unit}"]) / seconds)
+    return is_limited_by_target_rate(
+        most, (counts_and_bytes[f"Read{unit}"] + counts_and_bytes[f"Write{unit}"]) / seconds
+    )
 
 
 def _percentile_rows(table: ET.Element, reader: DiskspdFieldReader) -> dict[Decimal, ET.Element]:
@@ -547,13 +549,13 @@ def _percentile_rows(table: ET.Element, reader: DiskspdFieldReader) -> dict[Deci
 
 def _direction_figures(
     direction: str,
-    moved: Mapping[str, int],
+    counts_and_bytes: Mapping[str, int],
     seconds: float,
     table: ET.Element | None,
     rows: Mapping[Decimal, ET.Element],
     reader: DiskspdFieldReader,
 ) -> OperationFigures:
-    count, size = moved[f"{direction}Count"], moved[f"{direction}Bytes"]
+    count, size = counts_and_bytes[f"{direction}Count"], counts_and_bytes[f"{direction}Bytes"]
     name = f"{direction}Milliseconds"
     mean = None if table is None else reader.optional_number(table, f"Average{name}")
     found = {float(percent): reader.optional_number(row, name) for percent, row in rows.items()}

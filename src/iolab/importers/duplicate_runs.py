@@ -51,17 +51,24 @@ def remove_duplicate_runs(
     return tuple(kept), tuple(copies)
 
 
-def _run_identity(file: ForeignFile, run: ForeignRun) -> object:
+def _run_identity(file: ForeignFile, foreign_run: ForeignRun) -> object:
     """All that a run is told to be, but for where it is told; of a run without a load itself."""
-    figures = [figure for client in run.clients for figure in client.details.figures]
+    figures = [figure for client in foreign_run.clients for figure in client.details.figures]
     if not any(figure.rate_per_s or figure.bw_bytes_per_s or figure.count for figure in figures):
-        return id(run)
+        return id(foreign_run)
     clients = tuple(
         (client.name, client.details.figures, client.details.errors, client.start_ns)
-        for client in run.clients
+        for client in foreign_run.clients
     )
     # Some tools do not name what they ran: it has the name of its file then.
-    name = run.name.removeprefix(file.path.stem)
-    details = run.details
+    name = foreign_run.name.removeprefix(file.path.stem)
+    details = foreign_run.details
     claims = (details.tool, details.version, details.claimed)
-    return claims, name, run.access_kind, run.settings, run.timestamp_ns, clients
+    return (
+        claims,
+        name,
+        foreign_run.access_kind,
+        foreign_run.settings,
+        foreign_run.timestamp_ns,
+        clients,
+    )

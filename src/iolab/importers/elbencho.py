@@ -373,19 +373,19 @@ def _headline_of_phase(phase: _ElbenchoPhase, block: float | None) -> str:
     return headline_for_block_size(block)
 
 
-def _drop_counts_of_short_run(figures: OperationFigures) -> OperationFigures:
+def _drop_counts_of_short_run(operation_figures: OperationFigures) -> OperationFigures:
     """The figures, without counts where the time is too short to hold them against the rate.
 
     Percentiles then go with them that so many operations do not support.
     """
-    if figures.seconds is None or figures.seconds >= TIMED_MIN_S:
-        return figures
+    if operation_figures.seconds is None or operation_figures.seconds >= TIMED_MIN_S:
+        return operation_figures
     measured = tuple(
         (percent, ns)
-        for percent, ns in figures.percentiles
-        if is_percentile_supported(figures.count or 0, percent)
+        for percent, ns in operation_figures.percentiles
+        if is_percentile_supported(operation_figures.count or 0, percent)
     )
-    return replace(figures, count=None, bytes=None, percentiles=measured)
+    return replace(operation_figures, count=None, bytes=None, percentiles=measured)
 
 
 def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:

@@ -359,20 +359,22 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     return ImportOutcome(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
 
-def _require_figures_in_range(run: ForeignRun) -> None:
+def _require_figures_in_range(foreign_run: ForeignRun) -> None:
     """ForeignFileError where a run claims more than a run can be."""
-    for message in _range_fault_texts(run):
+    for message in _range_fault_texts(foreign_run):
         if message:
-            raise ForeignFileError(f"{excerpt(run.name, NAME_CHARACTERS)} claims {message}.")
+            raise ForeignFileError(
+                f"{excerpt(foreign_run.name, NAME_CHARACTERS)} claims {message}."
+            )
 
 
-def _range_fault_texts(run: ForeignRun) -> Iterator[str]:
+def _range_fault_texts(foreign_run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
-    yield limits.timestamp_fault(run.timestamp_ns or 0)
-    yield limits.duration_fault(run.details.asked_s or 0.0)
-    yield limits.count_fault("operations in flight", [run.in_flight or 0])
-    figures = [*run.details.claimed]
-    for client in run.clients:
+    yield limits.timestamp_fault(foreign_run.timestamp_ns or 0)
+    yield limits.duration_fault(foreign_run.details.asked_s or 0.0)
+    yield limits.count_fault("operations in flight", [foreign_run.in_flight or 0])
+    figures = [*foreign_run.details.claimed]
+    for client in foreign_run.clients:
         figures += client.details.figures
         yield limits.timestamp_fault(client.start_ns or 0)
         yield limits.duration_fault(client.runtime_s or 0.0)
@@ -388,7 +390,7 @@ def _range_fault_texts(run: ForeignRun) -> Iterator[str]:
         yield limits.duration_fault(figure.seconds or 0.0)
         yield limits.count_fault("operations", [figure.count or 0])
         yield limits.count_fault("bytes", [figure.bytes or 0])
-    for name, value in run.settings:
+    for name, value in foreign_run.settings:
         if isinstance(value, int) and abs(value) > limits.COUNT_MAX:
             yield f"{excerpt(name, NAME_CHARACTERS)} of more than {limits.COUNT_MAX:.6g}"
 
@@ -426,17 +428,17 @@ def _match_importers(
 
 
 def _with_memory_from_meminfo(
-    file: ForeignFile, run: ForeignRun, folder: ImportFolder
+    file: ForeignFile, foreign_run: ForeignRun, folder: ImportFolder
 ) -> ForeignRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
-    if run.details.memory_bytes is not None:
-        return run
+    if foreign_run.details.memory_bytes is not None:
+        return foreign_run
     for meminfo in folder.matching_neighbours(file, re.compile(r".*meminfo.*")):
         if match := _MEMORY.search(meminfo.first_bytes.decode("utf-8", "replace")):
             folder.mark_used(meminfo)
             memory = int(match[1]) * 1024
-            return replace(run, details=replace(run.details, memory_bytes=memory))
-    return run
+            return replace(foreign_run, details=replace(foreign_run.details, memory_bytes=memory))
+    return foreign_run
 
 
 def _unknown_format_fault(file: ForeignFile) -> Fault:

@@ -347,15 +347,24 @@ class _FioReport(Record):
             )
 
     def _foreign_run_of_all_clients(
-        self, entry: Block, claimed: tuple[OperationFigures, ...], phases: int, like: ForeignRun
+        self,
+        entry: Block,
+        claimed: tuple[OperationFigures, ...],
+        phases: int,
+        first_run: ForeignRun,
     ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
-        details = replace(like.details, claimed=claimed, phases=phases)
+        details = replace(first_run.details, claimed=claimed, phases=phases)
         host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
         runtime_s = FioEntries((entry,), {}).runtime_s
         client = ImportedClient(ALL_CLIENTS, host, runtime_s=runtime_s)
         return replace(
-            like, name=ALL_CLIENTS, details=details, clients=(client,), settings=(), in_flight=None
+            first_run,
+            name=ALL_CLIENTS,
+            details=details,
+            clients=(client,),
+            settings=(),
+            in_flight=None,
         )
 
     def _foreign_run_of_jobs(

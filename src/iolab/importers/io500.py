@@ -173,27 +173,31 @@ def _io500_version(file: ForeignFile) -> str:
 
 
 def _with_tool_output(
-    run: ForeignRun, figures: OperationFigures, tool_file: ForeignFile
+    foreign_run: ForeignRun, operation_figures: OperationFigures, tool_file: ForeignFile
 ) -> ForeignRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
     importer = IorImporter() if "ior" in tool_file.path.name else MdtestImporter()
     try:
         if not importer.recognises(tool_file):
-            return run
+            return foreign_run
         read = importer.read(tool_file, ImportFolder(()))
     except (ForeignFileError, IolabError, OSError):
-        return run
-    same = [other for other in read if other.operation_names == (figures.operation,)]
+        return foreign_run
+    same = [other for other in read if other.operation_names == (operation_figures.operation,)]
     if not same:
-        return run
-    details = replace(run.details, claimed=(figures,), files=(*run.details.files, tool_file.name))
-    errors = run.clients[0].details.errors
+        return foreign_run
+    details = replace(
+        foreign_run.details,
+        claimed=(operation_figures,),
+        files=(*foreign_run.details.files, tool_file.name),
+    )
+    errors = foreign_run.clients[0].details.errors
     clients = tuple(
         replace(client, details=replace(client.details, errors=(*errors, *client.details.errors)))
         for client in same[-1].clients
     )
     return replace(
-        run,
+        foreign_run,
         details=replace(details, buffered=same[-1].details.buffered),
         clients=clients,
         settings=same[-1].settings,

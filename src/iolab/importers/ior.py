@@ -187,7 +187,7 @@ def _run_of_row(
     row: Mapping[str, str],
     header: Mapping[str, str],
     errors: tuple[str, ...],
-    moved: int | None,
+    moved_bytes: int | None,
 ) -> ForeignRun:
     rate = parse_number(row["bw(MiB/s)"])
     command = header.get("Command line", header.get("Command line used", ""))
@@ -202,7 +202,7 @@ def _run_of_row(
     version = _BEGIN.search(section.text)
     figures = OperationFigures(
         operation=row["access"],
-        bytes=size if moved is None else moved,
+        bytes=size if moved_bytes is None else moved_bytes,
         seconds=parse_number(row.get("total(s)", "")),
         rate_per_s=parse_number(row.get("IOPS", "")),
         bw_bytes_per_s=None if rate is None else rate * MIB,

@@ -186,11 +186,11 @@ def _start_time_ns(text: str) -> int | None:
     return parse_time_as_utc_ns(match[1], _DATE) if match else None
 
 
-def _run_with_seconds(run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
-    (client,) = run.clients
-    operation = run.operation_names[0]
+def _run_with_seconds(foreign_run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
+    (client,) = foreign_run.clients
+    operation = foreign_run.operation_names[0]
     own = tuple(_second_for_operation(operation, second) for second in seconds)
-    return replace(run, clients=(replace(client, seconds=own),))
+    return replace(foreign_run, clients=(replace(client, seconds=own),))
 
 
 def _benchmark_run(

@@ -192,29 +192,32 @@ def _as_list(document: object) -> list[Any]:
 
 
 def _with_job_file(
-    run: ForeignRun, job_file: Mapping[str, Mapping[str, str]], name: object, notes: Iterable[str]
+    foreign_run: ForeignRun,
+    job_file: Mapping[str, Mapping[str, str]],
+    name: object,
+    notes: Iterable[str],
 ) -> ForeignRun:
     """The run with the options that kubestr leaves out of fio's report."""
-    reported = dict(run.settings)
-    options = job_file.get(run.name, {})
+    reported = dict(foreign_run.settings)
+    options = job_file.get(foreign_run.name, {})
     lacking = {key: value for key, value in options.items() if key not in reported}
     jobs = int(parse_number(lacking.get("numjobs", "1")) or 1)
     paced = any(key in lacking for key in ("rate", "rate_iops", "thinktime"))
     walls = any(is_option_on(job.get("stonewall", "0")) for job in job_file.values())
     own_notes = [*notes, *([SIDE_BY_SIDE] if len(job_file) > 1 and not walls else [])]
     return replace(
-        run,
+        foreign_run,
         settings=(
-            *run.settings,
+            *foreign_run.settings,
             *lacking.items(),
             *([(CLASS, excerpt(str(name), NAME_CHARACTERS))] if name else []),
         ),
-        in_flight=None if run.in_flight is None else run.in_flight * jobs,
+        in_flight=None if foreign_run.in_flight is None else foreign_run.in_flight * jobs,
         details=replace(
-            run.details,
+            foreign_run.details,
             tool="kubestr",
-            paced=run.details.paced or paced,
-            notes=(*run.details.notes, *own_notes),
+            paced=foreign_run.details.paced or paced,
+            notes=(*foreign_run.details.notes, *own_notes),
         ),
     )
 

@@ -150,9 +150,12 @@ def plan_imported_session(
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 
-def _constant_load_text(run: ForeignRun, name: str, varied: Mapping[str, object]) -> str:
+def _constant_load_text(foreign_run: ForeignRun, name: str, varied: Mapping[str, object]) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
-    axis = {**{name: str(value) for name, value in run.settings}, "rw": run.access_kind}
+    axis = {
+        **{name: str(value) for name, value in foreign_run.settings},
+        "rw": foreign_run.access_kind,
+    }
     parts = [
         f"{word} {axis[name]}".strip()
         for name, word in _SHOWN.items()
@@ -175,25 +178,29 @@ def _imported_job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
     )
 
 
-def _job_settings(run: ForeignRun) -> tuple[tuple[str, str], ...]:
+def _job_settings(foreign_run: ForeignRun) -> tuple[tuple[str, str], ...]:
     """The settings of a load as its job has them."""
-    return tuple((name, str(value)) for name, value in run.settings if name not in run.ignored)
+    return tuple(
+        (name, str(value))
+        for name, value in foreign_run.settings
+        if name not in foreign_run.ignored
+    )
 
 
-def _axis_settings(run: ForeignRun) -> dict[str, int | str]:
+def _axis_settings(foreign_run: ForeignRun) -> dict[str, int | str]:
     """The settings of a load by the names that axes can have, their values no longer than labels.
 
     Unlike values stay unlike. Runs of other stores are no repeats of each other.
     """
-    tool = run.details.tool
+    tool = foreign_run.details.tool
     endpoints = {
         name: value
-        for name, value in run.settings
-        if name in ENDPOINT_OPTIONS and name in run.ignored
+        for name, value in foreign_run.settings
+        if name in ENDPOINT_OPTIONS and name in foreign_run.ignored
     }
     return {
         re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED_AXES else name): _axis_value(value)
-        for name, value in {**run.load_settings, **endpoints}.items()
+        for name, value in {**foreign_run.load_settings, **endpoints}.items()
     }
 
 
@@ -277,8 +284,8 @@ def _imported_study(
     )
 
 
-def _tool_with_version(run: ForeignRun) -> str:
-    return f"{run.details.tool} {run.details.version}".strip()
+def _tool_with_version(foreign_run: ForeignRun) -> str:
+    return f"{foreign_run.details.tool} {foreign_run.details.version}".strip()
 
 
 def _distinct_client_names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
@@ -348,8 +355,8 @@ def _client_start_times_ns(planned_import: PlannedImport) -> list[int]:
     return [usual if client.start_ns is None else client.start_ns for client in clients]
 
 
-def _longest_runtime_ns(run: ForeignRun) -> int:
-    return max((client_runtime_ns(client) for client in run.clients), default=0)
+def _longest_runtime_ns(foreign_run: ForeignRun) -> int:
+    return max((client_runtime_ns(client) for client in foreign_run.clients), default=0)
 
 
 def client_runtime_ns(client: ImportedClient) -> int:
@@ -360,14 +367,14 @@ def client_runtime_ns(client: ImportedClient) -> int:
     return round(seconds * NS_PER_S)
 
 
-def _host_run(name: str, client: ImportedClient, run: ForeignRun) -> HostRun:
+def _host_run(name: str, client: ImportedClient, foreign_run: ForeignRun) -> HostRun:
     start = client.start_ns
     return HostRun(
         host=name,
         error=client.details.errors[0] if client.details.errors else None,
         argv=(),
-        job_file="".join(f"{key}={value}\n" for key, value in run.settings),
-        engine_version=_tool_with_version(run),
+        job_file="".join(f"{key}={value}\n" for key, value in foreign_run.settings),
+        engine_version=_tool_with_version(foreign_run),
         start_real_ns=start,
         end_real_ns=None if start is None else start + client_runtime_ns(client),
         exit_code=None,

@@ -596,16 +596,16 @@ def _budget_result(
     return RequirementResult(name, message, as_is, answer, margin)
 
 
-def _value_and_high_end_text(key: str, metric: Metric, most: float) -> str:
+def _value_and_high_end_text(metric_key: str, metric: Metric, high_end: float) -> str:
     """A figure, and the high end of its interval where it has one: `2 ms, at most 3 ms`."""
-    if metric.value is None or most == math.inf:
+    if metric.value is None or high_end == math.inf:
         return "more than can be told"
-    text, highest = _figure_text(key, metric.value), _figure_text(key, most)
+    text, highest = _figure_text(metric_key, metric.value), _figure_text(metric_key, high_end)
     return text if text == highest else f"{text}, at most {highest}"
 
 
-def _figure_text(key: str, value: float) -> str:
-    return value_text(value, metric_spec(key).unit)
+def _figure_text(metric_key: str, value: float) -> str:
+    return value_text(value, metric_spec(metric_key).unit)
 
 
 def _requirement_status_by_figure(

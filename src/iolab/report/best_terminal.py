@@ -115,21 +115,22 @@ def _configuration_columns_table(
     return GroupedTable(heads, [(None, lines)], is_summary=True)
 
 
-def _lead_text(row: WorkloadRow) -> str:
-    if row.indistinguishable:
+def _lead_text(workload_row: WorkloadRow) -> str:
+    if workload_row.indistinguishable:
         marks = (
-            indistinguishable_mark_text(row, figure).strip() for figure in row.indistinguishable
+            indistinguishable_mark_text(workload_row, figure).strip()
+            for figure in workload_row.indistinguishable
         )
         return next(filter(None, marks), MAYBE_CHANCE)
-    return row.lead_text if row.figure_count > 1 else DASH
+    return workload_row.lead_text if workload_row.figure_count > 1 else DASH
 
 
-def _configuration_cell(row: WorkloadRow, configuration: str) -> TerminalCell:
-    figure = row.figure_of_configuration(configuration)
+def _configuration_cell(workload_row: WorkloadRow, configuration: str) -> TerminalCell:
+    figure = workload_row.figure_of_configuration(configuration)
     if figure is None or not figure.is_quotable:
         return literal_text(NOT_MEASURABLE if figure is not None else DASH, style="dim")
-    mark = indistinguishable_mark_text(row, figure)
-    is_best = row.has_supported_winner and figure is row.best
+    mark = indistinguishable_mark_text(workload_row, figure)
+    is_best = workload_row.has_supported_winner and figure is workload_row.best
     return literal_text(f"{mark}{metric_value_text(figure.value)}", style="bold" if is_best else "")
 
 

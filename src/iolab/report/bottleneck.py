@@ -637,13 +637,13 @@ def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[Wor
     ]
 
 
-def _limit_of_figure_text(finding: BottleneckFinding, row: WorkloadRow) -> str:
+def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow) -> str:
     """What limits a figure, of a limit on its own rate how much that is.
 
     An interval that reaches beyond it is told: no mean can.
     """
     text = _cause_without_name_text(finding)
-    use, figure = finding.decision.use, row.figure_of_configuration(finding.configuration)
+    use, figure = finding.decision.use, workload_row.figure_of_configuration(finding.configuration)
     if (
         figure is None
         or figure.is_mixed

@@ -143,21 +143,23 @@ class ComparisonRowTexts(Record):
         )
 
 
-def compared_operations_text(comparison: ComparisonResult, row: ComparedMetric) -> str:
+def compared_operations_text(comparison: ComparisonResult, compared_metric: ComparedMetric) -> str:
     """`, all I/Os` of a latency that is of reads and writes together; empty for others."""
-    directions = comparison.baseline.study.workload(row.workload).job.data_directions
-    is_of_all = row.metric.startswith("lat_ns_") and len(directions) > 1
+    directions = comparison.baseline.study.workload(compared_metric.workload).job.data_directions
+    is_of_all = compared_metric.metric.startswith("lat_ns_") and len(directions) > 1
     return ", all I/Os" if is_of_all else ""
 
 
-def comparison_row_texts(row: ComparedMetric, operations_text: str = "") -> ComparisonRowTexts:
+def comparison_row_texts(
+    compared_metric: ComparedMetric, operations_text: str = ""
+) -> ComparisonRowTexts:
     """A row's cells for people; `operations_text` says of what operations its metric is."""
-    comparison = row.comparison
+    comparison = compared_metric.comparison
     return ComparisonRowTexts(
-        point=point_text(row.workload, row.axis),
-        metric=f"{metric_phrase(row.metric)}{operations_text}",
-        baseline=metric_value_text(row.baseline),
-        candidate=metric_value_text(row.candidate),
+        point=point_text(compared_metric.workload, compared_metric.axis),
+        metric=f"{metric_phrase(compared_metric.metric)}{operations_text}",
+        baseline=metric_value_text(compared_metric.baseline),
+        candidate=metric_value_text(compared_metric.candidate),
         ratio=ratio_with_percent_text(comparison.ratio),
         interval=interval_text(comparison.low, comparison.high),
         verdict=comparison.verdict.value,
@@ -200,11 +202,13 @@ def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
         yield _comparison_sentence(row, *names)
 
 
-def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> str:
-    comparison = row.comparison
-    place = point_text(row.workload, row.axis)
+def _comparison_sentence(compared_metric: ComparedMetric, baseline: str, candidate: str) -> str:
+    comparison = compared_metric.comparison
+    place = point_text(compared_metric.workload, compared_metric.axis)
     is_gain = (
-        comparison.ratio >= 1 if row.better is BetterDirection.HIGHER else comparison.ratio <= 1
+        comparison.ratio >= 1
+        if compared_metric.better is BetterDirection.HIGHER
+        else comparison.ratio <= 1
     )
     first, second = (candidate, baseline) if is_gain else (baseline, candidate)
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
@@ -212,8 +216,11 @@ def _comparison_sentence(row: ComparedMetric, baseline: str, candidate: str) -> 
         low, high = (1 / end if end else None for end in (high, low))
         ratio = 1 / ratio
     text = ratio_with_interval_text(ratio, low, high)
-    is_speed = row.baseline.unit.endswith("/s") or row.baseline.unit in ("ns", "s")
-    metric = metric_phrase(row.metric)
+    is_speed = compared_metric.baseline.unit.endswith("/s") or compared_metric.baseline.unit in (
+        "ns",
+        "s",
+    )
+    metric = metric_phrase(compared_metric.metric)
     if comparison.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
         if is_speed:
             return f"{first} is {text} times as fast as {second} ({place})"
@@ -247,14 +254,17 @@ def comparison_csv(comparison: ComparisonResult) -> str:
     return rows_csv(heads, (_csv_row(row, axes) for row in comparison.rows))
 
 
-def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[ExportValue]:
-    comparison = row.comparison
-    yield row.workload
-    yield from (dict(row.axis).get(name) for name in axes)
-    yield from (row.metric, row.baseline.unit)
-    yield from (*_metric_csv_values(row.baseline), *_metric_csv_values(row.candidate))
+def _csv_row(compared_metric: ComparedMetric, axes: Sequence[str]) -> Iterator[ExportValue]:
+    comparison = compared_metric.comparison
+    yield compared_metric.workload
+    yield from (dict(compared_metric.axis).get(name) for name in axes)
+    yield from (compared_metric.metric, compared_metric.baseline.unit)
+    yield from (
+        *_metric_csv_values(compared_metric.baseline),
+        *_metric_csv_values(compared_metric.candidate),
+    )
     yield from (comparison.ratio, comparison.low, comparison.high)
-    yield from (comparison.verdict.value, row.level.value, comparison.reason)
+    yield from (comparison.verdict.value, compared_metric.level.value, comparison.reason)
 
 
 def differences_with_workloads(differences: Iterable[Difference]) -> list[Difference]:
@@ -321,15 +331,15 @@ def _metric_csv_values(metric: Metric) -> tuple[float | None, ...]:
     return (metric.value, metric.low, metric.high, metric.n)
 
 
-def _comparison_row_document(row: ComparedMetric) -> dict[str, Any]:
-    comparison = row.comparison
+def _comparison_row_document(compared_metric: ComparedMetric) -> dict[str, Any]:
+    comparison = compared_metric.comparison
     return {
-        "workload": row.workload,
-        "axis": dict(row.axis),
-        "metric": row.metric,
-        "better": row.better.value,
-        "baseline": document_of_flat_record(row.baseline),
-        "candidate": document_of_flat_record(row.candidate),
+        "workload": compared_metric.workload,
+        "axis": dict(compared_metric.axis),
+        "metric": compared_metric.metric,
+        "better": compared_metric.better.value,
+        "baseline": document_of_flat_record(compared_metric.baseline),
+        "candidate": document_of_flat_record(compared_metric.candidate),
         "ratio": comparison.ratio,
         "low": comparison.low,
         "high": comparison.high,
@@ -338,7 +348,7 @@ def _comparison_row_document(row: ComparedMetric) -> dict[str, Any]:
         "p": comparison.p,
         "verdict": comparison.verdict.value,
         "reason": comparison.reason,
-        "level": row.level.value,
+        "level": compared_metric.level.value,
     }
 
 
@@ -504,19 +514,19 @@ def _add_junit_case(suite: ET.Element, point: str, metric: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", names)
 
 
-def _junit_failure_message(row: ComparedMetric) -> str:
+def _junit_failure_message(compared_metric: ComparedMetric) -> str:
     """What the row says: `worse: iops 0.900 (-10.0 %) [0.891, 0.911]`."""
-    texts = comparison_row_texts(row)
+    texts = comparison_row_texts(compared_metric)
     return _replace_xml_forbidden(f"{texts.verdict}: {texts.metric} {texts.ratio} {texts.interval}")
 
 
-def _junit_values_text(row: ComparedMetric) -> str:
-    sides = (("baseline", row.baseline), ("candidate", row.candidate))
+def _junit_values_text(compared_metric: ComparedMetric) -> str:
+    sides = (("baseline", compared_metric.baseline), ("candidate", compared_metric.candidate))
     lines = [
         f"{name} {metric_value_text(metric)} {interval_and_runs_text(metric)}".rstrip()
         for name, metric in sides
     ]
-    return _replace_xml_forbidden("\n".join([*lines, f"trust {row.level.value}"]))
+    return _replace_xml_forbidden("\n".join([*lines, f"trust {compared_metric.level.value}"]))
 
 
 def _replace_xml_forbidden(text: str) -> str:

@@ -68,14 +68,18 @@ def _best_value_sentence(brief: Brief, costs: Sequence[CostCapacityRow]) -> str:
     return f"Best value: {name}, {lead}.{turned}"
 
 
-def _storage_alone_text(row: CostCapacityRow, best: str, titles: Mapping[str, str]) -> str:
+def _storage_alone_text(
+    cost_capacity_row: CostCapacityRow, best: str, titles: Mapping[str, str]
+) -> str:
     """Who is the best value for the money of storage alone, where that is another."""
-    other = row.figures_best_first[0].configuration
-    if other == best or row.lead_ratio is None:
+    other = cost_capacity_row.figures_best_first[0].configuration
+    if other == best or cost_capacity_row.lead_ratio is None:
         return ""
-    sure = "perhaps " if row.is_undecided else ""
+    sure = "perhaps " if cost_capacity_row.is_undecided else ""
     name = titles.get(other, other)
-    return f" Of storage alone {sure}{name}, {ratio_text(row.lead_ratio)} the next best."
+    return (
+        f" Of storage alone {sure}{name}, {ratio_text(cost_capacity_row.lead_ratio)} the next best."
+    )
 
 
 def _machine_count_sentence(brief: Brief) -> str:

@@ -86,13 +86,13 @@ def _wear_notes(wear: DriveWear) -> Iterable[str]:
         yield _measurement_text(wear.power_measurement)
 
 
-def _measurement_text(found: DrivePowerMeasurement) -> str:
+def _measurement_text(measurement: DrivePowerMeasurement) -> str:
     """The drive's own average; the page does not say since when it measures."""
-    text = f"{found.average_w:.3g} W on average by the drive's own measurement"
-    error = "" if found.error_percent is None else f" to {found.error_percent} %"
-    words = [f"{found.samples:,} samples{error}"]
-    words += ["estimated"] if found.is_estimated else []
-    words += [] if found.is_contiguous else ["with pauses"]
+    text = f"{measurement.average_w:.3g} W on average by the drive's own measurement"
+    error = "" if measurement.error_percent is None else f" to {measurement.error_percent} %"
+    words = [f"{measurement.samples:,} samples{error}"]
+    words += ["estimated"] if measurement.is_estimated else []
+    words += [] if measurement.is_contiguous else ["with pauses"]
     return f"{text} ({', '.join(words)})"
 
 

@@ -110,14 +110,14 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     return (_lead_fact(row, titles) for row in sorted(largest, key=_lead, reverse=True))
 
 
-def _lead(row: WorkloadRow) -> float:
-    return row.lead
+def _lead(workload_row: WorkloadRow) -> float:
+    return workload_row.lead
 
 
-def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
-    best = row.best or row.cells[0]
+def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
+    best = workload_row.best or workload_row.cells[0]
     second = best_figure_of_metric(
-        [cell for cell in row.cells if cell.is_quotable and cell is not best]
+        [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
     )
     note = " against ".join(
         f"{metric_value_text(figure.value)} of "
@@ -127,7 +127,7 @@ def _lead_fact(row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     doubts = dict.fromkeys((best.left_out_repeats_text, second.left_out_repeats_text))
     doubt = "; ".join(filter(None, doubts))
     text = f"{note} ({doubt})" if doubt else note
-    return FastFact(row.lead_text, row.title, text)
+    return FastFact(workload_row.lead_text, workload_row.title, text)
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -139,21 +139,21 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
         yield FastFact(value, best.title, _best_note(best, others, titles))
 
 
-def _best_note(best: BestFigure, row: WorkloadRow, titles: Mapping[str, str]) -> str:
+def _best_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
     """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
-    sound = [cell for cell in row.cells if cell.is_quotable and cell is not best]
+    sound = [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
     if sound:
         second = best_figure_of_metric(sound)
         name = titles.get(second.configuration, second.configuration)
         who = f"{who} against {metric_value_text(second.value)} of {name}"
-    is_tie = bool(row.indistinguishable)
+    is_tie = bool(workload_row.indistinguishable)
     notes = (
         who,
         "" if sound else axis_text_not_in_title(best),
         "no sure difference"
         if is_tie
-        else row.undecided_reason and f"not sure: {row.undecided_reason}",
+        else workload_row.undecided_reason and f"not sure: {workload_row.undecided_reason}",
         repeats_range_text(best),
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",

@@ -264,8 +264,8 @@ def _shared_undecided_reason(rows: Sequence[WorkloadRow]) -> str:
     return reasons.pop() if len(reasons) == 1 else ""
 
 
-def _has_ratio(row: WorkloadRow) -> bool:
-    return row.figure_count > 1 and not row.indistinguishable
+def _has_ratio(workload_row: WorkloadRow) -> bool:
+    return workload_row.figure_count > 1 and not workload_row.indistinguishable
 
 
 def _row_groups(
@@ -332,40 +332,62 @@ def _configuration_columns_table(
     return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
 
 
-def _undecided_reason_note(row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]) -> str:
+def _undecided_reason_note(
+    workload_row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]
+) -> str:
     """Why the row has no winner, unless one note says it of all; of lost points which they are."""
-    if row.undecided_reason != POINT_LOST:
-        return "" if row.undecided_reason == shared_reason else row.undecided_reason
+    if workload_row.undecided_reason != POINT_LOST:
+        return (
+            "" if workload_row.undecided_reason == shared_reason else workload_row.undecided_reason
+        )
     owners: dict[str, list[str]] = {}
-    for cell in row.cells:
+    for cell in workload_row.cells:
         for axis in cell.unsound_axes:
             owners.setdefault(axis_values_text(axis), []).append(cell.configuration)
     parts = [
         f"{place} ({list_text([titles.get(name, name) for name in own])})"
-        if len(own) < len(row.cells)
+        if len(own) < len(workload_row.cells)
         else place
         for place, own in owners.items()
     ]
     return f"invalid or missing: {'; '.join(parts)}"
 
 
-def _scoped_title_cell(row: CostCapacityRow) -> Cell:
+def _scoped_title_cell(cost_capacity_row: CostCapacityRow) -> Cell:
     """The title of a row that is no best figure, with of what its figures are."""
-    return Cell(row.title, note=f"{row.scope}; best = 1×" if row.is_value_for_money else row.scope)
+    return Cell(
+        cost_capacity_row.title,
+        note=f"{cost_capacity_row.scope}; best = 1×"
+        if cost_capacity_row.is_value_for_money
+        else cost_capacity_row.scope,
+    )
 
 
-def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -> Cell:
+def _cost_capacity_cell(
+    cost_capacity_row: CostCapacityRow, name: str, styles: SeriesStyles
+) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
-    figure, ratio = row.figure_of_configuration(name), row.lead_ratio
-    is_best = ratio is not None and figure is row.figures_best_first[0] and not row.is_undecided
+    figure, ratio = cost_capacity_row.figure_of_configuration(name), cost_capacity_row.lead_ratio
+    is_best = (
+        ratio is not None
+        and figure is cost_capacity_row.figures_best_first[0]
+        and not cost_capacity_row.is_undecided
+    )
     bar = None
-    if row.better is not None and figure.amount and len(row.figures_best_first) > 1:
+    if (
+        cost_capacity_row.better is not None
+        and figure.amount
+        and len(cost_capacity_row.figures_best_first) > 1
+    ):
         token = styles[name].token if name in styles else SERIES[0]
         bar = CellBar(
-            figure.amount / max(own.amount or 0.0 for own in row.figures_best_first), token
+            figure.amount / max(own.amount or 0.0 for own in cost_capacity_row.figures_best_first),
+            token,
         )
     mark = (
-        INDISTINGUISHABLE_MARK if row.is_undecided and figure in row.figures_best_first[1:2] else ""
+        INDISTINGUISHABLE_MARK
+        if cost_capacity_row.is_undecided and figure in cost_capacity_row.figures_best_first[1:2]
+        else ""
     )
     return Cell(
         f"{mark}{figure.text}",
@@ -376,22 +398,24 @@ def _cost_capacity_cell(row: CostCapacityRow, name: str, styles: SeriesStyles) -
     )
 
 
-def _cell_with_ratio(cell: Cell, row: WorkloadRow, name: str) -> Cell:
+def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, name: str) -> Cell:
     """The cell, that of the best with its ratio to the next."""
-    figure = row.figure_of_configuration(name)
-    if figure is None or figure is not row.best or not _has_ratio(row):
+    figure = workload_row.figure_of_configuration(name)
+    if figure is None or figure is not workload_row.best or not _has_ratio(workload_row):
         return cell
-    if figure.repeats_range is None and " to " not in row.lead_text:
-        return replace(cell, difference=next_best_text(row.next_best_ratio))
-    span = f"{row.lead_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
+    if figure.repeats_range is None and " to " not in workload_row.lead_text:
+        return replace(cell, difference=next_best_text(workload_row.next_best_ratio))
+    span = f"{workload_row.lead_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
     return replace(cell, difference=span)
 
 
-def _cell_with_bar(cell: Cell, row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
+def _cell_with_bar(cell: Cell, workload_row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
     """The cell with its share of the largest figure of its row as a bar."""
-    figure = row.figure_of_configuration(name)
-    most = max((cell.value.value or 0.0 for cell in row.cells if cell.is_quotable), default=0.0)
-    if figure is None or not figure.is_quotable or not most or row.figure_count < 2:
+    figure = workload_row.figure_of_configuration(name)
+    most = max(
+        (cell.value.value or 0.0 for cell in workload_row.cells if cell.is_quotable), default=0.0
+    )
+    if figure is None or not figure.is_quotable or not most or workload_row.figure_count < 2:
         return cell
     token = styles[name].token if name in styles else SERIES[0]
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, token))
@@ -417,10 +441,10 @@ def _workload_columns_table(
     return Table(TITLE, heads, cells, has_bars=True)
 
 
-def _figure_only_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
+def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
-    figure = row.figure_of_configuration(configuration)
-    cell = _figure_cell(row, configuration, anchors)
+    figure = workload_row.figure_of_configuration(configuration)
+    cell = _figure_cell(workload_row, configuration, anchors)
     if figure is None or not figure.is_quotable:
         return replace(cell, note="")
     doubts = (
@@ -430,15 +454,15 @@ def _figure_only_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors)
     return replace(cell, note=" · ".join(filter(None, doubts)))
 
 
-def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
+def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
-    figure = row.figure_of_configuration(configuration)
+    figure = workload_row.figure_of_configuration(configuration)
     if figure is None or figure.level is None:
         return Cell(NOT_MEASURABLE, note=NO_VALUE)
     anchor = anchors.get(figure.run) if figure.run else None
     if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
-    mark = indistinguishable_mark_text(row, figure)
+    mark = indistinguishable_mark_text(workload_row, figure)
     under = [
         *figure.load_text.split(" · "),
         axis_text_not_in_title(figure),
@@ -446,17 +470,17 @@ def _figure_cell(row: WorkloadRow, configuration: str, anchors: RunAnchors) -> C
         _sufficient_load_text(figure),
         half_width_text(figure.value),
         repeats_range_text(figure),
-        _ratio_to_best_text(row, figure),
+        _ratio_to_best_text(workload_row, figure),
         figure.left_out_repeats_text,
         "from memory" if figure.is_mostly_read_from_memory else "",
-        f"limit: {limit}" if (limit := dict(row.limits).get(configuration)) else "",
+        f"limit: {limit}" if (limit := dict(workload_row.limits).get(configuration)) else "",
         _doubt_text(figure),
     ]
     return Cell(
         f"{mark}{metric_value_text(figure.value)}",
         anchor=anchor,
         note=" · ".join(map(_with_no_break_spaces, filter(None, under))),
-        is_bold=row.has_supported_winner and figure is row.best,
+        is_bold=workload_row.has_supported_winner and figure is workload_row.best,
     )
 
 
@@ -471,32 +495,38 @@ def repeats_range_text(figure: BestFigure) -> str:
     return f"repeats {number if is_same_unit else low} to {high}"
 
 
-def _interval_of_ratio_to_best(row: WorkloadRow, figure: BestFigure) -> tuple[float, float] | None:
+def _interval_of_ratio_to_best(
+    workload_row: WorkloadRow, figure: BestFigure
+) -> tuple[float, float] | None:
     """The interval of its ratio to the best, which is printed; None where there is none."""
-    compared = dict(row.best.comparisons).get(figure.configuration) if row.best else None
+    compared = (
+        dict(workload_row.best.comparisons).get(figure.configuration) if workload_row.best else None
+    )
     if compared is None or compared.low is None or compared.high is None:
         return None
     return compared.low, compared.high
 
 
-def is_apart_from_best(row: WorkloadRow, figure: BestFigure) -> bool:
+def is_apart_from_best(workload_row: WorkloadRow, figure: BestFigure) -> bool:
     """Whether the interval of its ratio to the best leaves out 1."""
-    interval = _interval_of_ratio_to_best(row, figure)
+    interval = _interval_of_ratio_to_best(workload_row, figure)
     return interval is not None and not interval[0] <= 1 <= interval[1]
 
 
-def indistinguishable_mark_text(row: WorkloadRow, figure: BestFigure) -> str:
+def indistinguishable_mark_text(workload_row: WorkloadRow, figure: BestFigure) -> str:
     """What stands before a figure: whether it is not distinguishable from the best."""
-    is_alike = figure in row.indistinguishable and not is_apart_from_best(row, figure)
+    is_alike = figure in workload_row.indistinguishable and not is_apart_from_best(
+        workload_row, figure
+    )
     return INDISTINGUISHABLE_MARK if is_alike else ""
 
 
-def _ratio_to_best_text(row: WorkloadRow, figure: BestFigure) -> str:
+def _ratio_to_best_text(workload_row: WorkloadRow, figure: BestFigure) -> str:
     """`0.37× to 1.1× the best` of one that cannot be told from the best by this interval."""
-    interval = _interval_of_ratio_to_best(row, figure)
-    if interval is None or figure not in row.indistinguishable:
+    interval = _interval_of_ratio_to_best(workload_row, figure)
+    if interval is None or figure not in workload_row.indistinguishable:
         return ""
-    doubt = f", {MAYBE_CHANCE}" if is_apart_from_best(row, figure) else ""
+    doubt = f", {MAYBE_CHANCE}" if is_apart_from_best(workload_row, figure) else ""
     low, high = map(ratio_text, interval)
     return f"{low} to {high} the best{doubt}"
 
@@ -565,8 +595,8 @@ def _is_pair(members: Sequence[WorkloadRow]) -> bool:
     return sorted(row.cells[0].operation for row in members) == ["read", "write"]
 
 
-def _operation_sort_key(row: WorkloadRow) -> str:
-    return row.cells[0].operation
+def _operation_sort_key(workload_row: WorkloadRow) -> str:
+    return workload_row.cells[0].operation
 
 
 def _title_without_operation(title: str) -> str:
@@ -607,12 +637,20 @@ def _operation_columns_table(
     return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 
-def _operation_cell(row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors) -> Cell:
-    figure = row.cells[0]
-    cell = _figure_cell(row, figure.configuration, anchors)
-    if not figure.is_quotable or not most.get(row.unit) or figure.better is BetterDirection.LOWER:
+def _operation_cell(
+    workload_row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors
+) -> Cell:
+    figure = workload_row.cells[0]
+    cell = _figure_cell(workload_row, figure.configuration, anchors)
+    if (
+        not figure.is_quotable
+        or not most.get(workload_row.unit)
+        or figure.better is BetterDirection.LOWER
+    ):
         return cell
-    return replace(cell, bar=CellBar((figure.value.value or 0.0) / most[row.unit], SERIES[0]))
+    return replace(
+        cell, bar=CellBar((figure.value.value or 0.0) / most[workload_row.unit], SERIES[0])
+    )
 
 
 def best_figures_by_operation(best_figures: Sequence[BestFigure]) -> Iterator[BestFigure]:

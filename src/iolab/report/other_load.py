@@ -58,7 +58,9 @@ def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     own = [result for result in done if result.workload not in served]
     parts = [
         *_other_load_parts(own, _other_processor_share, "{} of the cores"),
-        *_other_load_parts(done, _other_io_share, "I/O before the start {} of the load", least=0.0),
+        *_other_load_parts(
+            done, _other_io_share, "I/O before the start {} of the load", min_share=0.0
+        ),
     ]
     if not parts:
         return ""
@@ -70,13 +72,13 @@ def _other_load_parts(
     share_of_run: Callable[[Result], float],
     text: str,
     *,
-    least: float = DOMINANT_OTHER_SHARE,
+    min_share: float = DOMINANT_OTHER_SHARE,
 ) -> list[str]:
     """The range of shares in the runs, and of how many, where others had most in any of them.
 
-    Runs with less than `least` are left out.
+    Runs with less than `min_share` are left out.
     """
-    shares = [share for run in results if (share := share_of_run(run)) > 0 and share >= least]
+    shares = [share for run in results if (share := share_of_run(run)) > 0 and share >= min_share]
     if max(shares, default=0.0) < DOMINANT_OTHER_SHARE:
         return []
     span = _share_range_text(min(shares), max(shares))
@@ -87,12 +89,12 @@ def _other_load_parts(
     return [f"{text.format(span)} in {where}"]
 
 
-def _share_range_text(least: float, most: float) -> str:
+def _share_range_text(min_share: float, max_share: float) -> str:
     """`79 to 98 %`; where the most is many times the whole, both as times it."""
-    if most >= TOLD_AS_TIMES:
-        low, high = (significant_digits_text(share) for share in (least, most))
+    if max_share >= TOLD_AS_TIMES:
+        low, high = (significant_digits_text(share) for share in (min_share, max_share))
         return f"{low} to {high} times that" if low != high else f"{high} times that"
-    low, high = percent_text(least), percent_text(most)
+    low, high = percent_text(min_share), percent_text(max_share)
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 

@@ -471,16 +471,16 @@ def load_step_text(axis_name: str, load: int, next_load: int, gain: float) -> st
     )
 
 
-def metric_column_name(key: str) -> str:
+def metric_column_name(metric_key: str) -> str:
     """A metric as tables name it: `read p99` of an operation, else as in a sentence."""
-    if key == OPS_PER_S:
+    if metric_key == OPS_PER_S:
         return "ops/s"
-    spec = metric_spec(key)
+    spec = metric_spec(metric_key)
     if not spec.operation or not spec.statistic:
-        return metric_phrase(key)
+        return metric_phrase(metric_key)
     return f"{spec.operation.replace('_', '-')} {spec.statistic.replace('_', '.')}"
 
 
-def metric_phrase(key: str) -> str:
+def metric_phrase(metric_key: str) -> str:
     """A metric in a sentence: `lat_ns_p99_9` as `p99.9 latency`; an undeclared one by its key."""
-    return metric_spec(key).label if is_known_metric(key) else key
+    return metric_spec(metric_key).label if is_known_metric(metric_key) else metric_key

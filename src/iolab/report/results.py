@@ -354,12 +354,12 @@ def _metrics_by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str,
 
 
 def _metric_and_interval_columns(
-    key: str, metrics: Sequence[Metric]
+    metric_key: str, metrics: Sequence[Metric]
 ) -> dict[str, list[ExportValue]]:
     return {
-        key: [finite_number_or_none(metric.value) for metric in metrics],
-        f"{key}_low": [finite_number_or_none(metric.low) for metric in metrics],
-        f"{key}_high": [finite_number_or_none(metric.high) for metric in metrics],
+        metric_key: [finite_number_or_none(metric.value) for metric in metrics],
+        f"{metric_key}_low": [finite_number_or_none(metric.low) for metric in metrics],
+        f"{metric_key}_high": [finite_number_or_none(metric.high) for metric in metrics],
     }
 
 

@@ -313,8 +313,8 @@ def byte_balance_table(balance: ByteBalance) -> Table:
     )
 
 
-def _metric_value_or_zero(metrics: Mapping[str, Metric], key: str) -> float:
-    metric = metrics.get(key)
+def _metric_value_or_zero(metrics: Mapping[str, Metric], metric_key: str) -> float:
+    metric = metrics.get(metric_key)
     return 0.0 if metric is None or metric.value is None else metric.value
 
 

@@ -30,7 +30,7 @@ def short_plot_label(text: str) -> str:
 
 
 def short_configuration_names(
-    configurations: Sequence[Configuration], most: int = LABEL_CHARACTERS
+    configurations: Sequence[Configuration], max_length: int = LABEL_CHARACTERS
 ) -> list[str]:
     """Names of at most so many characters: titles, those without brackets, what tells them apart.
 
@@ -41,20 +41,20 @@ def short_configuration_names(
     ids = [configuration.id for configuration in configurations]
     plain = [title.partition(" (")[0] for title in titles]
     distinct_titles = split_common_part(titles)[0]
-    first_words = [_words_that_fit(name, most) for name in distinct_titles]
+    first_words = [_words_that_fit(name, max_length) for name in distinct_titles]
     distinct_ids = split_common_part(ids, "-_.")[0]
     for names in (titles, plain, distinct_titles, first_words, ids, distinct_ids):
-        are_short = all(0 < len(name) <= most for name in names)
+        are_short = all(0 < len(name) <= max_length for name in names)
         if are_short and len(set(names)) == len(names):
             return names
-    cut = [excerpt(name, most) for name in distinct_titles]
+    cut = [excerpt(name, max_length) for name in distinct_titles]
     return [
-        name if cut.count(name) == 1 else f"{excerpt(name, most - 4)} {number}"
+        name if cut.count(name) == 1 else f"{excerpt(name, max_length - 4)} {number}"
         for number, name in enumerate(cut, 1)
     ]
 
 
-def _words_that_fit(name: str, most: int) -> str:
+def _words_that_fit(name: str, max_length: int) -> str:
     """As many of the first words of a name as have room; none where the first has not."""
     beginnings = accumulate(name.split(" "), "{} {}".format)
-    return max((text for text in beginnings if len(text) <= most), key=len, default="")
+    return max((text for text in beginnings if len(text) <= max_length), key=len, default="")

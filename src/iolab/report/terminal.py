@@ -376,9 +376,9 @@ class PointRow(Record):
     verdict: Text
     is_single_run: bool = False
 
-    def half_width_or_runs_text(self, key: str) -> str:
+    def half_width_or_runs_text(self, metric_key: str) -> str:
         """How far a point's interval reaches, as `±1.2 %`, else how many runs there are."""
-        metric = self.metrics.get(key)
+        metric = self.metrics.get(metric_key)
         if metric is None or metric.n is None or self.is_single_run:
             return ""
         half = metric.half_width
@@ -470,9 +470,9 @@ def _rate_and_latency_cells(
 ) -> list[Text | str]:
     """Rates and latencies of all I/O, or of one direction; the one by `main` stands out."""
 
-    def metric_cell(key: str, *, bare: bool = False) -> Text:
-        text = metric_value_text(metrics.get(direction_prefix + key), bare_rate=bare)
-        return Text(text, style="bold" if key == main else "")
+    def metric_cell(metric_key: str, *, bare: bool = False) -> Text:
+        text = metric_value_text(metrics.get(direction_prefix + metric_key), bare_rate=bare)
+        return Text(text, style="bold" if metric_key == main else "")
 
     iops = metrics.get("iops")
     # Operations that move no contents have a rate of their own alone.

@@ -179,18 +179,18 @@ def _side_fact_rows(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _ratio_scale_half_width(rows: Sequence[ComparedMetric]) -> float:
+def _ratio_scale_half_width(compared_metrics: Sequence[ComparedMetric]) -> float:
     """How far the scale reaches either way: the farthest end of any interval."""
     ends = [
         abs(math.log(end))
-        for row in rows
+        for row in compared_metrics
         for end in (row.comparison.low, row.comparison.ratio, row.comparison.high)
         if end is not None and math.isfinite(end) and end > 0
     ]
     return min(max([SPAN_MIN, *ends]), SPAN_MAX)
 
 
-def _metric_rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
+def _metric_rows_table(compared_metrics: Sequence[ComparedMetric], span: float) -> Table:
     """The metrics of each point under its name."""
     heads = (
         *text_and_number_columns(("Metric", "Verdict"), ("Ratio", "Interval")),
@@ -198,7 +198,7 @@ def _metric_rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
         Column("Trust"),
     )
     points: dict[str, list[tuple[Cell, ...]]] = {}
-    for compared in rows:
+    for compared in compared_metrics:
         point = point_text(compared.workload, compared.axis)
         points.setdefault(point, []).append(_comparison_cells(compared, span))
     starts = accumulate(map(len, points.values()), initial=0)
@@ -398,9 +398,9 @@ def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
     )
 
 
-def _next_run_text(plan: Plan, done: set[tuple[str, int]]) -> str:
+def _next_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
     """The first run of the plan that is not made: the one that is prepared or measured."""
-    coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
+    coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in done_runs]
     if not coming:
         return "what results ask for"
     run = min(coming, key=lambda run: run.order)

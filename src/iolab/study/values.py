@@ -141,20 +141,20 @@ def flag_value() -> ValueReader:
     return ValueReader(read_flag, {"type": "boolean"})
 
 
-def text_value(longest: int, *, lines: bool = False) -> ValueReader:
-    """Text of up to `longest` characters; control characters are refused."""
+def text_value(max_length: int, *, lines: bool = False) -> ValueReader:
+    """Text of up to `max_length` characters; control characters are refused."""
 
     def read_text(value: object) -> str:
         if not isinstance(value, str):
             raise value_error(f"is {quote_value(value)}", "Give text in quotes.")
-        if len(value) > longest:
-            raise value_error(f"has {len(value)} characters", f"Give at most {longest}.")
+        if len(value) > max_length:
+            raise value_error(f"has {len(value)} characters", f"Give at most {max_length}.")
         plain = value.replace("\n", "").replace("\t", "") if lines else value
         if not all(character.isprintable() for character in plain):
             raise value_error(f"is {quote_value(value)}", "Leave control characters out.")
         return value
 
-    return ValueReader(read_text, {"type": "string", "maxLength": longest})
+    return ValueReader(read_text, {"type": "string", "maxLength": max_length})
 
 
 def matching_text_value(
@@ -219,11 +219,11 @@ def absolute_path_value() -> ValueReader:
     return ValueReader(read_path, schema)
 
 
-def require_printable_path(path: str, longest: int) -> str:
+def require_printable_path(path: str, max_length: int) -> str:
     """The path; a fault where it has more characters, or such as control a terminal."""
-    if len(path) > longest:
+    if len(path) > max_length:
         raise value_error(
-            f"has {len(path)} characters", f"Give a path of at most {longest} characters."
+            f"has {len(path)} characters", f"Give a path of at most {max_length} characters."
         )
     if not path.isprintable():
         raise value_error(f"is {quote_value(path)}", "Leave control characters out.")

@@ -68,18 +68,18 @@ class LoadStep(Record):
 
 
 def load_step_of_best(
-    curve: Sequence[PointSummary], best: PointSummary, axis_name: str, key: str
+    curve: Sequence[PointSummary], best: PointSummary, axis_name: str, metric_key: str
 ) -> LoadStep | None:
     """The step that tells whether `best` has met a limit; None where the curve has one point.
 
-    `curve` ascends in the load and holds `best`; `key` is the metric that is best there.
+    `curve` ascends in the load and holds `best`; `metric_key` is the metric that is best there.
     """
     index = next((at for at, point in enumerate(curve) if point is best), None)
     if index is None or len(curve) < 2:
         return None
     last = index == len(curve) - 1
     low, high = (curve[-2], curve[-1]) if last else (curve[index], curve[index + 1])
-    before, after = low.metrics.get(key), high.metrics.get(key)
+    before, after = low.metrics.get(metric_key), high.metrics.get(metric_key)
     if before is None or after is None or not before.value or not after.value:
         return None
     enough = WORTHWHILE_GAIN_SHARE * math.log(
@@ -103,12 +103,14 @@ def load_step_of_best(
     )
 
 
-def usl_fit_of_curve(curve: Sequence[PointSummary], axis_name: str, key: str) -> UslFit | None:
+def usl_fit_of_curve(
+    curve: Sequence[PointSummary], axis_name: str, metric_key: str
+) -> UslFit | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
     measured = [
-        (point.load_on_axis(axis_name), point.metrics[key])
+        (point.load_on_axis(axis_name), point.metrics[metric_key])
         for point in curve
-        if key in point.metrics
+        if metric_key in point.metrics
     ]
     bounded = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))

@@ -206,11 +206,11 @@ def check_bytes_moved(view: RunView) -> CheckAnswer:
     return worst_answer(answer for group in groups for answer in _device_byte_answers(group))
 
 
-def _device_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
+def _device_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """Everything there is to say of a device: what is missing, then what is too much."""
-    evidence = _device_byte_evidence(group)
+    evidence = _device_byte_evidence(byte_counts)
     for way, word in ((Direction.READ, "read"), (Direction.WRITE, "written")):
-        claimed, moved = group.claimed_bytes(way), group.moved_bytes(way)
+        claimed, moved = byte_counts.claimed_bytes(way), byte_counts.moved_bytes(way)
         if claimed > 0 and moved < MISSING_GOOD * claimed:
             verdict = invalid_answer if moved < MISSING_BAD * claimed else indicative_answer
             where = (
@@ -219,61 +219,64 @@ def _device_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
                 else "had not reached it"
             )
             yield verdict(
-                f"{group.device} moved {percent_text(moved / claimed)} of the "
+                f"{byte_counts.device} moved {percent_text(moved / claimed)} of the "
                 f"{format_bytes(claimed)} {word}: the rest {where}.",
                 **evidence,
             )
-    yield from _trim_byte_answers(group)
-    yield from _layer_below_answers(group)
-    yield from _excess_byte_answers(group)
-    claimed = group.claimed_read + group.claimed_write + group.claimed_trim
+    yield from _trim_byte_answers(byte_counts)
+    yield from _layer_below_answers(byte_counts)
+    yield from _excess_byte_answers(byte_counts)
+    claimed = byte_counts.claimed_read + byte_counts.claimed_write + byte_counts.claimed_trim
     yield valid_answer(
-        f"{group.device} moved the {format_bytes(claimed)} that the engine claims.", **evidence
+        f"{byte_counts.device} moved the {format_bytes(claimed)} that the engine claims.",
+        **evidence,
     )
 
 
-def _trim_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
+def _trim_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """Trims that the device's kernel did not count, or not as many, were none of the device's."""
-    claimed, counted = group.claimed_trim, group.discard_bytes
+    claimed, counted = byte_counts.claimed_trim, byte_counts.discard_bytes
     if not claimed:
         return
     if counted is None:
         yield unchecked_answer(
-            f"the kernel of {group.device} does not count discards", **_device_byte_evidence(group)
+            f"the kernel of {byte_counts.device} does not count discards",
+            **_device_byte_evidence(byte_counts),
         )
     elif counted < MISSING_GOOD * claimed:
         verdict = invalid_answer if counted < MISSING_BAD * claimed else indicative_answer
         yield verdict(
-            f"{group.device} discarded {percent_text(counted / claimed)} of the "
+            f"{byte_counts.device} discarded {percent_text(counted / claimed)} of the "
             f"{format_bytes(claimed)} trimmed: the rest had not reached it.",
-            **_device_byte_evidence(group),
+            **_device_byte_evidence(byte_counts),
         )
 
 
-def _layer_below_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
+def _layer_below_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]:
     """A layer below the nearest device (a loop's file, a thin pool) that answered by itself."""
-    evidence = _device_byte_evidence(group)
-    if group.is_layer_below_unknown:
+    evidence = _device_byte_evidence(byte_counts)
+    if byte_counts.is_layer_below_unknown:
         yield indicative_answer(
-            f"Could not be checked below {group.device}: its backing device is not known.",
+            f"Could not be checked below {byte_counts.device}: its backing device is not known.",
             **evidence,
         )
-    if group.claimed_read and _did_layer_move_too_few_bytes(
-        group.read_bytes_below, group.read_bytes
+    if byte_counts.claimed_read and _did_layer_move_too_few_bytes(
+        byte_counts.read_bytes_below, byte_counts.read_bytes
     ):
         yield invalid_answer(
-            f"The devices below {group.device} read only "
-            f"{format_bytes(group.read_bytes_below or 0)} of "
-            f"its {format_bytes(group.read_bytes)}: a layer between answered from memory.",
+            f"The devices below {byte_counts.device} read only "
+            f"{format_bytes(byte_counts.read_bytes_below or 0)} of "
+            f"its {format_bytes(byte_counts.read_bytes)}: a layer between answered from memory.",
             **evidence,
         )
-    if group.claimed_write and _did_layer_move_too_few_bytes(
-        group.write_bytes_below, group.write_bytes
+    if byte_counts.claimed_write and _did_layer_move_too_few_bytes(
+        byte_counts.write_bytes_below, byte_counts.write_bytes
     ):
         yield indicative_answer(
-            f"The devices below {group.device} wrote only "
-            f"{format_bytes(group.write_bytes_below or 0)} "
-            f"of its {format_bytes(group.write_bytes)}: a layer between kept or shrank the rest.",
+            f"The devices below {byte_counts.device} wrote only "
+            f"{format_bytes(byte_counts.write_bytes_below or 0)} "
+            f"of its {format_bytes(byte_counts.write_bytes)}: a layer between kept or shrank the "
+            "rest.",
             **evidence,
         )
 
@@ -282,45 +285,48 @@ def _did_layer_move_too_few_bytes(below: int | None, above: int) -> bool:
     return below is not None and below < MISSING_BAD * above
 
 
-def _excess_byte_answers(group: DeviceByteCounts) -> Iterator[CheckAnswer]:
-    total = group.claimed_read + group.claimed_write + group.claimed_trim
-    limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
+def _excess_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]:
+    total = byte_counts.claimed_read + byte_counts.claimed_write + byte_counts.claimed_trim
+    limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
     causes = {
         "read": "read-ahead or others' reads",
         "wrote": "amplification or others' writes",
         "discarded": "others' trims",
     }
     # Where nothing is trimmed, discards are a file system's own and no load.
-    discarded = (group.discard_bytes or 0) if group.claimed_trim else 0
+    discarded = (byte_counts.discard_bytes or 0) if byte_counts.claimed_trim else 0
     for way, claimed, moved in (
-        ("read", group.claimed_read, group.read_bytes - group.probe_read_bytes),
-        ("wrote", group.claimed_write, group.write_bytes),
-        ("discarded", group.claimed_trim, discarded),
+        ("read", byte_counts.claimed_read, byte_counts.read_bytes - byte_counts.probe_read_bytes),
+        ("wrote", byte_counts.claimed_write, byte_counts.write_bytes),
+        ("discarded", byte_counts.claimed_trim, discarded),
     ):
         if moved - claimed > limit:
             yield indicative_answer(
-                f"{group.device} {way} {format_bytes(moved)} where the engine claims "
+                f"{byte_counts.device} {way} {format_bytes(moved)} where the engine claims "
                 f"{format_bytes(claimed)}: {causes[way]}.",
-                **_device_byte_evidence(group),
+                **_device_byte_evidence(byte_counts),
             )
 
 
-def _device_byte_evidence(group: DeviceByteCounts) -> EvidenceValues:
+def _device_byte_evidence(byte_counts: DeviceByteCounts) -> EvidenceValues:
     return {
-        "device": group.device,
-        "hosts": " ".join(group.hosts),
-        "claimed_read_bytes": group.claimed_read,
-        "device_read_bytes": group.read_bytes,
-        "probed_bytes": group.probe_read_bytes,
-        "claimed_write_bytes": group.claimed_write,
-        "device_write_bytes": group.write_bytes,
+        "device": byte_counts.device,
+        "hosts": " ".join(byte_counts.hosts),
+        "claimed_read_bytes": byte_counts.claimed_read,
+        "device_read_bytes": byte_counts.read_bytes,
+        "probed_bytes": byte_counts.probe_read_bytes,
+        "claimed_write_bytes": byte_counts.claimed_write,
+        "device_write_bytes": byte_counts.write_bytes,
         **(
-            {"claimed_trim_bytes": group.claimed_trim, "device_discard_bytes": group.discard_bytes}
-            if group.claimed_trim
+            {
+                "claimed_trim_bytes": byte_counts.claimed_trim,
+                "device_discard_bytes": byte_counts.discard_bytes,
+            }
+            if byte_counts.claimed_trim
             else {}
         ),
-        "below_read_bytes": group.read_bytes_below,
-        "below_write_bytes": group.write_bytes_below,
+        "below_read_bytes": byte_counts.read_bytes_below,
+        "below_write_bytes": byte_counts.write_bytes_below,
     }
 
 

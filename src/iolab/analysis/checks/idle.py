@@ -57,7 +57,7 @@ def other_io_answer_for_window(
 
 
 def _other_io_answer(
-    view: RunView, host_index: int, moved: float, ios: float, seconds: float | None
+    view: RunView, host_index: int, own_bytes: float, ios: float, seconds: float | None
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
     host = view.hosts[host_index]
@@ -66,7 +66,7 @@ def _other_io_answer(
         return unchecked_answer(f"the devices of {host.host} were not watched before the start")
     seconds = max(seconds, 1e-9)
     share = max(
-        _other_rate_ratio(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
+        _other_rate_ratio(proof.bytes_per_s, IDLE_BYTES_PER_S, own_bytes / seconds),
         _other_rate_ratio(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
     )
     text = (

@@ -129,11 +129,11 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     return (*findings, *unknown_host_fact_findings(facts), other_load_finding(quiet))
 
 
-def other_load_finding(quiet: HostActivity) -> Finding:
+def other_load_finding(activity: HostActivity) -> Finding:
     """Whether anything else works on the machine, which a result would hold."""
     from iolab.session.discovery import QUIET_WATCH_S
 
-    others = quiet.interference_text()
+    others = activity.interference_text()
     if others is None:
         return Finding(OTHER_LOAD_TOPIC, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
     hint = "Find the cause, as with top or iotop, and stop it: until then results are at best "

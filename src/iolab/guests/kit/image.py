@@ -279,18 +279,18 @@ def modules_in_load_order(
 def _add_with_dependencies(
     name: str,
     path_by_module: Mapping[str, str],
-    done: set[str],
+    added_names: set[str],
     read: Callable[[str], bytes],
     modules: dict[str, bytes],
 ) -> None:
-    if name in done:
+    if name in added_names:
         return
-    done.add(name)
+    added_names.add(name)
     if name not in path_by_module:
         raise ValueError(f"it has no {name}, which another module needs")
     content = read(path_by_module[name])
     for needed in kernel_module_dependencies(content):
-        _add_with_dependencies(needed, path_by_module, done, read, modules)
+        _add_with_dependencies(needed, path_by_module, added_names, read, modules)
     modules[name] = content
 
 

@@ -122,7 +122,7 @@ async def current_context() -> str:
 async def require_cluster_accepts(fleet: PodFleet) -> None:
     """Try all objects of the fleet on the cluster; HostError with every fault, nothing is made."""
     kubectl = kubectl_for_fleet(fleet)
-    await kubectl.run("version", what="The cluster cannot be reached")
+    await kubectl.run("version", failed_action="The cluster cannot be reached")
     trials = [lease_object(fleet, holder_identity(), _utc_timestamp()), *dry_run_objects(fleet)]
     classes = [item.storage_class for item in fleet.classes]
     found = await asyncio.gather(
@@ -163,7 +163,7 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
     made = await kubectl.read(
         *("create", "--filename=-"),
         stdin=json.dumps(lease_object(fleet, holder_identity(), _utc_timestamp())),
-        what="The session's Lease cannot be made",
+        failed_action="The session's Lease cannot be made",
     )
     return str(made.get("metadata", {}).get("uid", ""))
 
@@ -172,7 +172,10 @@ async def create_pods(fleet: PodFleet, owner_uid: str) -> None:
     """Make all that the Lease owns. Raises HostError."""
     document = {"apiVersion": "v1", "kind": "List", "items": owned_objects(fleet, owner_uid)}
     await kubectl_for_fleet(fleet).run(
-        "create", "--filename=-", stdin=json.dumps(document), what="The pods cannot be made"
+        "create",
+        "--filename=-",
+        stdin=json.dumps(document),
+        failed_action="The pods cannot be made",
     )
 
 
@@ -266,7 +269,10 @@ async def require_namespace(kubectl: Kubectl) -> None:
 async def list_leases(kubectl: Kubectl) -> tuple[FleetLease, ...]:
     """Every session of iolab that has objects in the namespace."""
     leases = await kubectl.items(
-        "get", "leases", f"--selector={_MANAGED_SELECTOR}", what="The sessions cannot be listed"
+        "get",
+        "leases",
+        f"--selector={_MANAGED_SELECTOR}",
+        failed_action="The sessions cannot be listed",
     )
     if not leases:
         return ()
@@ -295,9 +301,12 @@ def is_lease_holder_alive(holder: str, renewed: str, seconds: float, now: dateti
     return bool(holder) and now < end
 
 
-def _fleet_lease(item: Object, objects: Iterable[Object]) -> FleetLease:
-    spec, labels = item.get("spec", {}), item.get("metadata", {}).get("labels", {})
-    name = _object_name(item)
+def _fleet_lease(kubernetes_object: Object, objects: Iterable[Object]) -> FleetLease:
+    spec, labels = (
+        kubernetes_object.get("spec", {}),
+        kubernetes_object.get("metadata", {}).get("labels", {}),
+    )
+    name = _object_name(kubernetes_object)
     own = [
         labelled.get("kind")
         for labelled in objects
@@ -316,7 +325,7 @@ def _fleet_lease(item: Object, objects: Iterable[Object]) -> FleetLease:
         KEPT_LABEL in labels,
         own.count("Pod"),
         own.count("PersistentVolumeClaim"),
-        str(item.get("metadata", {}).get("annotations", {}).get(FLEET_ANNOTATION, "")),
+        str(kubernetes_object.get("metadata", {}).get("annotations", {}).get(FLEET_ANNOTATION, "")),
     )
 
 
@@ -342,17 +351,19 @@ async def _storage_class_names_text(kubectl: Kubectl) -> str:
         return ""
 
 
-async def _dry_run_faults(kubectl: Kubectl, item: Object) -> tuple[Fault, ...]:
+async def _dry_run_faults(kubectl: Kubectl, kubernetes_object: Object) -> tuple[Fault, ...]:
     """What the cluster has against an object.
 
     A session makes StatefulSets, and claims and pods only through them: it needs no right to those.
     """
     try:
-        await kubectl.run(*("create", "--filename=-", "--dry-run=server"), stdin=json.dumps(item))
+        await kubectl.run(
+            *("create", "--filename=-", "--dry-run=server"), stdin=json.dumps(kubernetes_object)
+        )
     except KubectlError as error:
         if all("already exists" in line for line in error.errors):
             return ()
-        is_made_by_others = item["kind"] in ("Pod", "PersistentVolumeClaim")
+        is_made_by_others = kubernetes_object["kind"] in ("Pod", "PersistentVolumeClaim")
         if is_made_by_others and error.is_forbidden:
             return ()
         return tuple(_dry_run_fault(line) for line in error.errors)
@@ -419,7 +430,7 @@ async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
 async def _session_objects(kubectl: Kubectl, name: str) -> list[Object]:
     return await kubectl.items(
         *("get", _SESSION_KINDS, f"--selector={_MANAGED_SELECTOR},{SESSION_LABEL}={name}"),
-        what="The pods cannot be listed",
+        failed_action="The pods cannot be listed",
     )
 
 
@@ -451,8 +462,8 @@ async def _retained_volume_texts(kubectl: Kubectl, volumes: Iterable[str]) -> tu
     return (f"{len(kept)} {noun} in the cluster, since the class retains them: {', '.join(kept)}.",)
 
 
-def _object_name(item: Object) -> str:
-    return excerpt(str(item.get("metadata", {}).get("name", "")), 253)
+def _object_name(kubernetes_object: Object) -> str:
+    return excerpt(str(kubernetes_object.get("metadata", {}).get("name", "")), 253)
 
 
 def _process_start_ticks(pid: int) -> str:

@@ -43,10 +43,10 @@ _UNREACHABLE_MESSAGES: Final = (
 class KubectlError(HostError):
     """A request that kubectl did not carry out; `errors` are the cluster's own sentences."""
 
-    def __init__(self, what: str, errors: tuple[str, ...], hint: str = "") -> None:
+    def __init__(self, failed_action: str, errors: tuple[str, ...], hint: str = "") -> None:
         self.errors = errors
         hint = hint or (MISSING_RIGHT_HINT if self.is_forbidden else DEFAULT_HINT)
-        super().__init__(f"{what}: {'; '.join(errors).rstrip('.?')}.", hint)
+        super().__init__(f"{failed_action}: {'; '.join(errors).rstrip('.?')}.", hint)
 
     @property
     def is_forbidden(self) -> bool:
@@ -65,14 +65,14 @@ class Kubectl(Record):
     namespace: str = ""
     context: str = ""
 
-    async def run(self, *words: str, stdin: str | None = None, what: str = "") -> str:
-        """What kubectl printed; KubectlError with `what` failed and the cluster's words.
+    async def run(self, *words: str, stdin: str | None = None, failed_action: str = "") -> str:
+        """What kubectl printed; KubectlError with `failed_action` failed and the cluster's words.
 
         Options of time are left out: with them kubectl forgets the account of its own pod.
         """
         context = [f"--context={self.context}"] if self.context else []
         namespace = [f"--namespace={self.namespace}"] if self.namespace else []
-        what = what or f"'kubectl {words[0]}' failed"
+        failed_action = failed_action or f"'kubectl {words[0]}' failed"
         try:
             code, output, stderr = await run_local_process(
                 ["kubectl", *context, *namespace, *words],
@@ -81,32 +81,40 @@ class Kubectl(Record):
                 output_bytes=ANSWER_BYTES_MAX + 1,
             )
         except TimeoutError:
-            raise KubectlError(what, (f"no answer within {ANSWER_TIMEOUT_S:g} s",)) from None
+            raise KubectlError(
+                failed_action, (f"no answer within {ANSWER_TIMEOUT_S:g} s",)
+            ) from None
         except OSError as error:
             hint = "Install kubectl, or add it to PATH."
             raise KubectlError(
-                what, (f"'kubectl' does not start ({error.strerror})",), hint
+                failed_action, (f"'kubectl' does not start ({error.strerror})",), hint
             ) from None
         if code != 0:
-            raise KubectlError(what, error_lines(stderr) or (f"exit code {code}",))
+            raise KubectlError(failed_action, error_lines(stderr) or (f"exit code {code}",))
         if len(output) > ANSWER_BYTES_MAX:
-            raise KubectlError(what, (f"the answer has more than {ANSWER_BYTES_MAX} bytes",))
+            raise KubectlError(
+                failed_action, (f"the answer has more than {ANSWER_BYTES_MAX} bytes",)
+            )
         return output.decode("utf-8", "replace")
 
-    async def read(self, *words: str, what: str = "", stdin: str | None = None) -> dict[str, Any]:
+    async def read(
+        self, *words: str, failed_action: str = "", stdin: str | None = None
+    ) -> dict[str, Any]:
         """The JSON object that kubectl printed; KubectlError where it is none."""
-        text = await self.run(*words, "--output=json", what=what, stdin=stdin)
+        text = await self.run(*words, "--output=json", failed_action=failed_action, stdin=stdin)
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise KubectlError(what or "'kubectl' failed", ("its answer is no JSON object",))
+            raise KubectlError(
+                failed_action or "'kubectl' failed", ("its answer is no JSON object",)
+            )
         return found
 
-    async def items(self, *words: str, what: str = "") -> list[dict[str, Any]]:
+    async def items(self, *words: str, failed_action: str = "") -> list[dict[str, Any]]:
         """The objects of a list."""
-        listed = (await self.read(*words, what=what)).get("items")
+        listed = (await self.read(*words, failed_action=failed_action)).get("items")
         return (
             [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
         )

@@ -152,8 +152,11 @@ def _object_labels(fleet: PodFleet, item: StorageClassPods | None = None) -> dic
     return labels if item is None else {**labels, CLASS_LABEL: item.group}
 
 
-def _with_owner_reference(made: Object, owner: dict[str, str]) -> Object:
-    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+def _with_owner_reference(kubernetes_object: Object, owner: dict[str, str]) -> Object:
+    return {
+        **kubernetes_object,
+        "metadata": {**kubernetes_object["metadata"], "ownerReferences": [owner]},
+    }
 
 
 def _claim_spec_of_storage_class(fleet: PodFleet, class_pods: StorageClassPods) -> Object:

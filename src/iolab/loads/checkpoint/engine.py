@@ -168,14 +168,16 @@ class CheckpointReader(LineReader):
         part = require_operation_table(document, self._direction.key)
         return (parse_operation_interval(self._direction, part),)
 
-    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what each rank did."""
-        self.ranks = tuple(_parse_rank(document) for document in _rank_documents(end))
-        return parse_engine_totals(head, end, (self._direction,), max(len(self._rank_numbers), 1))
+        self.ranks = tuple(_parse_rank(document) for document in _rank_documents(last_line))
+        return parse_engine_totals(
+            first_line, last_line, (self._direction,), max(len(self._rank_numbers), 1)
+        )
 
-    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:  # noqa: ARG002
+    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:  # noqa: ARG002
         """Ranks that failed, and others than were asked for."""
-        for document in _rank_documents(end):
+        for document in _rank_documents(last_line):
             if document.get("error"):
                 self.faults.add_fault(f"rank {document['rank']} failed with {document['error']}")
         if [rank.rank for rank in self.ranks] != list(self._rank_numbers):
@@ -184,8 +186,8 @@ class CheckpointReader(LineReader):
             )
 
 
-def _rank_documents(end: Mapping[str, Any]) -> list[dict[str, Any]]:
-    documents = end.get("ranks")
+def _rank_documents(last_line: Mapping[str, Any]) -> list[dict[str, Any]]:
+    documents = last_line.get("ranks")
     if not isinstance(documents, list):
         raise LineError("it told nothing of its ranks")
     return [require_object(document) for document in documents]

@@ -188,8 +188,8 @@ def _moved_bytes(deltas: Iterable[DeviceDelta], names: Sequence[str], direction:
     return sum(delta.direction_delta(direction).bytes for delta in deltas if delta.device in names)
 
 
-def _bytes_per_s(moved: int, took_ns: int) -> float | None:
-    return moved * NS_PER_S / took_ns if took_ns > 0 else None
+def _bytes_per_s(moved_bytes: int, took_ns: int) -> float | None:
+    return moved_bytes * NS_PER_S / took_ns if took_ns > 0 else None
 
 
 def checkpoint_metrics(

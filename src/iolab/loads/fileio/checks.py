@@ -252,11 +252,11 @@ def fio_depth_key(iodepth: int) -> str:
     return str(1 << (max(iodepth, 1).bit_length() - 1))
 
 
-def _granted_depth_answer(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
+def _granted_depth_answer(generator: GeneratorTotals, host: str, host_suffix: str) -> CheckAnswer:
     """Of an engine that submits whenever it has room: how much room the kernel granted it."""
     asked, used = generator.depth_asked, generator.depth_used
     evidence: EvidenceValues = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
-    text = f"The engine{where} had room for {used} of {asked} I/Os in flight"
+    text = f"The engine{host_suffix} had room for {used} of {asked} I/Os in flight"
     if used < DEPTH_SHARE_BAD * asked:
         return invalid_answer(f"{text}: the load is not what its label says.", **evidence)
     if used < asked:

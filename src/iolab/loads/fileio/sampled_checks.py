@@ -154,11 +154,11 @@ RANK_SHARE: Final = 0.05
 """How far a percentile may be from that of the bins: a bin is 1.6 % wide."""
 
 
-def missing_sample_answer(host: HostRun, subject: str, where: str) -> CheckAnswer:
+def missing_sample_answer(host: HostRun, subject: str, host_suffix: str) -> CheckAnswer:
     """Why the `subject` that the block layer would tell is not known on a host."""
     reason = host.trace.reason if host.trace else "no sample was taken"
     return not_applicable_answer(
-        f"{subject}{where} is not known: {reason or 'nothing was seen'}.", host=host.host
+        f"{subject}{host_suffix} is not known: {reason or 'nothing was seen'}.", host=host.host
     )
 
 
@@ -240,7 +240,13 @@ def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
 
 
 def _claimed_size_answer(
-    job: Job, direction: Direction, io_count: int, moved: int, short: int, name: str, where: str
+    job: Job,
+    direction: Direction,
+    io_count: int,
+    moved_bytes: int,
+    short: int,
+    name: str,
+    host_suffix: str,
 ) -> CheckAnswer:
     sizes = block_size_shares(job, direction)
     low, high = _mean_io_size_bounds(job, sizes, io_count)
@@ -249,8 +255,8 @@ def _claimed_size_answer(
         "host": name,
         "direction": direction.key,
         "claimed_run_ios": io_count,
-        "claimed_bytes": moved,
-        "bytes_per_io": moved / io_count,
+        "claimed_bytes": moved_bytes,
+        "bytes_per_io": moved_bytes / io_count,
         "least_bytes_per_io": low,
         "most_bytes_per_io": high,
     }
@@ -260,10 +266,11 @@ def _claimed_size_answer(
         else f"{format_bytes(min(s for s, _ in sizes))} to {format_bytes(max(s for s, _ in sizes))}"
     )
     message = (
-        f"The engine claims {format_bytes(moved)} {_WORDS[direction]} in {format_count(io_count)} "
-        f"I/Os{where}, {moved / io_count:,.0f} B each"
+        f"The engine claims {format_bytes(moved_bytes)} {_WORDS[direction]} in "
+        f"{format_count(io_count)} "
+        f"I/Os{host_suffix}, {moved_bytes / io_count:,.0f} B each"
     )
-    if low * io_count - slack <= moved <= high * io_count:
+    if low * io_count - slack <= moved_bytes <= high * io_count:
         return valid_answer(f"{message}.", **evidence)
     return invalid_answer(f"{message}, where the job's I/Os are of {asked}.", **evidence)
 
@@ -308,27 +315,32 @@ def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
 
 
 def _device_io_count_answers_of_group(
-    view: RunView, group: DeviceByteCounts, members: list[int], direction: Direction, claimed: int
+    view: RunView,
+    byte_counts: DeviceByteCounts,
+    members: list[int],
+    direction: Direction,
+    claimed_io_count: int,
 ) -> Iterator[CheckAnswer]:
-    names = group.device.split("+")
+    names = byte_counts.device.split("+")
     done, merged = _largest_io_and_merge_counts(view, members, names, direction)
     if not done:
         return  # The bytes say so already.
-    of_bytes = (group.claimed_bytes(direction), group.moved_bytes(direction))
+    of_bytes = (byte_counts.claimed_bytes(direction), byte_counts.moved_bytes(direction))
     evidence: EvidenceValues = {
-        "device": group.device,
+        "device": byte_counts.device,
         "direction": direction.key,
-        "claimed_run_ios": claimed,
+        "claimed_run_ios": claimed_io_count,
         "device_ios": done,
         "device_merges": merged,
     }
     message = (
-        f"{group.device} did {format_count(done + (merged or 0))} I/Os {_WORDS[direction]} for the "
-        f"{format_count(claimed)} claimed"
+        f"{byte_counts.device} did {format_count(done + (merged or 0))} I/Os {_WORDS[direction]} "
+        "for the "
+        f"{format_count(claimed_io_count)} claimed"
     )
     if merged is not None:
         # What the device did not move is said of bytes.
-        arrived = min(of_bytes[1] / max(of_bytes[0], 1), 1.0) * claimed
+        arrived = min(of_bytes[1] / max(of_bytes[0], 1), 1.0) * claimed_io_count
         if done + merged < FEWER_GOOD * arrived:
             placed = any(
                 does_file_system_relocate_writes(view, view.hosts[index]) for index in members
@@ -343,39 +355,43 @@ def _device_io_count_answers_of_group(
                 )
                 yield verdict(f"{message}: the engine counts I/Os that were none.", **evidence)
     yield from _excess_io_answers(
-        view, group, members, direction, message, evidence, done + (merged or 0)
+        view, byte_counts, members, direction, message, evidence, done + (merged or 0)
     )
     yield valid_answer(f"{message}.", **evidence)
 
 
 def _excess_io_answers(
     view: RunView,
-    group: DeviceByteCounts,
+    byte_counts: DeviceByteCounts,
     members: list[int],
     direction: Direction,
     message: str,
     evidence: EvidenceValues,
-    done: int,
+    done_io_count: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
     job, claimed = Job.require_type(view.job), int(evidence["claimed_run_ios"] or 0)
     moved, reported = (
-        group.moved_bytes(direction) - group.probe_bytes(direction),
-        group.claimed_bytes(direction),
+        byte_counts.moved_bytes(direction) - byte_counts.probe_bytes(direction),
+        byte_counts.claimed_bytes(direction),
     )
-    limit = _largest_unsplit_io_bytes(view, group)
+    limit = _largest_unsplit_io_bytes(view, byte_counts)
     largest = max(size for size, _ in block_size_shares(job, direction))
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
-    foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * group.seconds)
+    foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
     if has_flushing_options(job) or limit is None or moved - reported > foreign:
         return
     hosts = [view.hosts[index].totals for index in members]
     probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
     if largest > min(limit, SURELY_WHOLE_BYTES):
         return
-    own = done - (probes if direction is Direction.READ else 0) - OTHERS_IOS_PER_S * group.seconds
+    own = (
+        done_io_count
+        - (probes if direction is Direction.READ else 0)
+        - OTHERS_IOS_PER_S * byte_counts.seconds
+    )
     if own > MORE_GOOD * claimed:
-        layered = any(name.startswith(_LAYERED) for name in group.device.split("+"))
+        layered = any(name.startswith(_LAYERED) for name in byte_counts.device.split("+"))
         verdict = invalid_answer if own > MORE_BAD * claimed and not layered else indicative_answer
         yield verdict(
             f"{message}: they were smaller than {format_bytes(largest)}.",
@@ -413,11 +429,11 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
                 yield verdict(f"{message}: the load is not what its label says.", **evidence)
 
 
-def _largest_unsplit_io_bytes(view: RunView, group: DeviceByteCounts) -> int | None:
+def _largest_unsplit_io_bytes(view: RunView, byte_counts: DeviceByteCounts) -> int | None:
     """The largest I/O that all devices of the group take whole; None where that is not known."""
-    names = group.device.split("+")
+    names = byte_counts.device.split("+")
     facts = next(
-        (view.facts_of_host(host) for host in view.hosts if host.host in group.hosts), None
+        (view.facts_of_host(host) for host in view.hosts if host.host in byte_counts.hosts), None
     )
     limits = [disk.max_io_bytes for disk in (facts.disks if facts else ()) if disk.name in names]
     stated = [limit for limit in limits if limit is not None]
@@ -501,7 +517,7 @@ def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer
 
 
 def _sequential_answer(
-    job: Job, traces: Mapping[Direction, DirectionTrace], host: str, where: str
+    job: Job, traces: Mapping[Direction, DirectionTrace], host: str, host_suffix: str
 ) -> CheckAnswer:
     """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
     bios = sum(trace.bios for trace in traces.values())
@@ -519,19 +535,23 @@ def _sequential_answer(
     }
     if any(has_too_many_unfinished_ios(trace) for trace in traces.values()):
         return not_applicable_answer(
-            f"The ends of too many sampled I/Os{where} were not recorded to tell streams apart.",
+            f"The ends of too many sampled I/Os{host_suffix} were not recorded to tell streams "
+            "apart.",
             **evidence,
         )
     if expected < STREAMS_KNOWN:
         return not_applicable_answer(
-            f"{format_count(streams)} sequential streams{where} are too many to be told apart in "
+            f"{format_count(streams)} sequential streams{host_suffix} are too many to be told "
+            "apart in "
             f"{format_count(bios)} sampled I/Os.",
             **evidence,
         )
     if job.access is Access.RW:
         expected *= _MIXED_RUN
     evidence = {**evidence, "expected_share": expected}
-    message = f"{percent_text(share)} of {format_count(bios)} sampled I/Os{where} followed another"
+    message = (
+        f"{percent_text(share)} of {format_count(bios)} sampled I/Os{host_suffix} followed another"
+    )
     if share < RUN_GOOD * expected:
         verdict = invalid_answer if share < RUN_BAD * expected else indicative_answer
         return verdict(
@@ -544,7 +564,7 @@ def _sequential_answer(
 
 
 def _random_access_answers(
-    job: Job, direction: Direction, trace: DirectionTrace, host: str, where: str
+    job: Job, direction: Direction, trace: DirectionTrace, host: str, host_suffix: str
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
@@ -569,8 +589,8 @@ def _random_access_answers(
             "Files are served one after the other, as was asked.", host=host
         )
     else:
-        yield _coverage_answer(direction, trace, grain, blocks, zones, (host, where))
-    yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host, where))
+        yield _coverage_answer(direction, trace, grain, blocks, zones, (host, host_suffix))
+    yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host, host_suffix))
 
 
 def _zone_shares(values: str) -> tuple[tuple[float, float], ...]:
@@ -826,7 +846,7 @@ def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Itera
 
 
 def _distribution_answer(
-    host: HostRun, direction: Direction, counts: Ints, trace: DirectionTrace, where: str
+    host: HostRun, direction: Direction, counts: Ints, trace: DirectionTrace, host_suffix: str
 ) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
     total = int(counts.sum())
@@ -838,7 +858,7 @@ def _distribution_answer(
         slower = _slower_bio_statistics(trace, at + 1, _finite_population_factor(trace, total))
         answers.append(
             _slower_device_answer(
-                host, direction, trace, slower, (rank, at, above[at] / total), where
+                host, direction, trace, slower, (rank, at, above[at] / total), host_suffix
             )
         )
     return worst_answer(answers, max_key="excess")
@@ -850,7 +870,7 @@ def _slower_device_answer(
     trace: DirectionTrace,
     slower: tuple[int, float, float, float],
     rank: tuple[float, int, float],
-    where: str,
+    host_suffix: str,
 ) -> CheckAnswer:
     bios, share, error, windows = slower
     percentile, at, engine = rank
@@ -870,7 +890,7 @@ def _slower_device_answer(
     }
     how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
     message = (
-        f"The engine says that {how_many} {direction_ios_text(direction)}{where} took longer "
+        f"The engine says that {how_many} {direction_ios_text(direction)}{host_suffix} took longer "
         "than "
         f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
@@ -878,7 +898,7 @@ def _slower_device_answer(
     probes = host.totals.generator.probe_reads if host.totals and host.totals.generator else 0
     others = FEW + CHANCE_OF_ERROR * trace.censored + (probes if direction is Direction.READ else 0)
     if bios < others:
-        return _latency_agrees_answer(direction, trace, where, evidence)
+        return _latency_agrees_answer(direction, trace, host_suffix, evidence)
     if engine == 0:
         # No chance makes an I/O faster than its own parts; but one window may be another's.
         return (
@@ -894,14 +914,15 @@ def _slower_device_answer(
     if share > by_chance + good:
         verdict = invalid_answer if share > by_chance + bad else indicative_answer
         return verdict(f"{message} ({percent_text(share)} of all).", **evidence)
-    return _latency_agrees_answer(direction, trace, where, evidence)
+    return _latency_agrees_answer(direction, trace, host_suffix, evidence)
 
 
 def _latency_agrees_answer(
-    direction: Direction, trace: DirectionTrace, where: str, evidence: EvidenceValues
+    direction: Direction, trace: DirectionTrace, host_suffix: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     return valid_answer(
-        f"{format_count(trace.timed)} sampled {direction_ios_text(direction)}{where} took the "
+        f"{format_count(trace.timed)} sampled {direction_ios_text(direction)}{host_suffix} took "
+        "the "
         "block layer no "
         "longer than the engine says, beyond what chance allows.",
         **evidence,

@@ -111,10 +111,10 @@ def compare_point_groups(
 
 
 def group_gains(
-    gains: Sequence[ConfigurationGains], group: PointGroup
+    gains: Sequence[ConfigurationGains], point_group: PointGroup
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
-    places = {(point.key.workload, point.key.axis) for point in group.points}
+    places = {(point.key.workload, point.key.axis) for point in point_group.points}
     return tuple(
         replace(
             pair,
@@ -132,21 +132,21 @@ def percent_interval_text(low: float | None, high: float | None) -> str:
     return f"[{percent_text(low, signed=True)}, {percent_text(high, signed=True)}]"
 
 
-def gain_cell_title(gain: ComparedMetric, group: PointGroup) -> str:
+def gain_cell_title(gain: ComparedMetric, point_group: PointGroup) -> str:
     """The cell by what varies within its group."""
-    own = tuple(pair for pair in gain.axis if pair not in group.other_axes)
+    own = tuple(pair for pair in gain.axis if pair not in point_group.other_axes)
     return axis_values_text(own) or DASH
 
 
 def gains_table(
-    gains: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
+    gains: Sequence[ConfigurationGains], point_group: PointGroup, styles: SeriesStyles
 ) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(gains) > 1
     rows = tuple(
         row_of_cells(
             *((styles[pair.candidate].title,) if several else ()),
-            gain_cell_title(cell, group),
+            gain_cell_title(cell, point_group),
             metric_column_name(cell.metric),
             metric_value_text(cell.baseline),
             metric_value_text(cell.candidate),
@@ -272,7 +272,7 @@ def difference_text(gain: ComparedMetric) -> str:
 
 
 def gain_sentence(
-    gains: Sequence[ConfigurationGains], group: PointGroup, styles: SeriesStyles
+    gains: Sequence[ConfigurationGains], point_group: PointGroup, styles: SeriesStyles
 ) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_gain(gains, WHOLE_OPERATIONS_RATE_KEY)
@@ -284,7 +284,7 @@ def gain_sentence(
     names = f"{styles[pair.candidate].title} over {styles[pair.baseline].title}"
     return (
         f" Largest gain of {names}: {percent_text(gain.gain_share, signed=True)}{interval} at "
-        f"{gain_cell_title(gain, group)}, {gain.comparison.verdict.value}."
+        f"{gain_cell_title(gain, point_group)}, {gain.comparison.verdict.value}."
     )
 
 
@@ -347,10 +347,10 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
     )
 
 
-def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str]]:
+def _latency_texts(best: PointFigures, point_group: PointGroup) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
     main = main_operation([best.metrics])
-    tail = percentile_for_chart(group.workload.job, [best.metrics], main)
+    tail = percentile_for_chart(point_group.workload.job, [best.metrics], main)
     mixed = [
         operation
         for operation in operations_with_rate([best.metrics])
@@ -373,7 +373,7 @@ def _latency_texts(best: PointFigures, group: PointGroup) -> Iterator[tuple[str,
 
 
 def key_value_charts(
-    group: PointGroup,
+    point_group: PointGroup,
     study: Study,
     host_runs: HostRunsAndFacts,
     styles: SeriesStyles,
@@ -381,34 +381,45 @@ def key_value_charts(
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(
-        metric_value(point.metrics, WHOLE_OPERATIONS_RATE_KEY) is not None for point in group.points
+        metric_value(point.metrics, WHOLE_OPERATIONS_RATE_KEY) is not None
+        for point in point_group.points
     ):
         return None
-    own = group_gains(gains, group)
-    lines = configuration_chart_lines(group, styles)
-    figures = tuple(_load_charts(group, lines, styles, own)) if group.axis else ()
-    further = list(_appendix_charts(group, lines)) if group.axis else []
+    own = group_gains(gains, point_group)
+    lines = configuration_chart_lines(point_group, styles)
+    figures = tuple(_load_charts(point_group, lines, styles, own)) if point_group.axis else ()
+    further = list(_appendix_charts(point_group, lines)) if point_group.axis else []
     for others in (
-        remaining_lines_in_groups(lines, group.workload.rate_metric) if group.axis else ()
+        remaining_lines_in_groups(lines, point_group.workload.rate_metric)
+        if point_group.axis
+        else ()
     ):
-        further += [*_load_charts(group, others, styles, own), *_appendix_charts(group, others)]
-    tables = (*_gain_tables(group, styles, own), *_detail_tables(group, study, host_runs, styles))
-    return ChartGroup(group.title, figures, detail_tables=tables, appendix_figures=tuple(further))
+        further += [
+            *_load_charts(point_group, others, styles, own),
+            *_appendix_charts(point_group, others),
+        ]
+    tables = (
+        *_gain_tables(point_group, styles, own),
+        *_detail_tables(point_group, study, host_runs, styles),
+    )
+    return ChartGroup(
+        point_group.title, figures, detail_tables=tables, appendix_figures=tuple(further)
+    )
 
 
 def _gain_tables(
-    group: PointGroup, styles: SeriesStyles, gains: Sequence[ConfigurationGains]
+    point_group: PointGroup, styles: SeriesStyles, gains: Sequence[ConfigurationGains]
 ) -> Iterator[tuple[Table, str]]:
-    table = gains_table(gains, group, styles)
+    table = gains_table(gains, point_group, styles)
     if table is not None:
         yield table, f"{GAIN_NOTE}{skipped_comparisons_note(gains)}"
 
 
-def configuration_chart_lines(group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
+def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> list[ChartLine]:
     """One line a configuration, in the study's order."""
-    measured = {point.key.configuration for point in group.points}
+    measured = {point.key.configuration for point in point_group.points}
     by_configuration = {
-        name: [point for point in group.points if point.key.configuration == name]
+        name: [point for point in point_group.points if point.key.configuration == name]
         for name in styles
         if name in measured
     }
@@ -420,9 +431,9 @@ def configuration_chart_lines(group: PointGroup, styles: SeriesStyles) -> list[C
             tuple(points),
             knee=first_knee_load(
                 points,
-                group.workload.job,
-                group.axis,
-                group.workload.headline_metric or WHOLE_OPERATIONS_RATE_KEY,
+                point_group.workload.job,
+                point_group.axis,
+                point_group.workload.headline_metric or WHOLE_OPERATIONS_RATE_KEY,
             ),
             title=styles[name].title,
         )
@@ -431,63 +442,63 @@ def configuration_chart_lines(group: PointGroup, styles: SeriesStyles) -> list[C
 
 
 def _load_charts(
-    group: PointGroup,
+    point_group: PointGroup,
     lines: Sequence[ChartLine],
     styles: SeriesStyles,
     gains: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load."""
-    axis = group.axis
-    metrics = [point.metrics for point in group.points]
-    rate, main = rate_quantity(group.workload.rate_metric), main_operation(metrics)
+    axis = point_group.axis
+    metrics = [point.metrics for point in point_group.points]
+    rate, main = rate_quantity(point_group.workload.rate_metric), main_operation(metrics)
     if main not in timed_operations(metrics):
-        yield quantity_chart(group.title, axis, lines, rate)
+        yield quantity_chart(point_group.title, axis, lines, rate)
         return
-    tail = percentile_for_chart(group.workload.job, metrics, main)
+    tail = percentile_for_chart(point_group.workload.job, metrics, main)
     figure = load_chart(
-        group.title,
+        point_group.title,
         axis,
         lines,
         rate,
         _latency_quantity(main, "mean"),
         _latency_quantity(main, tail),
     )
-    yield replace(figure, finding=figure.finding + gain_sentence(gains, group, styles))
+    yield replace(figure, finding=figure.finding + gain_sentence(gains, point_group, styles))
 
 
-def _appendix_charts(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
+def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
     """Latency against the rate, and other operations."""
-    axis = group.axis
-    metrics = [point.metrics for point in group.points]
+    axis = point_group.axis
+    metrics = [point.metrics for point in point_group.points]
     main = main_operation(metrics)
     operations = [operation for operation in timed_operations(metrics) if not operation.is_intended]
     if main in operations:
-        yield from _tradeoff_charts(group, lines, main)
+        yield from _tradeoff_charts(point_group, lines, main)
     for operation in operations:
         if operation is not main:
-            tail = percentile_for_chart(group.workload.job, metrics, operation)
+            tail = percentile_for_chart(point_group.workload.job, metrics, operation)
             pair = (_latency_quantity(operation, "mean"), _latency_quantity(operation, tail))
-            yield latency_chart(group.title, axis, lines, *pair)
+            yield latency_chart(point_group.title, axis, lines, *pair)
     due = main.intended_variant
     if due is not None and due in timed_operations(metrics):
-        yield _intended_latency_chart(group, lines, main, due)
+        yield _intended_latency_chart(point_group, lines, main, due)
 
 
 def _tradeoff_charts(
-    group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation
+    point_group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation
 ) -> Iterator[Figure]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
-    metrics = [point.metrics for point in group.points]
-    tail = percentile_for_chart(group.workload.job, metrics, main)
+    metrics = [point.metrics for point in point_group.points]
+    tail = percentile_for_chart(point_group.workload.job, metrics, main)
     pair = (_latency_quantity(main, "mean"), _latency_quantity(main, tail, alone=len(lines) > 1))
     rate, note = (
-        rate_quantity(group.workload.rate_metric),
-        _missing_percentile_note(group, main, tail),
+        rate_quantity(point_group.workload.rate_metric),
+        _missing_percentile_note(point_group, main, tail),
     )
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield latency_tradeoff_chart(
-            group.title,
-            group.axis,
+            point_group.title,
+            point_group.axis,
             lines,
             rate,
             part,
@@ -495,13 +506,13 @@ def _tradeoff_charts(
         )
 
 
-def _missing_percentile_note(group: PointGroup, main: KeyOperation, tail: str) -> str:
+def _missing_percentile_note(point_group: PointGroup, main: KeyOperation, tail: str) -> str:
     """Why the percentile that the field publishes is not drawn; empty where it is."""
-    wanted = published_percentile(group.workload.job)
+    wanted = published_percentile(point_group.workload.job)
     if wanted == tail:
         return ""
-    key, total = main.latency_key(wanted), len(group.points)
-    measured = sum(metric_value(point.metrics, key) is not None for point in group.points)
+    key, total = main.latency_key(wanted), len(point_group.points)
+    measured = sum(metric_value(point.metrics, key) is not None for point in point_group.points)
     needed = ios_needed_for_percentile(dict(KEY_PERCENTILES)[wanted])
     return (
         f"{WORDS[wanted]} is known of {measured} of {counted_noun(total, 'point')}: "
@@ -510,15 +521,17 @@ def _missing_percentile_note(group: PointGroup, main: KeyOperation, tail: str) -
 
 
 def _intended_latency_chart(
-    group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation, due: KeyOperation
+    point_group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation, due: KeyOperation
 ) -> Figure:
     """The published percentile of service, and that since an operation was due."""
-    tail = percentile_for_chart(group.workload.job, [point.metrics for point in group.points], due)
+    tail = percentile_for_chart(
+        point_group.workload.job, [point.metrics for point in point_group.points], due
+    )
     word = f"{main.display_name} {WORDS[tail]}"
     service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(due.latency_key(tail), "since due", "since due")
-    figure = latency_chart(group.title, group.axis, lines, service, since)
-    finding = lines_sentence(group.axis, lines, since)
+    figure = latency_chart(point_group.title, point_group.axis, lines, service, since)
+    finding = lines_sentence(point_group.axis, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 
@@ -529,14 +542,14 @@ def _latency_quantity(operation: KeyOperation, name: str, *, alone: bool = False
 
 
 def _detail_tables(
-    group: PointGroup, study: Study, hosts: HostRunsAndFacts, styles: SeriesStyles
+    point_group: PointGroup, study: Study, hosts: HostRunsAndFacts, styles: SeriesStyles
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1
-    points = group.points
+    points = point_group.points
 
     def point_name(point: PointSummary) -> str:
-        own = tuple(pair for pair in point.key.axis if pair not in group.other_axes)
+        own = tuple(pair for pair in point.key.axis if pair not in point_group.other_axes)
         title = styles[point.key.configuration].title if several else ""
         return ", ".join(part for part in (title, axis_values_text(own)) if part) or DASH
 

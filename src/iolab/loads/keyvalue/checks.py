@@ -371,13 +371,13 @@ def check_wide_latency_bins(view: KeyValueView) -> CheckAnswer:
     return worst_answer(widths, max_key="width")
 
 
-def _bin_width_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
+def _bin_width_answers(key_value_load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """The widest bin of a percentile that is printed, of each operation that has wide bins."""
-    hosts = range(len(load.seconds))
-    for operation in load.operations:
-        if load.histogram(operation, hosts) is not None:
+    hosts = range(len(key_value_load.seconds))
+    for operation in key_value_load.operations:
+        if key_value_load.histogram(operation, hosts) is not None:
             continue
-        binned = load.engine_run_histogram(operation, hosts)
+        binned = key_value_load.engine_run_histogram(operation, hosts)
         if binned is None:
             continue
         printed = [at for _, at in KEY_PERCENTILES if is_percentile_supported(binned.count, at)]
@@ -525,14 +525,14 @@ def _achieved_rate_answer(view: KeyValueView, host_index: int, rate: int) -> Che
     return valid_answer(f"{text}.", **evidence)
 
 
-def _intended_latency_answers(load: KeyValueLoad) -> Iterator[CheckAnswer]:
+def _intended_latency_answers(key_value_load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """Each operation's intended latency against its service time."""
-    hosts = range(len(load.seconds))
-    for operation in load.operations:
+    hosts = range(len(key_value_load.seconds))
+    for operation in key_value_load.operations:
         if operation.is_intended or operation.intended_variant is None:
             continue
-        service = load.histogram(operation, hosts)
-        intended = load.histogram(operation.intended_variant, hosts)
+        service = key_value_load.histogram(operation, hosts)
+        intended = key_value_load.histogram(operation.intended_variant, hosts)
         if service is None or not is_percentile_supported(service.total, INTENDED_PERCENTILE):
             continue
         if intended is None:

@@ -231,9 +231,11 @@ class KeyValueLoad(Record):
     def _operation_index(self, operation: KeyOperation) -> int | None:
         return self.operations.index(operation) if operation in self.operations else None
 
-    def _rates_from_counts(self, done: Ints) -> Floats:
+    def _rates_from_counts(self, counts_by_host: Ints) -> Floats:
         zeros = np.zeros(len(self.seconds))
-        return np.asarray(np.divide(done, self.seconds, out=zeros, where=self.seconds > 0))
+        return np.asarray(
+            np.divide(counts_by_host, self.seconds, out=zeros, where=self.seconds > 0)
+        )
 
 
 def fixed_length_window(record: RunRecord) -> Window | None:
@@ -416,82 +418,94 @@ def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
-def key_value_metrics(load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
+def key_value_metrics(key_value_load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    return _key_value_metrics(load, range(len(load.seconds)) if load.has_common_window else (), job)
+    return _key_value_metrics(
+        key_value_load,
+        range(len(key_value_load.seconds)) if key_value_load.has_common_window else (),
+        job,
+    )
 
 
-def key_value_host_metrics(load: KeyValueLoad, host_index: int, job: KeyJob) -> dict[str, Metric]:
+def key_value_host_metrics(
+    key_value_load: KeyValueLoad, host_index: int, job: KeyJob
+) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _key_value_metrics(load, [host_index], job)
+    return _key_value_metrics(key_value_load, [host_index], job)
 
 
-def _operations_to_report(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
-    asked = {*requested_operations(job), *load.operations}
+def _operations_to_report(key_value_load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
+    asked = {*requested_operations(job), *key_value_load.operations}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
-def _key_value_metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
-    hosts, shown = list(hosts), _operations_to_report(load, job)
+def _key_value_metrics(
+    key_value_load: KeyValueLoad, hosts: Sequence[int], job: KeyJob
+) -> dict[str, Metric]:
+    hosts, shown = list(hosts), _operations_to_report(key_value_load, job)
     metrics: dict[str, Metric] = {}
     if (
         hosts
-        and float(load.seconds[hosts].min()) > 0
-        and load.completed_operations_by_host[hosts].any()
+        and float(key_value_load.seconds[hosts].min()) > 0
+        and key_value_load.completed_operations_by_host[hosts].any()
     ):
         rates: dict[str, float | None] = {
-            WHOLE_OPERATIONS_RATE_KEY: float(load.operation_rates_by_host[hosts].sum())
+            WHOLE_OPERATIONS_RATE_KEY: float(key_value_load.operation_rates_by_host[hosts].sum())
         }
         for operation in shown:
             if not operation.is_intended:
-                rates[operation.rate_key] = _operation_rate(load, operation, hosts)
-            metrics |= _latency_metrics(load, operation, hosts)
+                rates[operation.rate_key] = _operation_rate(key_value_load, operation, hosts)
+            metrics |= _latency_metrics(key_value_load, operation, hosts)
         metrics |= metrics_from_values(rates, rates)
     return metrics_from_values(metric_keys(shown), {}) | metrics
 
 
 def _operation_rate(
-    load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
+    key_value_load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
 ) -> float | None:
     """One operation's rate; None where nothing tells it.
 
     Where an engine did not tell operations apart, each has its share of those that it timed in the
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
-    if load.operation_counts_by_host(operation)[hosts].any():
-        return float(load.rates_of_operation(operation)[hosts].sum())
-    shares = [_operation_share(load, operation, host) for host in hosts]
+    if key_value_load.operation_counts_by_host(operation)[hosts].any():
+        return float(key_value_load.rates_of_operation(operation)[hosts].sum())
+    shares = [_operation_share(key_value_load, operation, host) for host in hosts]
     if not any(shares):
         return None
     return float(
         sum(
-            load.operation_rates_by_host[host] * share
+            key_value_load.operation_rates_by_host[host] * share
             for host, share in zip(hosts, shares, strict=True)
         )
     )
 
 
-def _operation_share(load: KeyValueLoad, operation: KeyOperation, host_index: int) -> float:
+def _operation_share(
+    key_value_load: KeyValueLoad, operation: KeyOperation, host_index: int
+) -> float:
     """Of all operations that a host's engine timed."""
-    total = sum(latency.count for latency in load.engine_bins[host_index])
+    total = sum(latency.count for latency in key_value_load.engine_bins[host_index])
     own = sum(
-        latency.count for latency in load.engine_bins[host_index] if latency.operation is operation
+        latency.count
+        for latency in key_value_load.engine_bins[host_index]
+        if latency.operation is operation
     )
     return own / total if total else 0.0
 
 
 def _latency_metrics(
-    load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
+    key_value_load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
 ) -> dict[str, Metric]:
-    mean = load.mean_latency_ns(operation, hosts)
+    mean = key_value_load.mean_latency_ns(operation, hosts)
     if mean is None:
         return {}
     by_name = {"mean": Metric(mean, "ns")}
-    windowed = load.histogram(operation, hosts)
+    windowed = key_value_load.histogram(operation, hosts)
     if windowed is not None:
         values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (binned := load.engine_run_histogram(operation, hosts)) is not None:
+    elif (binned := key_value_load.engine_run_histogram(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_percentile_supported(binned.count, percent):
                 low, high = binned.quantile_bounds_ns(percent / 100)
@@ -504,13 +518,13 @@ def _latency_metrics(
 def with_key_value_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
-    load: KeyValueLoad,
+    key_value_load: KeyValueLoad,
     steady: SteadinessView | None,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
     shown = [
         operation
-        for operation in load.operations
+        for operation in key_value_load.operations
         if operation.latency_key(_NEAR_PERCENTILE) in metrics
     ]
     with_intervals = with_stall_percentiles_as_bounds(
@@ -521,8 +535,10 @@ def with_key_value_intervals(
             with_intervals[WHOLE_OPERATIONS_RATE_KEY], steady
         )
     for operation in shown:
-        if load.histogram(operation, range(len(load.seconds))) is not None:
-            with_intervals |= _percentiles_with_intervals(with_intervals, record, load, operation)
+        if key_value_load.histogram(operation, range(len(key_value_load.seconds))) is not None:
+            with_intervals |= _percentiles_with_intervals(
+                with_intervals, record, key_value_load, operation
+            )
     return with_intervals
 
 
@@ -533,9 +549,12 @@ def _does_interval_apply(steady: SteadinessView) -> bool:
 
 
 def _percentiles_with_intervals(
-    metrics: Mapping[str, Metric], record: RunRecord, load: KeyValueLoad, operation: KeyOperation
+    metrics: Mapping[str, Metric],
+    record: RunRecord,
+    key_value_load: KeyValueLoad,
+    operation: KeyOperation,
 ) -> dict[str, Metric]:
     prefix = f"{operation.key}_"
     return percentiles_with_intervals(
-        metrics, prefix, KEY_PERCENTILES, record, load.measured_part, [int(operation)]
+        metrics, prefix, KEY_PERCENTILES, record, key_value_load.measured_part, [int(operation)]
     )

@@ -236,8 +236,8 @@ def check_database_start_state(view: KeyValueView) -> CheckAnswer:
     )
 
 
-def _start_state_answer(whose: str, restored_by: str) -> CheckAnswer:
-    evidence: EvidenceValues = {"store_of": whose, "restored_by": restored_by}
+def _start_state_answer(owner_text: str, restored_by: str) -> CheckAnswer:
+    evidence: EvidenceValues = {"store_of": owner_text, "restored_by": restored_by}
     if restored_by == "reflink":
         return valid_answer("The store was a clone of the one that was loaded.", **evidence)
     if restored_by == "copy":
@@ -247,7 +247,8 @@ def _start_state_answer(whose: str, restored_by: str) -> CheckAnswer:
             **evidence,
         )
     return indicative_answer(
-        f"The store of {whose} was not brought back to its start state: it has what earlier runs "
+        f"The store of {owner_text} was not brought back to its start state: it has what earlier "
+        "runs "
         "wrote, and what they left in caches.",
         **evidence,
     )
@@ -345,10 +346,10 @@ def _host_pending_compactions_answer(host: str, start: StoreShape | None) -> Che
 
 
 def _pending_compactions_answer(
-    whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0
+    owner_text: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0
 ) -> CheckAnswer:
     evidence: EvidenceValues = {
-        "store_of": whose,
+        "store_of": owner_text,
         "pending": pending,
         "files_on_level_0": fresh,
         "pending_bytes": pending_bytes,
@@ -356,7 +357,7 @@ def _pending_compactions_answer(
     if pending or fresh or pending_bytes:
         size = f" of {format_bytes(pending_bytes)}" if pending_bytes else ""
         return indicative_answer(
-            f"The store of {whose} began with compactions{size} to do: its first seconds are "
+            f"The store of {owner_text} began with compactions{size} to do: its first seconds are "
             "theirs too.",
             **evidence,
         )

@@ -71,9 +71,9 @@ def plural_operation_text(operation: KeyOperation) -> str:
     return _OPERATION_NAMES.get(operation, operation.display_name.capitalize())
 
 
-def metric_value(metrics: Mapping[str, Metric], key: str) -> float | None:
+def metric_value(metrics: Mapping[str, Metric], metric_key: str) -> float | None:
     """The value of a metric, None where there is no such metric."""
-    return metrics.get(key, UNKNOWN_METRIC).value
+    return metrics.get(metric_key, UNKNOWN_METRIC).value
 
 
 def timed_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
@@ -217,13 +217,13 @@ def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[Po
     )
 
 
-def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
+def group_headlines(point_group: PointGroup, study: Study) -> tuple[Headline, ...]:
     """The point with the most operations of each configuration, under the group's own name."""
-    name = " ".join([group.workload.id, *(str(value) for _, value in group.other_axes)])
-    named = replace(group.workload, id=name, title=group.title)
+    name = " ".join([point_group.workload.id, *(str(value) for _, value in point_group.other_axes)])
+    named = replace(point_group.workload, id=name, title=point_group.title)
     own = {
         configuration.id: [
-            point for point in group.points if point.key.configuration == configuration.id
+            point for point in point_group.points if point.key.configuration == configuration.id
         ]
         for configuration in study.configurations
     }

@@ -175,19 +175,19 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
     return shown
 
 
-def _has_value(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
-    return any(metric_value(metric, key) is not None for metric in metrics)
+def _has_value(metrics: Sequence[Mapping[str, Metric]], metric_key: str) -> bool:
+    return any(metric_value(metric, metric_key) is not None for metric in metrics)
 
 
 def _point_cells(
-    group: PointGroup,
+    point_group: PointGroup,
     point: PointSummary,
     row: PointRow,
     columns: Sequence[_MetricColumn],
     *,
     repeated: bool,
 ) -> list[Text | str]:
-    own = tuple(pair for pair in point.key.axis if pair not in group.other_axes)
+    own = tuple(pair for pair in point.key.axis if pair not in point_group.other_axes)
     name = axis_values_text(own) or "all"
     return [
         literal_text(

@@ -517,6 +517,6 @@ def key_value_run_of_host(host: HostRun) -> KeyValueRun | None:
     return host.details if isinstance(host.details, KeyValueRun) else None
 
 
-def server_run_of_run(run: RunManifest) -> ServerRun | None:
+def server_run_of_run(manifest: RunManifest) -> ServerRun | None:
     """What the run's server told; None without one."""
-    return run.details if isinstance(run.details, ServerRun) else None
+    return manifest.details if isinstance(manifest.details, ServerRun) else None

@@ -109,19 +109,19 @@ class KvCacheReader(LineReader):
         self._write_backlog.append(require_count(document, "write_backlog"))
         return tuple(parts)
 
-    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of requests."""
-        self.details = self._run_details(require_operation_table(end, "requests"))
-        return parse_engine_totals(head, end, self._job.data_directions, 1)
+        self.details = self._run_details(require_operation_table(last_line, "requests"))
+        return parse_engine_totals(first_line, last_line, self._job.data_directions, 1)
 
-    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
+    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """A run of nothing but failures."""
         generator = totals.generator
         failed = generator.failed_ios if generator else 0
         ways = (totals.read, totals.write)
         if failed and not any(way.ios for way in ways if way is not None):
             self.faults.add_fault(f"all {failed} I/Os failed")
-        if not require_operation_table(end, "requests").get("requests"):
+        if not require_operation_table(last_line, "requests").get("requests"):
             self.faults.add_fault("no request came")
 
     def _run_details(self, counts: Mapping[str, Any]) -> KvCacheRun:

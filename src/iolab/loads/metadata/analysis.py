@@ -133,14 +133,14 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         return operation_spreads(view.record, view.metadata)
 
 
-def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, HostEvenness]:
+def operation_spreads(record: RunRecord, metadata_load: MetadataLoad) -> dict[str, HostEvenness]:
     """The spread of each phase of metadata load of several hosts, by the operation's key.
 
     Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
     per second in the phase's common window, or where it has none each host's over its own phase.
     """
     spreads: dict[str, HostEvenness] = {}
-    for phase in load.phases:
+    for phase in metadata_load.phases:
         spans = any_rank_windows(phase.operation_runs, record.hosts)
         spread = host_evenness(record.hosts, spans, _phase_rates_by_host(phase, spans))
         if spread is not None:

@@ -128,15 +128,17 @@ def _point_statistics(group: Sequence[Result]) -> PointStatistics:
 
 
 def _operation_statistics(
-    operation: Operation, done: Sequence[Result]
+    operation: Operation, done_results: Sequence[Result]
 ) -> OperationStatistics | None:
     """The operation over the iterations; None where none has a rate of it."""
     over_window = operation in FILE_OPERATIONS and all(
-        _metric_value(result, operation.rate_key) is not None for result in done
+        _metric_value(result, operation.rate_key) is not None for result in done_results
     )
     key = operation.rate_key if over_window else operation.phase_rate_key
     rates = [
-        (value, result) for result in done if (value := _metric_value(result, key)) is not None
+        (value, result)
+        for result in done_results
+        if (value := _metric_value(result, key)) is not None
     ]
     if not rates:
         return None
@@ -164,8 +166,8 @@ def _operation_statistics(
     )
 
 
-def _metric_value(result: Result, key: str) -> float | None:
-    metric = result.metrics.get(key)
+def _metric_value(result: Result, metric_key: str) -> float | None:
+    metric = result.metrics.get(metric_key)
     return None if metric is None else metric.value
 
 

@@ -234,7 +234,7 @@ def _rows_in_window(
     return np.asarray(fits)
 
 
-def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]:
+def metadata_metrics(record: RunRecord, metadata_load: MetadataLoad) -> dict[str, Metric]:
     """The metrics of all hosts together; where there are no phases those that the engine printed.
 
     A rate over the common window has no value where a host has no whole interval in it.
@@ -243,7 +243,7 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     values: dict[str, float | None] = {}
     for reported in reported_rates_of_run(record):
         values[reported.operation.phase_rate_key] = _plausible_rate_or_none(reported)
-    for phase in load.phases:
+    for phase in metadata_load.phases:
         if phase.has_common_window:
             values[phase.operation.rate_key] = float((phase.intervals_inside / phase.seconds).sum())
         values[phase.operation.phase_rate_key] = _rate_over_window(
@@ -253,10 +253,10 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     return metrics_from_values(METADATA_KEYS, values)
 
 
-def metadata_host_metrics(load: MetadataLoad, host_index: int) -> dict[str, Metric]:
+def metadata_host_metrics(metadata_load: MetadataLoad, host_index: int) -> dict[str, Metric]:
     """The metrics of one host: over the window that all share, where there is one."""
     values: dict[str, float | None] = {}
-    for phase in load.phases:
+    for phase in metadata_load.phases:
         run, seconds = phase.operation_runs[host_index], float(phase.seconds[host_index])
         if run is None:
             continue
@@ -274,8 +274,8 @@ def _plausible_rate_or_none(reported: ReportedRate) -> float | None:
     return reported.ops_per_s if 0 <= reported.ops_per_s < float("inf") else None
 
 
-def _rate_over_window(done: int, span: Window | None) -> float | None:
-    return None if span is None or span.end_ns <= span.start_ns else done / span.seconds
+def _rate_over_window(operation_count: int, span: Window | None) -> float | None:
+    return None if span is None or span.end_ns <= span.start_ns else operation_count / span.seconds
 
 
 def _phase_latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:

@@ -90,8 +90,8 @@ def host_rate_keys(result: Result) -> tuple[str, ...]:
     return tuple(common_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
 
 
-def _has_value(metrics: Mapping[str, Metric], key: str) -> bool:
-    return key in metrics and metrics[key].value is not None
+def _has_value(metrics: Mapping[str, Metric], metric_key: str) -> bool:
+    return metric_key in metrics and metrics[metric_key].value is not None
 
 
 def operation_rates_line(result: Result) -> str:

@@ -230,6 +230,6 @@ def operation_runs_of_host(host: HostRun) -> tuple[OperationRun, ...]:
     return host.details.phases if isinstance(host.details, MetadataRun) else ()
 
 
-def reported_rates_of_run(run: RunManifest) -> tuple[ReportedRate, ...]:
+def reported_rates_of_run(manifest: RunManifest) -> tuple[ReportedRate, ...]:
     """The rates that the engine printed; none where it gives finer ones."""
-    return run.details.rates if isinstance(run.details, ReportedRates) else ()
+    return manifest.details.rates if isinstance(manifest.details, ReportedRates) else ()

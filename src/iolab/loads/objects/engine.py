@@ -205,14 +205,14 @@ class ObjectsReader(LineReader):
         self._backlog.append(require_count(document, "backlog"))
         return tuple(parts)
 
-    def totals(self, head: Document, end: Document) -> EngineTotals:
+    def totals(self, first_line: Document, last_line: Document) -> EngineTotals:
         """See `LineReader`; with what was counted of requests."""
         # The errors of objects are told by class, and have no number of the kernel's.
-        plain = {key: value for key, value in end.items() if key != "errors"}
-        self.details = self._details(head, end)
-        return parse_engine_totals(head, plain, self._job.data_directions, 1)
+        plain = {key: value for key, value in last_line.items() if key != "errors"}
+        self.details = self._details(first_line, last_line)
+        return parse_engine_totals(first_line, plain, self._job.data_directions, 1)
 
-    def add_totals_faults(self, totals: EngineTotals, end: Document) -> None:  # noqa: ARG002
+    def add_totals_faults(self, totals: EngineTotals, last_line: Document) -> None:  # noqa: ARG002
         """A run of nothing but failures."""
         run = self.details
         if run is None or run.done:
@@ -229,14 +229,14 @@ class ObjectsReader(LineReader):
     def _has_sizes(self) -> bool:
         return len(self._job.sizes) > 1 or self._job.size_spread is not None
 
-    def _details(self, head: Document, end: Document) -> ObjectsRun:
-        counts = require_operation_table(end, "objects")
+    def _details(self, first_line: Document, last_line: Document) -> ObjectsRun:
+        counts = require_operation_table(last_line, "objects")
         connections, clock = (
             optional_table(counts, "connections"),
             optional_table(counts, "server_clock"),
         )
-        cpu, parts = optional_table(end, "cpu"), optional_table(counts, "cpu_parts")
-        tls = optional_table(head, "tls")
+        cpu, parts = optional_table(last_line, "cpu"), optional_table(counts, "cpu_parts")
+        tls = optional_table(first_line, "tls")
         words = (tls.get("version"), tls.get("cipher"), tls.get("provider"))
         uploads = optional_table(counts, "uploads")
         return ObjectsRun(
@@ -383,13 +383,13 @@ def parse_read_back(answer: object, object_count: int) -> ReadBackCount:
     )
 
 
-def parse_task_answer(output: bytes, key: str) -> Any:  # noqa: ANN401 - of any shape
+def parse_task_answer(output: bytes, answer_key: str) -> Any:  # noqa: ANN401 - of any shape
     """What a task that is no load answered under a key. LineError where it did not."""
     for line in reversed(output.splitlines()):
         document = _parse_json_line(line)
-        if key in document:
-            return document[key]
-    raise LineError(f"it told no {key}")
+        if answer_key in document:
+            return document[answer_key]
+    raise LineError(f"it told no {answer_key}")
 
 
 def task_faults(output: bytes) -> tuple[str, ...]:

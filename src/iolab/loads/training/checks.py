@@ -171,8 +171,8 @@ def check_data_fits_in_memory(view: TrainingView, host_index: int) -> CheckAnswe
     )
 
 
-def lru_hit_share(held: float) -> float:
+def lru_hit_share(held_share: float) -> float:
     """Reads of reshuffled epochs that hit an LRU memory which holds so large a part of the set."""
-    if held >= 1:
+    if held_share >= 1:
         return 1.0
-    return held + (1 - held) * math.log1p(-held)
+    return held_share + (1 - held_share) * math.log1p(-held_share)

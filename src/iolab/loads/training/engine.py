@@ -83,18 +83,18 @@ class TrainingReader(LineReader):
         )
         return tuple(parts)
 
-    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `LineReader`; with what was counted of epochs."""
-        self.details = self._run_details(require_operation_table(end, "training"))
-        return parse_engine_totals(head, end, (Direction.READ,), 1)
+        self.details = self._run_details(require_operation_table(last_line, "training"))
+        return parse_engine_totals(first_line, last_line, (Direction.READ,), 1)
 
-    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
+    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """A run of nothing but failures, or without any step."""
         generator = totals.generator
         failed = generator.failed_ios if generator else 0
         if failed and not (totals.read and totals.read.ios):
             self.faults.add_fault(f"all {failed} I/Os failed")
-        if not require_operation_table(end, "training").get("steps_most"):
+        if not require_operation_table(last_line, "training").get("steps_most"):
             self.faults.add_fault(
                 "no accelerator ended a step: a batch takes longer than the run, or there are "
                 "fewer samples than one batch for each"

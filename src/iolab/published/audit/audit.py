@@ -189,8 +189,8 @@ def _equality_outcome(
     )
 
 
-def _metric_value(metrics: Mapping[str, Metric], key: str) -> float | None:
-    metric = metrics.get(key)
+def _metric_value(metrics: Mapping[str, Metric], metric_key: str) -> float | None:
+    metric = metrics.get(metric_key)
     return None if metric is None else metric.value
 
 

@@ -119,7 +119,7 @@ def _audit_declared_relation(
         fine = stated.low <= computed[nearest].high
         limit = f"{arithmetic} = {range_text(computed[nearest], '')}"
         message = f"{name} {printed} is {'within' if fine else 'above'} {limit}."
-        outcome = exact_relation_outcome(relation.rule, element, message, fine=fine)
+        outcome = exact_relation_outcome(relation.rule, element, message, is_met=fine)
     else:
         comparison = FigureComparison(
             relation.rule,

@@ -84,7 +84,7 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
             if quantity.has_range and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
                 message = f"{inner_key_text(quantity.name)} goes from {quantity.printed}."
-                yield exact_relation_outcome("order", element, message, fine=fine)
+                yield exact_relation_outcome("order", element, message, is_met=fine)
         for group in groups.values():
             yield from _order_outcomes(element, sorted(group, key=_statistic_rank))
 
@@ -111,7 +111,7 @@ def _order_outcomes(
             f"{inner_key_text(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
         )
         message = f"They ascend: {ascends}."
-    yield exact_relation_outcome("order", element, message, fine=not falls)
+    yield exact_relation_outcome("order", element, message, is_met=not falls)
 
 
 def _is_comparable_pair(a: FigureQuantity, b: FigureQuantity) -> bool:
@@ -168,7 +168,7 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
             fine = width >= SPREAD_MIN
             message += "." if fine else ": measured apart, or one figure told again?"
             yield plausibility_outcome(
-                "spread", element.name, message, fine=fine, where=element.location
+                "spread", element.name, message, is_met=fine, where=element.location
             )
 
 
@@ -242,7 +242,7 @@ def audit_percent_bounds(published: PublishedSet) -> Iterator[AuditOutcome]:
     wrong = [(element, q) for element, q in percents if q.value.low > 100 or q.value.high < 0]
     for element, q in wrong:
         yield exact_relation_outcome(
-            "percentages", element, f"{inner_key_text(q.name)} is {q.printed} %.", fine=False
+            "percentages", element, f"{inner_key_text(q.name)} is {q.printed} %.", is_met=False
         )
     if percents and not wrong:
         message = f"{len(percents)} shares lie between 0 and 100 %."
@@ -329,7 +329,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                     f"{f' ({again.location})' if again.location else ''} it is "
                     f"{'over ' if over else ''}{printed_figure_text(value)}."
                 )
-                yield exact_relation_outcome("restated", element, message, fine=fine)
+                yield exact_relation_outcome("restated", element, message, is_met=fine)
 
 
 def _amount_range(value: object) -> FigureRange | None:
@@ -403,7 +403,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
             else f"No mix stands out in {name}."
         )
         yield plausibility_outcome(
-            "stands-out", top.name if far else name, message, fine=not far, where=top.location
+            "stands-out", top.name if far else name, message, is_met=not far, where=top.location
         )
 
 
@@ -423,4 +423,4 @@ def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
                     listed = ", ".join(str(value) for value in measured)
                     so = "one" if fine else "none"
                     message = f"{workload}: {axis} {place} is {so} of those measured ({listed})."
-                    yield exact_relation_outcome("depths", element, message, fine=fine)
+                    yield exact_relation_outcome("depths", element, message, is_met=fine)

@@ -130,7 +130,7 @@ def _mean_latency_outcome(
         f"{inner_key_text(latency.name)} "
         f"{latency.printed} give ({range_text(computed, 'I/Os')})."
     )
-    return exact_relation_outcome("littles-law", element, message, fine=fine)
+    return exact_relation_outcome("littles-law", element, message, is_met=fine)
 
 
 def _percentile_outcome(
@@ -144,7 +144,7 @@ def _percentile_outcome(
         f"average, {'below' if fine else 'above'} {inner_key_text(latency.name)} of "
         f"{latency.printed}."
     )
-    return exact_relation_outcome("littles-law", element, message, fine=fine)
+    return exact_relation_outcome("littles-law", element, message, is_met=fine)
 
 
 def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -205,7 +205,9 @@ def _mix_outcomes(
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
         )
-        yield plausibility_outcome("mix", element.name, message, fine=fine, where=element.location)
+        yield plausibility_outcome(
+            "mix", element.name, message, is_met=fine, where=element.location
+        )
 
 
 def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -223,7 +225,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{percent_text(kept.value)} of one alone."
         )
         where = published.stated_source_location("example", {"id": name})
-        yield plausibility_outcome("scaling", name, message, fine=fine, where=where)
+        yield plausibility_outcome("scaling", name, message, is_met=fine, where=where)
 
 
 def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -271,7 +273,7 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
             f"{usable.middle:g} TB are usable, of {raw.middle:g} TB raw"
             f"{f' in {copies:g} copies' if copies > 1 else ''}."
         )
-        yield exact_relation_outcome("raw-capacity", element, message, fine=fine)
+        yield exact_relation_outcome("raw-capacity", element, message, is_met=fine)
 
 
 def audit_per_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -350,7 +352,7 @@ def _line_rate_outcome(
         f"{method_text} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
-    return exact_relation_outcome("line-rate", element, message, fine=fine)
+    return exact_relation_outcome("line-rate", element, message, is_met=fine)
 
 
 def _frame_size_outcome(
@@ -363,7 +365,7 @@ def _frame_size_outcome(
         f"{frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
-    return exact_relation_outcome("line-rate", element, message, fine=fine)
+    return exact_relation_outcome("line-rate", element, message, is_met=fine)
 
 
 def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:

@@ -126,18 +126,18 @@ def figure_outcome(figure: FigureComparison) -> AuditOutcome:
 
 
 def exact_relation_outcome(
-    rule: str, element: PublishedElement, message: str, *, fine: bool
+    rule: str, element: PublishedElement, message: str, *, is_met: bool
 ) -> AuditOutcome:
     """The outcome of what is true or not of a table."""
-    verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
+    verdict = Agreement.AGREES if is_met else Agreement.CONTRADICTS
     return AuditOutcome(rule, element.name, verdict, message, where=element.location)
 
 
 def plausibility_outcome(
-    rule: str, subject: str, message: str, *, fine: bool, where: str
+    rule: str, subject: str, message: str, *, is_met: bool, where: str
 ) -> AuditOutcome:
     """The same of what nothing forbids."""
-    verdict = Agreement.AGREES if fine else Agreement.DOUBTFUL
+    verdict = Agreement.AGREES if is_met else Agreement.DOUBTFUL
     return AuditOutcome(rule, subject, verdict, message, where=where)
 
 

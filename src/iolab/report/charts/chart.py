@@ -299,17 +299,17 @@ def fill_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
 
 
 def non_overlapping_positions(
-    wanted: Sequence[float], gap: float, low: float, high: float
+    wanted_positions: Sequence[float], gap: float, low: float, high: float
 ) -> list[float]:
-    """Positions as near as possible to `wanted`, in the same order, at least `gap` apart.
+    """Positions as near as possible to `wanted_positions`, in the same order, at least `gap` apart.
 
     All within [low, high] where they fit; the classic one pass down, one pass up.
     """
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    placed = [0.0] * len(wanted)
+    order = sorted(range(len(wanted_positions)), key=lambda i: wanted_positions[i])
+    placed = [0.0] * len(wanted_positions)
     edge = low - gap
     for i in order:
-        placed[i] = max(wanted[i], edge + gap)
+        placed[i] = max(wanted_positions[i], edge + gap)
         edge = placed[i]
     edge = high + gap
     for i in reversed(order):

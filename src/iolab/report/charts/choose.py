@@ -275,6 +275,6 @@ def run_curve_label(result: Result, configuration: str) -> str:
     return escape_invisible(f"{configuration} {axis_values_text(result.axis[:1])}") or "all I/Os"
 
 
-def _has_metric_value(point: PointSummary, key: str) -> bool:
-    metric = point.metrics.get(key)
+def _has_metric_value(point: PointSummary, metric_key: str) -> bool:
+    metric = point.metrics.get(metric_key)
     return metric is not None and metric.value is not None

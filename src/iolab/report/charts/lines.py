@@ -127,9 +127,9 @@ MEAN: Final = ChartQuantity("lat_ns_mean", "mean latency", "mean")
 TAIL: Final = ChartQuantity("lat_ns_p99", "p99", "p99")
 
 
-def rate_quantity(key: str) -> ChartQuantity:
+def rate_quantity(metric_key: str) -> ChartQuantity:
     """A rate by its metric's key, with its name on an axis."""
-    return ChartQuantity(key, _RATES.get(key, metric_phrase(key)))
+    return ChartQuantity(metric_key, _RATES.get(metric_key, metric_phrase(metric_key)))
 
 
 def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
@@ -275,13 +275,13 @@ def _has_room_for_bars(lines: Sequence[ChartLine], axis_name: str) -> bool:
 def _bars_plot(
     drawn_lines: Sequence[ChartLine],
     axis_name: str,
-    panel: tuple[ChartQuantity, ...],
-    x: ChartAxis,
+    quantities: tuple[ChartQuantity, ...],
+    x_axis: ChartAxis,
     height: float,
 ) -> Plot:
     """Bars of one quantity, those of all lines side by side at each value of the axis."""
-    (quantity,) = panel
-    scale = _scale_of_quantities(drawn_lines, panel)
+    (quantity,) = quantities
+    scale = _scale_of_quantities(drawn_lines, quantities)
     marks: list[Mark] = []
     for index, line in enumerate(drawn_lines):
         points = points_on_axis(line, axis_name, quantity.key)
@@ -296,19 +296,19 @@ def _bars_plot(
                 opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
             )
         )
-    return Plot(height, marks, replace(x, has_line=True), scale)
+    return Plot(height, marks, replace(x_axis, has_line=True), scale)
 
 
 def _lines_plot(
     drawn_lines: Sequence[ChartLine],
     axis_name: str,
-    panel: tuple[ChartQuantity, ...],
-    x: ChartAxis,
+    quantities: tuple[ChartQuantity, ...],
+    x_axis: ChartAxis,
     height: float,
 ) -> Plot:
     """One or two quantities of all lines, of many lines the first alone; and their references."""
-    references = [quantity for quantity in panel if quantity.is_reference]
-    solid, *dashed = [quantity for quantity in panel if not quantity.is_reference]
+    references = [quantity for quantity in quantities if quantity.is_reference]
+    solid, *dashed = [quantity for quantity in quantities if not quantity.is_reference]
     if len(drawn_lines) > TAILS_MAX:
         dashed = []
     scale = _scale_of_quantities(drawn_lines, (solid, *dashed, *references))
@@ -319,7 +319,7 @@ def _lines_plot(
     for index, line in enumerate(drawn_lines):
         own = solid.label if alone else line.full_name
         # Under bars side by side points stand so too.
-        slot = (index, len(drawn_lines)) if x.scale.stops else (0, 1)
+        slot = (index, len(drawn_lines)) if x_axis.scale.stops else (0, 1)
         drawn = line_and_point_marks(line, axis_name, solid.key, scale, own)
         marks += [replace(mark, slot=slot) for mark in drawn]
         if dashed or not alone:
@@ -348,7 +348,7 @@ def _lines_plot(
         ends += [replace(end, token=MUTED) for end in labels[:1]]
     words = f"{solid.label}; {dashed[0].label} small, dashed" if dashed and not alone else ""
     unit = f"{scale.unit}, {words}" if words else ""
-    return Plot(height, marks, x, scale, ends, unit=unit)
+    return Plot(height, marks, x_axis, scale, ends, unit=unit)
 
 
 def _reference_line_marks(

@@ -195,13 +195,15 @@ def dot_chart(
     )
 
 
-def _best_dots_in_order(dots: Sequence[Dot], most: int, better: BetterDirection) -> tuple[Dot, ...]:
+def _best_dots_in_order(
+    dots: Sequence[Dot], max_count: int, better: BetterDirection
+) -> tuple[Dot, ...]:
     """As many of the dots that have a value, in their order; those that are invalid last."""
     sign = 1.0 if better is BetterDirection.HIGHER else -1.0
     measured = [dot for dot in dots if _value_and_interval_ends(dot)]
     ranked = sorted(
         measured, key=lambda dot: (dot.level is Level.INVALID, -sign * (dot.value.value or 0.0))
-    )[:most]
+    )[:max_count]
     return tuple(dot for dot in measured if dot in ranked)
 
 

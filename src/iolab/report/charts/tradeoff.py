@@ -142,7 +142,7 @@ def points_along_line(
 def _line_marks(
     line_places: Sequence[Place],
     line: ChartLine,
-    key: str,
+    metric_key: str,
     dash: tuple[int, ...],
     name: str,
     scales: tuple[Scale, Scale],
@@ -154,7 +154,7 @@ def _line_marks(
     ]
     ends = [
         interval_in_scale_unit(
-            point.metrics.get(key, UNKNOWN_METRIC).displayable_interval, scales[1]
+            point.metrics.get(metric_key, UNKNOWN_METRIC).displayable_interval, scales[1]
         )
         for *_, point in line_places
     ]
@@ -169,7 +169,7 @@ def _line_marks(
 def _knee_and_limit_marks(
     line_places: Sequence[Place],
     line: ChartLine,
-    key: str,
+    metric_key: str,
     limit: LatencyLimit | None,
     scales: tuple[Scale, Scale],
 ) -> Iterator[Mark]:
@@ -181,7 +181,7 @@ def _knee_and_limit_marks(
     under = [
         index
         for index, place in enumerate(line_places)
-        if limit and key == limit.metric and place[2] <= limit.latency_ns
+        if limit and metric_key == limit.metric and place[2] <= limit.latency_ns
     ]
     if under and len(under) < len(line_places):
         most = max(under, key=lambda index: line_places[index][1])

@@ -564,9 +564,9 @@ def _to_int64_array(values: Collection[object]) -> Counts:
 _NO_COUNTS.setflags(write=False)
 
 
-def _require_number(block: Mapping[str, Any], key: str, most: int = NUMBER_MAX) -> int | float:
+def _require_number(block: Mapping[str, Any], key: str, max_value: int = NUMBER_MAX) -> int | float:
     value = block.get(key)
-    if isinstance(value, int | float) and 0 <= value <= most:
+    if isinstance(value, int | float) and 0 <= value <= max_value:
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # the parser makes a float of what is beyond 64 bits

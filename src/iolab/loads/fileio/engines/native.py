@@ -416,13 +416,13 @@ class NativeEngine:
         settings = {"ledger": ledger.path, "ledger_block": ledger.block_bytes}
         return _with_spec_settings(command, settings)
 
-    def with_slow_ios(self, command: Command, most: int) -> Command:
+    def with_slow_ios(self, command: Command, max_count: int) -> Command:
         """The same command, which also tells so many of its slowest I/Os one by one."""
-        return _with_spec_settings(command, {"slow_ios": most})
+        return _with_spec_settings(command, {"slow_ios": max_count})
 
-    def with_recording(self, command: Command, most: int) -> Command:
+    def with_recording(self, command: Command, max_count: int) -> Command:
         """The same command, which also records so many of its I/Os in a file of its folder."""
-        return _with_spec_settings(command, {"record": {"path": RECORDED_FILE, "ios": most}})
+        return _with_spec_settings(command, {"record": {"path": RECORDED_FILE, "ios": max_count}})
 
     def layout_command(
         self, data_set: DataSet, directory: str, job: Job | None, *, seed: int
@@ -499,16 +499,16 @@ class NativeEngine:
         return NativeReader(ways, job.numjobs)
 
 
-def missing_bytes_check(wanted: int) -> Callable[[EngineTotals], str | None]:
+def missing_bytes_check(wanted_bytes: int) -> Callable[[EngineTotals], str | None]:
     """Says what a whole run of writes lacks of the bytes that were wanted."""
 
     def missing_bytes_reason(totals: EngineTotals) -> str | None:
         written = totals.write.bytes if totals.write else 0
-        if written >= wanted:
+        if written >= wanted_bytes:
             return None
         errors = totals.generator.errors if totals.generator else ()
         why = f" ({', '.join(f'{count} x {name}' for name, count in errors)})" if errors else ""
-        return f"it wrote {written} of {wanted} bytes{why}"
+        return f"it wrote {written} of {wanted_bytes} bytes{why}"
 
     return missing_bytes_reason
 

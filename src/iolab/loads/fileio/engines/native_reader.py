@@ -42,25 +42,25 @@ class NativeReader(LineReader):
         self._jobs = job_count
         self._missing = missing
 
-    def version_text(self, head: dict[str, Any]) -> str:
+    def version_text(self, first_line: dict[str, Any]) -> str:
         """With the way to the kernel: hosts that have another one are not alike."""
-        text, method = super().version_text(head), head.get("method")
+        text, method = super().version_text(first_line), first_line.get("method")
         if not text or not isinstance(method, str):
             return text
         return excerpt(f"{text} ({method})", limits.SENTENCE_CHARACTERS_MAX)
 
-    def totals(self, head: dict[str, Any], end: dict[str, Any]) -> EngineTotals:
+    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `parse_engine_totals`."""
-        return parse_engine_totals(head, end, self._directions, self._jobs)
+        return parse_engine_totals(first_line, last_line, self._directions, self._jobs)
 
-    def add_totals_faults(self, totals: EngineTotals, end: dict[str, Any]) -> None:
+    def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
         """What the run lacks, and a run of nothing but failures."""
         lack = self._missing(totals)
         if lack:
             self.faults.add_fault(lack)
-        if end.get("gave_up") is True or _did_every_io_fail(totals):
+        if last_line.get("gave_up") is True or _did_every_io_fail(totals):
             self.faults.add_fault(_failures_text(totals))
-        unrecorded = optional_table(end, "recorded").get("fault")
+        unrecorded = optional_table(last_line, "recorded").get("fault")
         if unrecorded is not None:
             reason = excerpt(str(unrecorded), limits.SENTENCE_CHARACTERS_MAX)
             self.faults.add_fault(f"its I/Os could not be recorded: {reason}")

@@ -202,10 +202,12 @@ def sampled_range_count(record_count: int) -> int:
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
 
 
-def require_rows(counted: RowCount, record_count: int, table: str, hint: str) -> None:
+def require_rows(row_count: RowCount, record_count: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
-    if not counted.is_compatible_with(record_count):
-        message = f"The table {table} holds {counted.text} rows, and should hold {record_count:,}."
+    if not row_count.is_compatible_with(record_count):
+        message = (
+            f"The table {table} holds {row_count.text} rows, and should hold {record_count:,}."
+        )
         raise EngineError(message, hint)
 
 

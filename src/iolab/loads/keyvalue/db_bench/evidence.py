@@ -290,15 +290,15 @@ class BenchRunOutput(Record):
 
 
 def read_bench_run(
-    request: BenchRunRequest, left: BenchRunOutput, *, halted: bool
+    request: BenchRunRequest, bench_output: BenchRunOutput, *, halted: bool
 ) -> tuple[EngineReading, KeyValueRun]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
     job = request.job
-    output = parse_db_bench_output(left.stdout, left.stderr)
-    rows = parse_report_rows(left.report) if left.report is not None else None
+    output = parse_db_bench_output(bench_output.stdout, bench_output.stderr)
+    rows = parse_report_rows(bench_output.report) if bench_output.report is not None else None
     faults = () if halted else _bench_run_faults(output, request, rows)
     totals = _bench_totals(output, job)
-    start_ns = _threads_start_ns(output, totals, left)
+    start_ns = _threads_start_ns(output, totals, bench_output)
     seconds = bench_seconds(rows or (), output.progress, job, totals)
     heard_s = max((line.elapsed_s for line in output.progress), default=None)
     length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
@@ -351,7 +351,7 @@ def _bench_totals(output: DbBenchOutput, job: KeyValueJob) -> BenchTotals:
 
 
 def _threads_start_ns(
-    output: DbBenchOutput, totals: BenchTotals, left: BenchRunOutput
+    output: DbBenchOutput, totals: BenchTotals, bench_output: BenchRunOutput
 ) -> int | None:
     """When the threads began.
 
@@ -359,14 +359,14 @@ def _threads_start_ns(
     seconds, say that they were not heard before. A cell too slow for any line ends with its
     process, but for what closing the database takes.
     """
-    if left.start_heard_ns is not None:
+    if bench_output.start_heard_ns is not None:
         bounds = thread_start_bounds_s(output.progress)
         if bounds is None:
-            return left.start_heard_ns
+            return bench_output.start_heard_ns
         low_ns, high_ns = (round(bound * NS_PER_S) for bound in bounds)
-        return min(max(left.start_heard_ns, low_ns), high_ns)
-    if left.exited_ns is not None and totals.seconds is not None:
-        return left.exited_ns - round(totals.seconds * NS_PER_S)
+        return min(max(bench_output.start_heard_ns, low_ns), high_ns)
+    if bench_output.exited_ns is not None and totals.seconds is not None:
+        return bench_output.exited_ns - round(totals.seconds * NS_PER_S)
     return None
 
 
