@@ -26,7 +26,7 @@ if __package__ in {None, ""}:
 from bench.engine.targets import unmount
 from iolab.cli.output import open_session
 from iolab.core.workload import Direction
-from iolab.loads.checkpoint.layouts import MODEL_BYTES, Layout, plan_checkpoint
+from iolab.loads.checkpoint.layouts import MODEL_BYTES, CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import PhaseName, phase_run_of_host
 from iolab.store.reader import SessionReader
@@ -130,7 +130,7 @@ def _peer(script: str, spec: dict[str, Any]) -> Any:  # noqa: ANN401 - each prin
 
 
 def _print_torch_checkpoints(folder: Path, device: str, *, drop: bool) -> None:
-    items = plan_checkpoint(MODELS["llama3-8b"], Layout.DCP, RANKS, SHRINK).items
+    items = plan_checkpoint(MODELS["llama3-8b"], CheckpointLayout.DCP, RANKS, SHRINK).items
     elements = [item.size // MODEL_BYTES for item in items if item.count == 1]
     states = [item.size // 4 for item in items if item.count > 1 for _ in range(item.count)]
     with tempfile.TemporaryDirectory(dir=folder) as own:

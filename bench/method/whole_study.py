@@ -17,7 +17,7 @@ from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.curve import AdaptiveCurve
-from iolab.stats.repeats import Prior, estimate_published_value, fit_prior, sample_variance
+from iolab.stats.repeats import VariancePrior, estimate_published_value, fit_prior, sample_variance
 from iolab.stats.stopping import replay_stopping_rule
 
 MIXES: Final[dict[str, dict[str, float]]] = {
@@ -157,7 +157,7 @@ def _chosen(cells: dict[str, _Cells], runs: int, rng: np.random.Generator) -> De
     return Design(hours, count, np.concatenate(errors), hits, widths)
 
 
-def _seeded_prior(axis: AdaptiveCurve, mix: _Cells, runs: int) -> Prior:
+def _seeded_prior(axis: AdaptiveCurve, mix: _Cells, runs: int) -> VariancePrior:
     """The prior that the first loads of all of a mix' curves give."""
     places = [load - 1 for load in axis.first_loads]
     logs = mix.logs[:, places, :runs].reshape(-1, runs)

@@ -41,7 +41,7 @@ from iolab.core.scenario import (
     WitnessAnswer,
 )
 from iolab.core.stopping import StoppingRuleSettings
-from iolab.core.target_state import Purge, TargetState
+from iolab.core.target_state import PurgeMethod, TargetState
 from iolab.guests.guest import Accelerator, DiskKind, GuestCpuTime, guest_fleet_of_run
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.workload import Access, Job
@@ -416,7 +416,9 @@ class Planted(Record):
 
 
 SLOW_DOWN: Final = (("SlowDown", 30_000),)
-STATE: Final = TargetState("c1", "c1", Purge.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * GIB, 0, None, None)
+STATE: Final = TargetState(
+    "c1", "c1", PurgeMethod.DISCARD, 1, GIB, 2.0, 2 * GIB, 2 * GIB, 0, None, None
+)
 
 
 def _guest(session: Session, **changes: Any) -> Session:

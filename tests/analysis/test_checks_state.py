@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from iolab.analysis.checks.run import STATE_SHARE, check_unequal_state
 from iolab.core.metric import Level
-from iolab.core.target_state import Purge, TargetState
+from iolab.core.target_state import PurgeMethod, TargetState
 from tests.analysis.checks_on import INDICATIVE, VALID, level
 from tests.analysis.records import GIB, healthy
 
 STATE = TargetState(
     host="c1",
     target_key="c1",
-    purged_by=Purge.DISCARD,
+    purged_by=PurgeMethod.DISCARD,
     purged_real_ns=1,
     region_bytes=GIB,
     filled=2.0,

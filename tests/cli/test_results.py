@@ -398,7 +398,7 @@ def test_a_latency_histogram_has_its_peak_where_most_are_and_ends_at_its_percent
     assert first == "100"
     assert blocks.index("█") < len(blocks) / 10
     assert last[0] == "p99.9"
-    assert latency_histogram_text(curve.truncated_at(10)) == ""
+    assert latency_histogram_text(curve.truncated_at_one_in(10)) == ""
 
 
 def test_checks_are_counted_in_a_line() -> None:

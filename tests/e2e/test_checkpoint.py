@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.loads.checkpoint.layouts import Layout, plan_checkpoint
+from iolab.loads.checkpoint.layouts import CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import PhaseName, phase_run_of_host
 from iolab.store.reader import SessionReader
@@ -51,14 +51,18 @@ def target() -> Iterator[Target]:
 @pytest.mark.parametrize(
     ("keys", "layout", "durable"),
     [
-        ("", Layout.ZERO3, "fsync"),
-        ('durable = "publish"\ndirect = false\nwrites_in_flight = 2', Layout.ZERO3, "publish"),
-        ('layout = "dcp"\nrestore_ranks = 3', Layout.DCP, "fsync"),
-        ('layout = "megatron"\nranks = 4\nrank_shift = 3', Layout.MEGATRON, "fsync"),
+        ("", CheckpointLayout.ZERO3, "fsync"),
+        (
+            'durable = "publish"\ndirect = false\nwrites_in_flight = 2',
+            CheckpointLayout.ZERO3,
+            "publish",
+        ),
+        ('layout = "dcp"\nrestore_ranks = 3', CheckpointLayout.DCP, "fsync"),
+        ('layout = "megatron"\nranks = 4\nrank_shift = 3', CheckpointLayout.MEGATRON, "fsync"),
     ],
 )
 def test_a_checkpoint_is_saved_whole_and_restored_from_the_device(
-    target: Target, tmp_path: Path, keys: str, layout: Layout, durable: str
+    target: Target, tmp_path: Path, keys: str, layout: CheckpointLayout, durable: str
 ) -> None:
     study, out = write_study(tmp_path, STUDY.replace("KEYS", keys)), tmp_path / "session"
     before = device_bytes(target.device)
@@ -70,7 +74,7 @@ def test_a_checkpoint_is_saved_whole_and_restored_from_the_device(
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     (host,) = record.hosts
-    ranks = 4 if layout is Layout.MEGATRON else 8
+    ranks = 4 if layout is CheckpointLayout.MEGATRON else 8
     checkpoint = plan_checkpoint(MODELS["llama3-8b"], layout, ranks, SHRINK)
 
     save, restore = (phase_run_of_host(host, phase) for phase in PhaseName)
@@ -83,7 +87,7 @@ def test_a_checkpoint_is_saved_whole_and_restored_from_the_device(
     assert all(rank.sync_ns > 0 for rank in save.ranks)
     assert all((rank.rename_ns > 0) == (durable == "publish") for rank in save.ranks)
     wanted = checkpoint.total_bytes
-    if layout is Layout.DCP:
+    if layout is CheckpointLayout.DCP:
         assert len(restore.ranks) == 3
         wanted = 8 * sum(item.count * item.size for item in checkpoint.items)
     assert sum(rank.bytes for rank in restore.ranks) == wanted

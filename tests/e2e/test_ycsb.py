@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_builder_of_user
-from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks_shape
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
@@ -90,7 +90,7 @@ def measured(
         replace(
             JOB,
             mix=((READ, 0.6), (INSERT, 0.2), (SCAN, 0.2)),
-            distribution=Distribution.ZIPFIAN,
+            distribution=KeyDistribution.ZIPFIAN,
             options=(("maxscanlength", "5"), ("direct_reads", "true"), ("heap", "96m")),
         ),
     ],

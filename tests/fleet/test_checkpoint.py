@@ -11,7 +11,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.core.run import RunStatus
-from iolab.loads.checkpoint.layouts import Layout, plan_checkpoint
+from iolab.loads.checkpoint.layouts import CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.workload import PhaseName, phase_run_of_host
 from iolab.store.reader import SessionReader
@@ -59,9 +59,11 @@ def iolab(made: Bed, folder: Path, keys: str = "", *words: str) -> subprocess.Co
     return run_program(list(map(str, argv)), timeout=120, env=environment)
 
 
-@pytest.mark.parametrize(("keys", "layout"), [("", Layout.ZERO3), (RESHARDED, Layout.DCP)])
+@pytest.mark.parametrize(
+    ("keys", "layout"), [("", CheckpointLayout.ZERO3), (RESHARDED, CheckpointLayout.DCP)]
+)
 def test_every_host_restores_what_another_one_saved(
-    sharing: Bed, tmp_path: Path, keys: str, layout: Layout
+    sharing: Bed, tmp_path: Path, keys: str, layout: CheckpointLayout
 ) -> None:
     done = iolab(sharing, tmp_path, keys)
     assert done.returncode == 0, done.stderr
@@ -76,7 +78,7 @@ def test_every_host_restores_what_another_one_saved(
         assert save is not None
         assert restore is not None
         assert [rank.rank for rank in save.ranks] == list(range(4 * place, 4 * place + 4))
-        readers = 2 if layout is Layout.DCP else 4
+        readers = 2 if layout is CheckpointLayout.DCP else 4
         assert [rank.rank for rank in restore.ranks] == list(
             range(readers * place, readers * place + readers)
         )

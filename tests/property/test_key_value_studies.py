@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import StudyError
 from iolab.loads.keyvalue.table import BENCHMARKS, WRITERS_BESIDE
-from iolab.loads.keyvalue.workload import Distribution, KeyValueJob, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import KeyDistribution, KeyValueJob, ServerKind, YcsbJob
 from iolab.study.parse import StudyOverrides, overrides_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
@@ -45,10 +45,13 @@ def test_every_valid_study_of_db_bench_is_planned_as_written(
 
 
 @given(
-    st.integers(0, 100), THREADS, st.sampled_from(list(Distribution)), st.sampled_from(ServerKind)
+    st.integers(0, 100),
+    THREADS,
+    st.sampled_from(list(KeyDistribution)),
+    st.sampled_from(ServerKind),
 )
 def test_every_valid_study_of_ycsb_is_planned_as_written(
-    percent: int, threads: list[int], distribution: Distribution, kind: ServerKind
+    percent: int, threads: list[int], distribution: KeyDistribution, kind: ServerKind
 ) -> None:
     shares = f"{{ read = {percent / 100}, update = {(100 - percent) / 100} }}"
     text = ycsb(f'distribution = "{distribution}"', mix=shares, threads=str(threads))

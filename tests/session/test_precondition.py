@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from iolab.core.events import Event, LedgerChanged, Notice, Phase, PhaseStarted, SessionStatus
-from iolab.core.target_state import Ledger, Purge
+from iolab.core.target_state import Ledger, PurgeMethod
 from iolab.hosts.barrier import StopRequest
 from iolab.session.context import WRITING
 from iolab.session.session import EarlierSegments
@@ -47,7 +47,11 @@ def test_a_device_is_purged_filled_and_then_measured() -> None:
     assert seen.count(Phase.PURGE) == 1
     assert Phase.LAY_OUT not in seen
     (state,) = stage.records[0].states
-    assert (state.purged_by, state.filled, state.written_bytes) == (Purge.DISCARD, 2.0, 2 * REGION)
+    assert (state.purged_by, state.filled, state.written_bytes) == (
+        PurgeMethod.DISCARD,
+        2.0,
+        2 * REGION,
+    )
     (proof,) = [host.extents for host in stage.records[0].hosts]
     assert proof is not None
     assert (proof.method, proof.hole_bytes, proof.size_bytes) == ("ledger", 0, REGION)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
-    Prior,
+    VariancePrior,
     estimate_published_value,
     fit_prior,
     sample_variance,
@@ -20,7 +20,7 @@ from iolab.stats.repeats import (
 from iolab.stats.sentinel import SentinelMovement, judge_sentinel
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
-PRIOR = Prior(0.005**2, 8.0, 24, 48.0)
+PRIOR = VariancePrior(0.005**2, 8.0, 24, 48.0)
 
 
 @given(MEANS)

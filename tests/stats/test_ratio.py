@@ -22,9 +22,9 @@ from iolab.stats.comparison import (
     holm_adjusted_p_values,
 )
 from iolab.stats.geometric_mean import geometric_mean_ratio
-from iolab.stats.repeats import Prior
+from iolab.stats.repeats import VariancePrior
 
-PRIOR = Prior(0.005**2, 10.0, 48, 96.0)
+PRIOR = VariancePrior(0.005**2, 10.0, 48, 96.0)
 SIDE = st.lists(st.floats(min_value=80, max_value=120), min_size=2, max_size=6)
 
 

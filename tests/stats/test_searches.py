@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from iolab.stats.repeats import Prior
+from iolab.stats.repeats import VariancePrior
 from iolab.stats.search import GridPoint, LoadRun, MaxLoadSearch, PeakSearch
 
 SATURATION = 100_000.0
@@ -19,7 +19,9 @@ def queue_ns(load: float) -> float:
     return IDLE_NS / (1 - load / (1.03 * SATURATION))
 
 
-def searched(limit_ns: float, sd: float, seed: int, prior: Prior | None = None) -> MaxLoadSearch:
+def searched(
+    limit_ns: float, sd: float, seed: int, prior: VariancePrior | None = None
+) -> MaxLoadSearch:
     rng = np.random.default_rng(seed)
     search = (
         MaxLoadSearch(SATURATION, limit_ns)
@@ -36,7 +38,7 @@ def test_the_limit_is_found_with_an_honest_interval() -> None:
     truth = 1.03 * SATURATION * (1 - IDLE_NS / limit_ns)
     hits, errors, runs = 0, [], []
     for seed in range(100):
-        found = searched(limit_ns, 0.05, seed, Prior(0.05**2, 12.0, 24, 48.0)).load_limit()
+        found = searched(limit_ns, 0.05, seed, VariancePrior(0.05**2, 12.0, 24, 48.0)).load_limit()
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= truth <= found.high

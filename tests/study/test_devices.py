@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.core.host import DeviceFacts, DeviceRefusal, ToolFacts
 from iolab.core.run import Plan
 from iolab.core.study import Study
-from iolab.core.target_state import Purge, RestorePolicy
+from iolab.core.target_state import PurgeMethod, RestorePolicy
 from iolab.errors import HostError
 from iolab.study.parse import StudyOverrides, overrides_for_resume
 from iolab.study.targets import targets_of_study, used_region_bytes
@@ -144,7 +144,7 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     more = '[precondition]\npurge = "discard"\nfill = 2\nsteady = true\nround = 10\n'
     study = study_of(TARGET + more)
     wish = study.precondition
-    assert (wish.purge, wish.restore) == (Purge.DISCARD, RestorePolicy.ONCE)
+    assert (wish.purge, wish.restore) == (PurgeMethod.DISCARD, RestorePolicy.ONCE)
     plan = make_plan(study)
     (target,) = targets_of_study(study)
     assert used_region_bytes(plan, target) == 2 << 20

@@ -38,7 +38,7 @@ from iolab.study.schedule import (
     RATE,
     SENTINEL_EVERY_CELLS,
     SENTINEL_EVERY_S,
-    Search,
+    SearchSpace,
     build_point_at,
     searches_in,
 )
@@ -173,7 +173,7 @@ def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     return (*grid, *(_decision_group(study, search) for search in searches))
 
 
-def _decision_group(study: Study, search: Search) -> DecisionGroup:
+def _decision_group(study: Study, search: SearchSpace) -> DecisionGroup:
     match search.workload.search_goal.objective:
         case Objective.PEAK:
             return PeakSearchDecisionGroup(study, search)
@@ -247,7 +247,7 @@ class RepeatCountRule:
 class LoadCurveDecisionGroup:
     """One curve over load: seeds, then where the curve is least known, then repeats."""
 
-    def __init__(self, study: Study, search: Search) -> None:
+    def __init__(self, study: Study, search: SearchSpace) -> None:
         self._study = study
         self._search = search
         self._repeats = RepeatCountRule(study)
@@ -271,7 +271,9 @@ class LoadCurveDecisionGroup:
         return [p for p in measured if log.usable_run_count(p.digest) < self._study.method.repeats]
 
 
-def adaptive_curve_from_log(study: Study, search: Search, log: ResultLog) -> AdaptiveCurve | None:
+def adaptive_curve_from_log(
+    study: Study, search: SearchSpace, log: ResultLog
+) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
     places = {place[0]: point for place, point in search.points.items()}
@@ -294,7 +296,7 @@ def adaptive_curve_from_log(study: Study, search: Search, log: ResultLog) -> Ada
 class PeakSearchDecisionGroup:
     """The best of one or two axes, confirmed by repeats."""
 
-    def __init__(self, study: Study, search: Search) -> None:
+    def __init__(self, study: Study, search: SearchSpace) -> None:
         self._search = search
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.headline_or_rate_metric
@@ -313,7 +315,7 @@ class PeakSearchDecisionGroup:
         return self._repeats.points_to_repeat(log, [best], min_repeats=CONFIRMING_RUNS)
 
 
-def peak_search_from_log(search: Search, log: ResultLog) -> PeakSearch:
+def peak_search_from_log(search: SearchSpace, log: ResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.headline_or_rate_metric
     peaks = PeakSearch(search.axes)
@@ -328,7 +330,7 @@ def peak_search_from_log(search: Search, log: ResultLog) -> PeakSearch:
 class MaxLoadDecisionGroup:
     """The highest rate under a latency limit: the maximum, rates beside the limit, the proof."""
 
-    def __init__(self, study: Study, search: Search) -> None:
+    def __init__(self, study: Study, search: SearchSpace) -> None:
         self._study = study
         self._search = search
         self._repeats = RepeatCountRule(study)
@@ -364,7 +366,7 @@ class MaxLoadDecisionGroup:
 class ListedLoadDecisionGroup:
     """The highest listed load within a limit, confirmed by repeats of it and of the next."""
 
-    def __init__(self, study: Study, search: Search) -> None:
+    def __init__(self, study: Study, search: SearchSpace) -> None:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
@@ -386,7 +388,7 @@ class ListedLoadProgress:
     one; None where there is none yet. `wanted` is to be measured next, None at the end.
     """
 
-    def __init__(self, search: Search, log: ResultLog) -> None:
+    def __init__(self, search: SearchSpace, log: ResultLog) -> None:
         loads = search.axes[0]
         kept: dict[int, bool] = {}
         for place, load in enumerate(loads):
@@ -445,7 +447,7 @@ class MaxLoadProgress:
         return search.load_limit()
 
 
-def max_load_progress_from_log(search: Search, log: ResultLog) -> MaxLoadProgress | None:
+def max_load_progress_from_log(search: SearchSpace, log: ResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.points.values()
     limit = search.workload.search_goal.limit
@@ -460,7 +462,7 @@ def max_load_progress_from_log(search: Search, log: ResultLog) -> MaxLoadProgres
     return MaxLoadProgress(_geometric_mean(maxima), limit, runs)
 
 
-def is_run_of_max_load_search(search: Search, result: Result) -> bool:
+def is_run_of_max_load_search(search: SearchSpace, result: Result) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
     (base,) = search.points.values()
     return result.status is RunStatus.DONE and _is_rate_limited_run_of(result, base)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from iolab.analysis.findings import POINTS_MIN, LoadFindings
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.study.schedule import Search, expand_points, load_curve_searches, searches_in
+from iolab.study.schedule import SearchSpace, expand_points, load_curve_searches, searches_in
 
 
 def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
@@ -33,6 +33,6 @@ def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindin
     return fits.fit_load_findings(study, full_fleet, searches, lines)
 
 
-def _measured_point_count(search: Search, measured: set[str]) -> int:
+def _measured_point_count(search: SearchSpace, measured: set[str]) -> int:
     """How many of its points have a run."""
     return sum(point.digest in measured for point in search.points.values())

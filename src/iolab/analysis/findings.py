@@ -42,11 +42,11 @@ from iolab.core.study import REPEATS_FOR_INTERVAL, Study
 from iolab.core.workload import HOSTS_AXIS, AnyJob, Workload
 from iolab.record import Record
 from iolab.stats.comparison import ComparisonVerdict
-from iolab.study.schedule import Search
+from iolab.study.schedule import SearchSpace
 
 if TYPE_CHECKING:
     from iolab.stats.curve import CurvePoint, LoadEstimate, UslFit
-    from iolab.stats.search import LoadLimit, Peak
+    from iolab.stats.search import LoadLimit, PeakEstimate
 
 CLOSE_RATIO: Final = 1.1
 """Figures are close up to this ratio; beyond it only repeats are too few to tell them apart."""
@@ -276,7 +276,7 @@ class LoadCurve(Record):
     the curve.
     """
 
-    search: Search
+    search: SearchSpace
     metric: str
     points: tuple[CurvePoint, ...]
     saturation: LoadEstimate | None
@@ -296,9 +296,9 @@ class PeakSearchFinding(Record):
     Of its `run_count` runs `invalid_run_count` are invalid.
     """
 
-    search: Search
+    search: SearchSpace
     metric: str
-    peak: Peak
+    peak: PeakEstimate
     run_count: int = 0
     invalid_run_count: int = 0
 
@@ -309,7 +309,7 @@ class MaxLoadFinding(Record):
     Of the runs behind it `invalid_run_count` are invalid.
     """
 
-    search: Search
+    search: SearchSpace
     limit: LatencyLimit
     highest_load: LoadLimit
     saturation: float
@@ -319,7 +319,7 @@ class MaxLoadFinding(Record):
 class ListedLoadFinding(Record):
     """The highest listed load within a limit, and the next that exceeds it; None for none."""
 
-    search: Search
+    search: SearchSpace
     highest: int | None
     exceeding: int | None
     is_settled: bool

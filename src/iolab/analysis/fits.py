@@ -28,14 +28,17 @@ from iolab.core.configuration import Objective
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.stats.curve import CurvePoint, bounds_crossing_load, fit_usl, knee_load, saturation_load
-from iolab.study.schedule import Search
+from iolab.study.schedule import SearchSpace
 
 DRAWS: Final = 400
 """Curves drawn for the intervals of a knee: its load is one of few, so more tell no more."""
 
 
 def fit_load_findings(
-    study: Study, results: Iterable[Result], searches: Sequence[Search], lines: Iterable[Search]
+    study: Study,
+    results: Iterable[Result],
+    searches: Sequence[SearchSpace],
+    lines: Iterable[SearchSpace],
 ) -> LoadFindings:
     """What results say of the searches, and of the lines along one axis of load."""
     log = ResultLog(study, results)
@@ -59,11 +62,13 @@ def fit_load_findings(
     )
 
 
-def _searches_with_objective(searches: Iterable[Search], objective: Objective) -> list[Search]:
+def _searches_with_objective(
+    searches: Iterable[SearchSpace], objective: Objective
+) -> list[SearchSpace]:
     return [search for search in searches if search.workload.search_goal.objective is objective]
 
 
-def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve | None:
+def _fit_load_curve(study: Study, search: SearchSpace, log: ResultLog) -> LoadCurve | None:
     axis = adaptive_curve_from_log(study, search, log)
     if axis is None or len(axis.measured_loads) < POINTS_MIN:
         return None
@@ -88,7 +93,7 @@ def _fit_load_curve(study: Study, search: Search, log: ResultLog) -> LoadCurve |
 
 
 def _bounds_crossing_load(
-    search: Search, log: ResultLog, measured: Sequence[CurvePoint]
+    search: SearchSpace, log: ResultLog, measured: Sequence[CurvePoint]
 ) -> float | None:
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
@@ -99,7 +104,7 @@ def _bounds_crossing_load(
     return bounds_crossing_load(least.load / least.rate, largest)
 
 
-def _peak_search_finding(search: Search, log: ResultLog) -> PeakSearchFinding:
+def _peak_search_finding(search: SearchSpace, log: ResultLog) -> PeakSearchFinding:
     peak = peak_search_from_log(search, log).best_point()
     runs = log.runs_of_point(search.points[peak.point].digest)
     return PeakSearchFinding(
@@ -111,7 +116,7 @@ def _invalid_run_count(runs: Iterable[Result]) -> int:
     return sum(run.verdict.level is Level.INVALID for run in runs)
 
 
-def _max_load_finding(search: Search, log: ResultLog) -> MaxLoadFinding | None:
+def _max_load_finding(search: SearchSpace, log: ResultLog) -> MaxLoadFinding | None:
     trail, limit = max_load_progress_from_log(search, log), search.workload.search_goal.limit
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
@@ -121,7 +126,7 @@ def _max_load_finding(search: Search, log: ResultLog) -> MaxLoadFinding | None:
     )
 
 
-def _listed_load_finding(search: Search, log: ResultLog) -> ListedLoadFinding | None:
+def _listed_load_finding(search: SearchSpace, log: ResultLog) -> ListedLoadFinding | None:
     progress = ListedLoadProgress(search, log)
     if not progress.runs:
         return None

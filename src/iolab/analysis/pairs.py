@@ -54,7 +54,7 @@ from iolab.stats.comparison import (
     compare_paired,
     inverted_comparison,
 )
-from iolab.stats.repeats import CONFIDENT, Prior
+from iolab.stats.repeats import CONFIDENT, VariancePrior
 from iolab.stats.special import student_quantile
 from iolab.units import format_ns
 
@@ -169,7 +169,7 @@ def _has_response_times(side: PointSummary) -> bool:
     return any(SERVICE_MEAN in run.metrics for run in side.results)
 
 
-def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
+def compare_pair(pair: Pair, metric: str, prior: VariancePrior, *, one_session: bool) -> Comparison:
     """The candidate against the baseline by run means; `incomparability_reason` must have none.
 
     Runs of one session are paired by repeat, since a repeat is a block in which both were measured.

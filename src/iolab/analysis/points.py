@@ -29,9 +29,9 @@ from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
     BIN_ERROR,
     NO_PRIOR,
-    Prior,
     StratumPriors,
     Variance,
+    VariancePrior,
     estimate_published_value,
     estimate_value_of_logarithms,
     fit_stratum_priors,
@@ -342,7 +342,7 @@ class PointPriors(Record):
     logarithms: KnownLogarithms
     """What they were fitted to."""
 
-    def prior_of_point(self, point_key: PointKey, metric: str) -> Prior:
+    def prior_of_point(self, point_key: PointKey, metric: str) -> VariancePrior:
         """The prior of a point that these are the priors of."""
         kind, *mix = self.places[point_key]
         strata = self.strata.get((kind, metric))
@@ -435,7 +435,7 @@ def _metric_over_runs(
     name: str,
     unit: str,
     runs: Sequence[Result],
-    prior: Prior,
+    prior: VariancePrior,
     known: LogarithmsOfRuns | None = None,
 ) -> Metric:
     """One metric over the runs; values of zero have no logarithm, so they get no interval.

@@ -27,7 +27,7 @@ from iolab.cli.output import (
 from iolab.cli.settings import read_settings
 
 if TYPE_CHECKING:
-    from iolab.cli.settings import Settings
+    from iolab.cli.settings import UserSettings
 
 NO_COLOR: Final = "--no-color"
 
@@ -35,7 +35,7 @@ SLOW_COMMAND_S: Final = 2.0
 """Seconds after which a command without output prints that it is working."""
 
 
-def create_app(settings: Settings | None = None) -> typer.Typer:
+def create_app(settings: UserSettings | None = None) -> typer.Typer:
     """The app with every command of the table; a test holds them against docs/reference/cli.md."""
     defaults = (
         {} if settings is None else {name: settings.option_defaults(name) for name in COMMANDS}

@@ -13,7 +13,7 @@ from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
-from iolab.cli.commands import COMMANDS, Command, Group
+from iolab.cli.commands import COMMANDS, Command, CommandGroup
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
@@ -103,11 +103,11 @@ class GroupedCommands(TyperGroup):
         ]
 
 
-def commands_by_group() -> dict[Group, list[Command]]:
+def commands_by_group() -> dict[CommandGroup, list[Command]]:
     """Every command of the table under its heading, in the order of the help."""
     return {
         group: [command for command in COMMANDS.values() if command.group is group]
-        for group in Group
+        for group in CommandGroup
     }
 
 
@@ -121,7 +121,7 @@ def command_list_text() -> str:
 
 def _write_group(
     formatter: HelpFormatter,
-    group: Group,
+    group: CommandGroup,
     commands: Iterable[Command],
     other_names: Sequence[str] = (),
 ) -> None:

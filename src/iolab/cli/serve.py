@@ -15,7 +15,7 @@ from iolab.errors import UsageError
 from iolab.text import counted_noun, one_line, quote_value
 
 if TYPE_CHECKING:
-    from iolab.serve.server import Listener
+    from iolab.serve.server import ListeningSocket
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -68,7 +68,7 @@ def serve(
     _serve_until_signal(directory, open_listener(host, port), token)
 
 
-def _serve_until_signal(directory: Path, listener: Listener, chosen: str | None) -> None:
+def _serve_until_signal(directory: Path, listener: ListeningSocket, chosen: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     from iolab.registry import report_kinds
     from iolab.serve.app import ServerContext, create_app

@@ -45,7 +45,7 @@ SCREEN_KEYS: Final[dict[str, type]] = {"color": bool, "pager": str}
 _HINT: Final = "Correct or remove the file."
 
 
-class Settings:
+class UserSettings:
     """The content of the file; empty where there is none."""
 
     def __init__(self, path: Path, table: dict[str, Any]) -> None:
@@ -76,13 +76,13 @@ def settings_path() -> Path:
     return (Path(base) if base.startswith("/") else Path("~/.config").expanduser()) / SETTINGS_FILE
 
 
-def read_settings(commands: tuple[str, ...]) -> Settings:
+def read_settings(commands: tuple[str, ...]) -> UserSettings:
     """The settings; UsageError with every fault of the file."""
     try:
         path = settings_path()
         content = read_regular_file(path, SETTINGS_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError, RuntimeError):  # also: no home directory
-        return Settings(Path(SETTINGS_FILE), {})
+        return UserSettings(Path(SETTINGS_FILE), {})
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror}.", _HINT) from error
     try:
@@ -91,7 +91,7 @@ def read_settings(commands: tuple[str, ...]) -> Settings:
         raise UsageError(f"'{path}' is not TOML: {error}.", _HINT) from error
     if faults := tuple(_settings_faults(table, commands)):
         raise UsageError(f"'{path}' has settings that iolab does not have.", _HINT, faults)
-    return Settings(path, table)
+    return UserSettings(path, table)
 
 
 def _settings_faults(table: dict[str, Any], commands: tuple[str, ...]) -> list[Fault]:

@@ -8,7 +8,7 @@ from iolab.core.host_name import HostName
 from iolab.record import Record
 
 
-class Purge(StrEnum):
+class PurgeMethod(StrEnum):
     """How a target is brought back to fresh."""
 
     NONE = "none"
@@ -26,7 +26,7 @@ class Purge(StrEnum):
     @property
     def purges_devices(self) -> bool:
         """Whether it is for whole devices; all others but NONE are for directories."""
-        return self in (Purge.DISCARD, Purge.NVME_FORMAT, Purge.SANITIZE)
+        return self in (PurgeMethod.DISCARD, PurgeMethod.NVME_FORMAT, PurgeMethod.SANITIZE)
 
 
 class RestorePolicy(StrEnum):
@@ -47,7 +47,7 @@ class Precondition(Record):
     `rounds_max` at most.
     """
 
-    purge: Purge = Purge.NONE
+    purge: PurgeMethod = PurgeMethod.NONE
     fill: float = 1.0
     steady: bool = False
     round_s: float = 60.0
@@ -57,7 +57,7 @@ class Precondition(Record):
     @property
     def is_required(self) -> bool:
         """Whether anything but the usual layout is to be done."""
-        return self.purge is not Purge.NONE or self.fill != 1.0 or self.steady
+        return self.purge is not PurgeMethod.NONE or self.fill != 1.0 or self.steady
 
 
 NO_PRECONDITION = Precondition()
@@ -112,7 +112,7 @@ class TargetState(Record):
 
     host: HostName
     target_key: HostName
-    purged_by: Purge
+    purged_by: PurgeMethod
     purged_real_ns: int | None
     region_bytes: int
     filled: float
@@ -149,7 +149,7 @@ class TargetEntry(Record):
     boot_id: str
     counter_bytes: int | None
     region_bytes: int = 0
-    purged_by: Purge = Purge.NONE
+    purged_by: PurgeMethod = PurgeMethod.NONE
     purged_real_ns: int | None = None
     filled: float = 0.0
     written_bytes: int = 0

@@ -9,7 +9,7 @@ from typing import Final
 from iolab.core.host import HostFacts, HostSpec, Role, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
-from iolab.core.target_state import Purge
+from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import VMS_PER_NODE_AXIS
 from iolab.errors import Fault, HostError
 from iolab.guests.guest import (
@@ -239,7 +239,7 @@ def _unsupported_settings(
     for path, where in devices:
         message = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
         yield (*path, "device"), message, "Give a directory as the path."
-    if tables.precondition.purge is not Purge.NONE:
+    if tables.precondition.purge is not PurgeMethod.NONE:
         message = "purge of [precondition] does not go with [vm]: guests' disks are always new."
         yield ("precondition", "purge"), message, "Leave purge out."
     for item, table in tables.items_of_table("workload", LoadTable):

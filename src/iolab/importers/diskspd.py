@@ -154,7 +154,7 @@ def _foreign_run_of_span(file: ForeignFile, output: DiskspdOutput, span: TimeSpa
     )
 
 
-def _direction_of_target(target: TargetSettings | None) -> str:
+def _direction_of_target(target: DiskspdTargetSettings | None) -> str:
     percent = None if target is None else target.write_percent
     return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
 
@@ -235,7 +235,7 @@ class DiskspdFieldReader:
         )
 
 
-class TargetSettings(Record):
+class DiskspdTargetSettings(Record):
     """A target as the profile wants it; None for what it does not say.
 
     `queue_depth` are requests in flight of each thread; `threads` are those of this target alone, 0
@@ -253,7 +253,7 @@ class TargetSettings(Record):
     is_rate_in_iops: bool
 
 
-class SpanSettings(Record):
+class DiskspdSpanSettings(Record):
     """A time span as the profile wants it, in seconds.
 
     `options` are all that the profile has of it, by the path of the element.
@@ -261,7 +261,7 @@ class SpanSettings(Record):
 
     duration_s: int | None = None
     warmup_s: int | None = None
-    targets: tuple[TargetSettings, ...] = ()
+    targets: tuple[DiskspdTargetSettings, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
 
 
@@ -272,7 +272,7 @@ class TimeSpan(Record):
     """
 
     number: int
-    settings: SpanSettings
+    settings: DiskspdSpanSettings
     seconds: float
     threads: int
     figures: tuple[OperationFigures, OperationFigures]
@@ -373,9 +373,9 @@ def _parse_xml(document: str) -> ET.Element:
         ) from error
 
 
-def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> SpanSettings:
+def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> DiskspdSpanSettings:
     targets = tuple(
-        TargetSettings(
+        DiskspdTargetSettings(
             path=element_text(target, "Path"),
             block_bytes=reader.optional_count(target, "BlockSize"),
             write_percent=reader.optional_count(target, "WriteRatio"),
@@ -387,7 +387,7 @@ def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> SpanSettings
         )
         for target in span.iterfind("Targets/Target")
     )
-    return SpanSettings(
+    return DiskspdSpanSettings(
         reader.optional_count(span, "Duration"),
         reader.optional_count(span, "Warmup"),
         targets,
@@ -419,7 +419,7 @@ def _measured_spans(
     # It tells when it began, and how long each span was to last.
     end_ns = parse_time_as_utc_ns(element_text(root.find("System"), "RunTime"), _DATE)
     for index, span in enumerate(elements):
-        settings = requested[index] if index < len(requested) else SpanSettings()
+        settings = requested[index] if index < len(requested) else DiskspdSpanSettings()
         if end_ns is not None:
             end_ns += ((settings.warmup_s or 0) + (settings.duration_s or 0)) * NS_PER_S
         error = element_text(span, "Error")
@@ -440,7 +440,7 @@ def _measured_spans(
 def _measured_span(
     span: ET.Element,
     number: int,
-    settings: SpanSettings,
+    settings: DiskspdSpanSettings,
     end_ns: int | None,
     reader: DiskspdFieldReader,
 ) -> TimeSpan | None:
@@ -516,7 +516,7 @@ def _counts_by_target(
 
 
 def _is_limited_by_rate(
-    target: TargetSettings, counts_and_bytes: Counter[str], seconds: float, thread_count: int
+    target: DiskspdTargetSettings, counts_and_bytes: Counter[str], seconds: float, thread_count: int
 ) -> bool:
     """Whether the rate that each thread of a target may have is what it came to."""
     most = (

@@ -34,7 +34,14 @@ from iolab.core.run import (
     RunStatus,
 )
 from iolab.core.samples import BinTable, IntervalTable, empty_counter_table
-from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
+from iolab.core.study import (
+    Method,
+    MethodKind,
+    RunOrder,
+    Study,
+    TargetSettings,
+    TelemetrySettings,
+)
 from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Axis, Indicator, Workload
 from iolab.errors import StoreError
 from iolab.importers.files import (

@@ -167,7 +167,7 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     if not sound:
         return WorkloadRow(title, tuple(best_figures))
     best = best_figure_of_metric(sound)
-    leads = [_lead_over(best, cell) for cell in sound if cell is not best]
+    leads = [_lead_over_other(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.undecided_reason for own in leads if own.undecided_reason), "")
     if leads and any(cell.unsound_axes for cell in sound):
@@ -178,7 +178,7 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     return WorkloadRow(title, tuple(best_figures), best, alike, lead=lead)
 
 
-class _Lead(Record):
+class _LeadOverOther(Record):
     """How many times as good the best is as another, and whether intervals support that.
 
     `undecided_reason` says why there is no interval.
@@ -190,13 +190,13 @@ class _Lead(Record):
     undecided_reason: str = ""
 
 
-def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
+def _lead_over_other(best: BestFigure, other: BestFigure) -> _LeadOverOther:
     """By their runs where both were measured at one place of the axes, else by both intervals."""
     compared = dict(best.comparisons).get(other.configuration)
     if compared is not None and min(compared.runs) >= REPLICATED:
         factor = compared.ratio if best.better is BetterDirection.LOWER else 1 / compared.ratio
         is_supported = compared.verdict is ComparisonVerdict.WORSE
-        return _Lead(other, max(factor, 1.0), is_supported)
+        return _LeadOverOther(other, max(factor, 1.0), is_supported)
     times = improvement_factor(best.value, other.value, best.better)
     factor = 1.0 if times is None else times.value or 1.0
     if times is None or times.low is None:
@@ -204,8 +204,8 @@ def _lead_over(best: BestFigure, other: BestFigure) -> _Lead:
             (cell.value for cell in (best, other) if cell.value.displayable_interval is None), None
         )
         reason = TOO_FEW_REPEATS if bare is None else missing_interval_reason(bare)
-        return _Lead(other, factor, is_supported=False, undecided_reason=reason)
-    return _Lead(other, factor, is_supported=times.low > 1)
+        return _LeadOverOther(other, factor, is_supported=False, undecided_reason=reason)
+    return _LeadOverOther(other, factor, is_supported=times.low > 1)
 
 
 def next_best_text(ratio: float) -> str:

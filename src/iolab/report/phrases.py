@@ -27,7 +27,7 @@ from iolab.report.numbers import (
     value_text,
 )
 from iolab.report.sentence_ranges import MergedSentence, merge_sentences
-from iolab.study.schedule import Search
+from iolab.study.schedule import SearchSpace
 from iolab.text import counted_noun, percent_text
 from iolab.units import format_ns
 
@@ -232,7 +232,7 @@ def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
     }
 
 
-def _search_title(search: Search) -> str:
+def _search_title(search: SearchSpace) -> str:
     fixed = axis_values_text(search.fixed_axis_values)
     return f"{search.workload.id}{f' {fixed}' if fixed else ''} ({search.configuration})"
 
@@ -354,7 +354,7 @@ def _metric_interval_text(metric: Metric) -> str:
     return f"{metric_value_text(metric)} [{', '.join(ends)}]"
 
 
-def _search_document(search: Search) -> dict[str, Any]:
+def _search_document(search: SearchSpace) -> dict[str, Any]:
     return {
         "configuration": search.configuration,
         "workload": search.workload.id,

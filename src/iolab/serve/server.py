@@ -263,7 +263,7 @@ _BROKEN_REFUSAL: Final = RequestRefusal(
 )
 
 
-class Listener(Record):
+class ListeningSocket(Record):
     """A socket that listens, the host that was requested, and whether only this machine reaches it.
 
     `listens_on_all_addresses` says that it listens on all of the machine's addresses.
@@ -297,7 +297,7 @@ class Listener(Record):
         return AccessPolicy(frozenset(names), allows_ip_addresses=not self.is_loopback, token=token)
 
 
-def open_listener(host: str, port: int) -> Listener:
+def open_listener(host: str, port: int) -> ListeningSocket:
     """Listen at a host's first address; UsageError where that cannot be, or the port is taken."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -315,12 +315,12 @@ def open_listener(host: str, port: int) -> Listener:
         sock.close()
         raise _cannot_listen_error(error, host, port) from error
     where = ipaddress.ip_address(str(address[0]).partition("%")[0])
-    return Listener(
+    return ListeningSocket(
         sock, host, is_loopback=where.is_loopback, listens_on_all_addresses=where.is_unspecified
     )
 
 
-def run_server(listener: Listener, app: App, ready: Callable[[], None]) -> None:
+def run_server(listener: ListeningSocket, app: App, ready: Callable[[], None]) -> None:
     """Answer requests until a signal comes; answers that are under way get a moment more."""
     config = uvicorn.Config(
         app,

@@ -19,8 +19,8 @@ from iolab.record import Record
 from iolab.stats.repeats import (
     CONFIDENT,
     NO_PRIOR,
-    Prior,
     Variance,
+    VariancePrior,
     logarithms,
     sample_variance,
 )
@@ -71,7 +71,7 @@ def compare(
     baseline: Sequence[float],
     candidate: Sequence[float],
     better: BetterDirection = BetterDirection.HIGHER,
-    prior: Prior = NO_PRIOR,
+    prior: VariancePrior = NO_PRIOR,
     *,
     allowance: float = RATIO_ALLOWANCE,
 ) -> Comparison:
@@ -92,7 +92,7 @@ def compare_paired(
     baseline: Sequence[float],
     candidate: Sequence[float],
     better: BetterDirection = BetterDirection.HIGHER,
-    prior: Prior = NO_PRIOR,
+    prior: VariancePrior = NO_PRIOR,
     *,
     allowance: float = RATIO_ALLOWANCE,
 ) -> Comparison:
@@ -149,7 +149,7 @@ def welch_degrees_of_freedom(a: Variance, b: Variance) -> float:
 
 
 def _unpaired_standard_error(
-    a: Sequence[float], b: Sequence[float], prior: Prior
+    a: Sequence[float], b: Sequence[float], prior: VariancePrior
 ) -> tuple[float, float]:
     """The standard error of the difference and its degrees of freedom (0: unknown)."""
     first, second = sample_variance(a), sample_variance(b)

@@ -48,7 +48,7 @@ class Variance(Record):
         return math.sqrt(self.variance)
 
 
-class Prior(Record):
+class VariancePrior(Record):
     """What a stratum says of a cell's variance, as if `df` runs more had been made.
 
     `cells` and `pooled_df` say what it was fitted to. Of no cells, it says nothing (df 0).
@@ -75,7 +75,7 @@ class Prior(Record):
         return Variance(variance, min(total, max(self.pooled_df, sample.df)))
 
 
-NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
+NO_PRIOR: Final = VariancePrior(0.0, 0.0, 0, 0.0)
 """Nothing is known beyond the cell's own runs."""
 
 
@@ -89,7 +89,7 @@ def sample_variance(log_means: Sequence[float]) -> Variance:
     return Variance(squares / (len(log_means) - 1), float(len(log_means) - 1))
 
 
-def fit_prior(spreads: Sequence[Variance]) -> Prior:
+def fit_prior(spreads: Sequence[Variance]) -> VariancePrior:
     """The prior of the cells' variances, by matching the moments of their logarithms.
 
     Unlike limma, how alike the cells are (d0) is taken one standard error below what they show: a
@@ -110,13 +110,13 @@ def fit_prior(spreads: Sequence[Variance]) -> Prior:
     observed = sample_variance(e).variance
     upper = observed * (1 + math.sqrt(2 / (len(used) - 1)))
     if upper <= within:
-        return Prior(_pooled_variance(used), math.inf, len(used), pooled_df)
+        return VariancePrior(_pooled_variance(used), math.inf, len(used), pooled_df)
     df = 2 * trigamma_inverse(upper - within)
     if observed <= within:
-        return Prior(_pooled_variance(used), df, len(used), pooled_df)
+        return VariancePrior(_pooled_variance(used), df, len(used), pooled_df)
     half = trigamma_inverse(observed - within)
     variance = math.exp(math.fsum(e) / len(used) + digamma(half) - math.log(half))
-    return Prior(variance, df, len(used), pooled_df)
+    return VariancePrior(variance, df, len(used), pooled_df)
 
 
 def _pooled_variance(used: Sequence[Variance]) -> float:
@@ -132,9 +132,9 @@ def _pooled_variance(used: Sequence[Variance]) -> float:
 class StratumPriors(Record):
     """The priors of strata that lie within each other, each under its place from coarse to fine."""
 
-    priors: Mapping[StratumPath, Prior]
+    priors: Mapping[StratumPath, VariancePrior]
 
-    def prior_of_finest_stratum(self, place: StratumPath) -> Prior:
+    def prior_of_finest_stratum(self, place: StratumPath) -> VariancePrior:
         """That of the finest stratum around a place that has cells enough, else NO_PRIOR.
 
         A place is, say, (mix, below or above the knee).
@@ -187,7 +187,10 @@ def logarithms(run_means: Sequence[float]) -> list[float]:
 
 
 def estimate_published_value(
-    run_means: Sequence[float], prior: Prior = NO_PRIOR, *, allowance: float = BIAS_ALLOWANCE
+    run_means: Sequence[float],
+    prior: VariancePrior = NO_PRIOR,
+    *,
+    allowance: float = BIAS_ALLOWANCE,
 ) -> EstimatedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
 
@@ -200,7 +203,7 @@ def estimate_published_value(
 def estimate_value_of_logarithms(
     logs: Sequence[float],
     sample: Variance,
-    prior: Prior = NO_PRIOR,
+    prior: VariancePrior = NO_PRIOR,
     *,
     allowance: float = BIAS_ALLOWANCE,
 ) -> EstimatedValue:

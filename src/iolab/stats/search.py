@@ -19,7 +19,7 @@ import numpy as np
 from iolab.core.samples import Floats
 from iolab.record import Record
 from iolab.stats.curve import Z95, GaussianProcess, fit_gaussian_process, scale_to_span
-from iolab.stats.repeats import NO_PRIOR, Prior, Variance
+from iolab.stats.repeats import NO_PRIOR, Variance, VariancePrior
 from iolab.stats.seeds import LOAD_RUNS_MAX, PEAK_RUNS_MAX, initial_peak_points
 from iolab.stats.special import student_quantile
 
@@ -94,7 +94,7 @@ class _LatencyFit(Record):
 class MaxLoadSearch:
     """The search as it goes: ask `next_load` for the next load, `add_run` what it gave."""
 
-    def __init__(self, saturation: float, limit_ns: float, prior: Prior = NO_PRIOR) -> None:
+    def __init__(self, saturation: float, limit_ns: float, prior: VariancePrior = NO_PRIOR) -> None:
         """Take the closed-loop maximum (I/Os a second) and the limit of the latency quantile.
 
         `prior` is what is known of the spread of ln q between runs. Raises ValueError
@@ -216,7 +216,7 @@ def _weighted_residual_variance(residuals: Floats, weights: Floats) -> Variance:
 GridPoint = tuple[int, ...]
 
 
-class Peak(Record):
+class PeakEstimate(Record):
     """The best point, its rate with a 95 % interval, and what is as good.
 
     `indistinguishable_points` are the measured points within 1 % of it, cheapest (least product of
@@ -271,7 +271,7 @@ class PeakSearch:
             raise ValueError(f"point {point} with rate {rate} is not on these axes")
         self._runs.setdefault(point, []).append((math.log(rate), noise))
 
-    def best_point(self) -> Peak:
+    def best_point(self) -> PeakEstimate:
         """The best of the measured points; ValueError before any run."""
         if not self._runs:
             raise ValueError("no run has been recorded")
@@ -283,7 +283,7 @@ class PeakSearch:
             point for point, value in zip(measured, means, strict=True) if value >= mean - _ALIKE
         ]
         edges = zip(best, self._axes, strict=True)
-        return Peak(
+        return PeakEstimate(
             best,
             math.exp(mean),
             math.exp(mean - reach),

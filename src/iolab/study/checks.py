@@ -9,7 +9,7 @@ from typing import Any, Final
 from iolab.core.configuration import AxisSampling, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.power import MeterKind
-from iolab.core.target_state import Purge
+from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
 from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.file import (
@@ -703,14 +703,14 @@ def _add_precondition_faults(
 ) -> None:
     purge = table.purge
     path = ("precondition", "purge")
-    if purge is not Purge.NONE and purge.purges_devices and folders:
+    if purge is not PurgeMethod.NONE and purge.purges_devices and folders:
         message = (
             f"purge of [precondition] is {quote_value(purge.value)}, but a target is a directory."
         )
         document.add_fault(
             path, message, "Use 'fstrim' or 'recreate', or give a device as the target."
         )
-    if purge is not Purge.NONE and not purge.purges_devices and devices:
+    if purge is not PurgeMethod.NONE and not purge.purges_devices and devices:
         message = (
             f"purge of [precondition] is {quote_value(purge.value)}, but a target is a device."
         )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.core.host import HostKind
 from iolab.core.run import NeighbourPlan, PlanDemand, PlannedRun
 from iolab.core.study import Method, Study
-from iolab.core.target_state import Purge, RestorePolicy
+from iolab.core.target_state import PurgeMethod, RestorePolicy
 from iolab.core.workload import DataSet, Direction
 from iolab.stats.rounds import WINDOW
 from iolab.study.targets import (
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from iolab.study.kinds import LoadDemand, StudyKinds, TimeItem
 
 PURGE_S: Final = {
-    Purge.NONE: 0.0,
-    Purge.DISCARD: 30.0,
-    Purge.NVME_FORMAT: 60.0,
-    Purge.SANITIZE: 600.0,
-    Purge.FSTRIM: 30.0,
-    Purge.RECREATE: 5.0,
+    PurgeMethod.NONE: 0.0,
+    PurgeMethod.DISCARD: 30.0,
+    PurgeMethod.NVME_FORMAT: 60.0,
+    PurgeMethod.SANITIZE: 600.0,
+    PurgeMethod.FSTRIM: 30.0,
+    PurgeMethod.RECREATE: 5.0,
 }
 """Assumed seconds of one purge: a discard takes seconds on most devices, minutes on some."""
 
@@ -54,10 +54,10 @@ SPARE_BYTES: Final = 64 << 20
 """For journals and metadata of the smallest file systems."""
 
 _PURGE_WORDS: Final = {
-    Purge.NONE: "written over",
-    Purge.DISCARD: "discarded and written over",
-    Purge.NVME_FORMAT: "erased by nvme format and written over",
-    Purge.SANITIZE: "erased by nvme sanitize and written over",
+    PurgeMethod.NONE: "written over",
+    PurgeMethod.DISCARD: "discarded and written over",
+    PurgeMethod.NVME_FORMAT: "erased by nvme format and written over",
+    PurgeMethod.SANITIZE: "erased by nvme sanitize and written over",
 }
 
 
@@ -93,10 +93,10 @@ def precondition_time_items(
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
     precondition = study.precondition
     times = start_state_count(study, runs)
-    if precondition.purge is not Purge.NONE:
+    if precondition.purge is not PurgeMethod.NONE:
         message = f"{times} x purge by {precondition.purge.value} (assumed)"
         yield message, times * PURGE_S[precondition.purge]
-    if precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
+    if precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
         yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
     size = max_fill_bytes_per_host(study, data_sets)
@@ -304,7 +304,7 @@ def plan_demand(
     restores = start_state_count(study, runs)
     filled = max_fill_bytes_per_host(study, data_sets) * restores * len(hosts)
     laid_out = sum(per_host.values())
-    if study.precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
+    if study.precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
         laid_out *= 1 + restores
     by_point = {run.point.digest: run.point for run in runs}
     run_writes = {key: kinds.run_writes(study, point) for key, point in by_point.items()}
@@ -378,7 +378,7 @@ def _time_items(
 
 def destroyed_device_texts(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
-    way = _PURGE_WORDS.get(study.precondition.purge, _PURGE_WORDS[Purge.NONE])
+    way = _PURGE_WORDS.get(study.precondition.purge, _PURGE_WORDS[PurgeMethod.NONE])
     if any(Direction.TRIM in workload.job.data_directions for workload in study.workloads):
         way = f"{way} and trimmed"
     if study.target.make_xfs:

@@ -21,7 +21,7 @@ from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointUse, Pay
 from iolab.core.power import MeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
-from iolab.core.target_state import NO_PRECONDITION, Purge, RestorePolicy
+from iolab.core.target_state import NO_PRECONDITION, PurgeMethod, RestorePolicy
 from iolab.core.volume import VOLUME_TYPES
 from iolab.record import Record
 from iolab.study import ssh_addresses, values
@@ -213,7 +213,9 @@ class TargetTable(ObjectStoreTable):
 class PreconditionTable(StudyTable):
     """`[precondition]`: the state in which tests begin."""
 
-    purge: Annotated[Purge, values.choice_value(Purge, "ways to purge")] = Purge.NONE
+    purge: Annotated[PurgeMethod, values.choice_value(PurgeMethod, "ways to purge")] = (
+        PurgeMethod.NONE
+    )
     fill: Annotated[float, values.multiplier_value(FILL_MAX)] = NO_PRECONDITION.fill
     steady: Flag = False
     round: Annotated[float, values.seconds_value(1, ROUND_S_MAX)] = NO_PRECONDITION.round_s

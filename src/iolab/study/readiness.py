@@ -18,7 +18,7 @@ from iolab.core.host import (
 )
 from iolab.core.run import Plan
 from iolab.core.study import Study
-from iolab.core.target_state import Purge
+from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.record import field_names
@@ -36,7 +36,7 @@ NVME: Final = "nvme"
 """nvme-cli, which formats and sanitizes."""
 
 NVME_ARGV: Final = (NVME, "version")
-NVME_PURGES: Final = (Purge.NVME_FORMAT, Purge.SANITIZE)
+NVME_PURGES: Final = (PurgeMethod.NVME_FORMAT, PurgeMethod.SANITIZE)
 
 MAKE_WRITABLE: Final = (
     "Give the directory to the user who runs iolab, mount its file system for writing, or name "
@@ -106,9 +106,9 @@ def device_faults(
 
 
 def _purge_faults(
-    purge: Purge, device_text: str, device: DeviceFacts, facts: HostFacts
+    purge: PurgeMethod, device_text: str, device: DeviceFacts, facts: HostFacts
 ) -> list[Fault]:
-    if purge is Purge.DISCARD and not device.discards:
+    if purge is PurgeMethod.DISCARD and not device.discards:
         return [Fault(f"{device_text} takes no discards.", "Leave precondition.purge out.")]
     if purge not in NVME_PURGES:
         return []

@@ -230,7 +230,7 @@ def _non_default_values(job: AnyJob) -> dict[str, object]:
     }
 
 
-class Search(Record):
+class SearchSpace(Record):
     """Points of one workload and configuration that differ in searched axes alone.
 
     `axes` are the values of each searched axis, ascending; a max-load search for a rate of I/Os has
@@ -262,7 +262,7 @@ class Search(Record):
         return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
 
 
-def searches_in(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+def searches_in(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
     """Every search among the points of a study, in their order."""
     axes = {
         item.id: searched_axes(item) for item in study.workloads if item.search_goal.is_adaptive
@@ -270,7 +270,7 @@ def searches_in(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
     return _searches_of_points(study, points, axes)
 
 
-def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[Search, ...]:
+def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
     """Every curve over one axis of load, also where all of its points are measured."""
     axes = {item.id: _varied_load_axes(item) for item in study.workloads}
     grid = [item.id for item in study.workloads if item.search_goal.objective is Objective.GRID]
@@ -280,7 +280,7 @@ def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[Search, 
 
 def _searches_of_points(
     study: Study, points: Iterable[Point], axes: Mapping[str, tuple[str, ...]]
-) -> tuple[Search, ...]:
+) -> tuple[SearchSpace, ...]:
     """The points of these workloads, together where they differ in the workload's axes alone."""
     workloads = {item.id: item for item in study.workloads if item.id in axes}
     by_key: dict[object, dict[GridPoint, Point]] = {}
@@ -300,9 +300,9 @@ def _searches_of_points(
 
 def _build_search(
     workload: Workload, configuration: str, names: tuple[str, ...], points: dict[GridPoint, Point]
-) -> Search:
+) -> SearchSpace:
     axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(names)))
-    return Search(workload, configuration, names, axes, points)
+    return SearchSpace(workload, configuration, names, axes, points)
 
 
 def searched_axes(workload: Workload) -> tuple[str, ...]:
@@ -330,7 +330,7 @@ def rising_load_axes(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tup
     return (VMS_PER_NODE_AXIS,) if VMS_PER_NODE_AXIS in axes else tuple(axes)
 
 
-def max_runs_of_search(study: Study, search: Search) -> int:
+def max_runs_of_search(study: Study, search: SearchSpace) -> int:
     """How many runs a search makes at most."""
     method = study.method
     confirming = CONFIRMED_MAX * method.repeats_max
@@ -399,7 +399,7 @@ def _fixed_repeat_count(study: Study, workload: Workload) -> int:
 
 
 def _max_extra_runs(
-    study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRun, ...]
+    study: Study, searches: tuple[SearchSpace, ...], runs: tuple[PlannedRun, ...]
 ) -> int:
     """How many runs the results may ask for beyond those that are certain.
 

@@ -13,7 +13,7 @@ from iolab.core.engine import EngineName
 from iolab.core.events import LedgerChanged, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
-from iolab.core.target_state import Ledger, Purge, RoundsSeries, TargetEntry, TargetState
+from iolab.core.target_state import Ledger, PurgeMethod, RoundsSeries, TargetEntry, TargetState
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
@@ -66,10 +66,10 @@ async def trim_file_system(workdir: WorkDirectory, folder: str) -> int:
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def purge_device(context: TargetContext, workdir: WorkDirectory, purge: Purge) -> None:
+async def purge_device(context: TargetContext, workdir: WorkDirectory, purge: PurgeMethod) -> None:
     """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
     device = f"{workdir.dir}/{workdir.device}"
-    if purge is Purge.NVME_FORMAT:
+    if purge is PurgeMethod.NVME_FORMAT:
         # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
         await _sanitize_log(workdir, "nvme", "format", device, "--ses=1", "--force")
         return
@@ -389,7 +389,7 @@ class Preconditioner:
         else:
             await self._forget_block_ledgers(run, workdirs)
         purge = self._precondition.purge
-        if purge is not Purge.NONE:
+        if purge is not PurgeMethod.NONE:
             where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
             self._context.begin_phase(
                 Phase.PURGE, run, f"{purge.value}: {where} on {counted_noun(len(workdirs), 'host')}"
@@ -410,7 +410,7 @@ class Preconditioner:
             self._ledger.save_entries(
                 *(_refilled_entry(self._ledger.entry_of_target(workdir)) for workdir in workdirs)
             )
-        if purge in (Purge.FSTRIM, Purge.RECREATE):
+        if purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
             await self._workdirs.lay_out_again(run)
         await self._fill(run, workdirs)
         await self._update_ledger(workdirs, start_state_key(self._precondition.restore, run))
@@ -419,13 +419,13 @@ class Preconditioner:
         purge, path = self._precondition.purge, self._targets[workdir.key].path
         if self._context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
-        if purge is Purge.DISCARD:
+        if purge is PurgeMethod.DISCARD:
             await discard_device(workdir, path)
         elif purge.purges_devices:
             await purge_device(self._context, workdir, purge)
         else:
             await self._workdirs.empty_folder(workdir, path)
-            if purge is Purge.FSTRIM:
+            if purge is PurgeMethod.FSTRIM:
                 await trim_file_system(workdir, workdir.dir if workdir.scratch else path)
 
     async def _fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.placement import rank_work_of_client
 from iolab.loads.checkpoint.workload import (
     CHECKPOINT_ENGINE,
@@ -24,7 +24,7 @@ from tests.analysis.records import DEVICE, Burst, bursts_record
 JOB: Final = CheckpointJob(
     CHECKPOINT_ENGINE,
     model="llama3-8b",
-    layout=Layout.ZERO3,
+    layout=CheckpointLayout.ZERO3,
     ranks=8,
     restore_ranks=8,
     shrink=64,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from iolab.core.engine import EngineName
-from iolab.loads.checkpoint.layouts import Layout, plan_checkpoint
+from iolab.loads.checkpoint.layouts import CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
 from iolab.loads.checkpoint.placement import client_indexes_to_restore_from, rank_work_of_client
 from iolab.loads.checkpoint.workload import CHECKPOINT_ENGINE, CheckpointJob, PhaseName
@@ -30,7 +30,7 @@ def test_a_published_checkpoint_has_the_published_files_and_bytes(
     model: str, ranks: int, files: int, parameters: float, gib: float
 ) -> None:
     shape = MODELS[model]
-    checkpoint = plan_checkpoint(shape, Layout(shape.layout), shape.ranks, 1)
+    checkpoint = plan_checkpoint(shape, CheckpointLayout(shape.layout), shape.ranks, 1)
     assert (shape.ranks, checkpoint.file_count) == (ranks, files)
     assert shape.parameters == pytest.approx(parameters, rel=1e-4)
     # What published rows call GB are GiB, told to seven digits.
@@ -50,7 +50,7 @@ def test_a_published_checkpoint_has_the_published_files_and_bytes(
 )
 def test_each_rank_of_zero3_has_two_files(model: str, of_model: int, of_optimizer: int) -> None:
     shape = MODELS[model]
-    checkpoint = plan_checkpoint(shape, Layout.ZERO3, shape.ranks, 1)
+    checkpoint = plan_checkpoint(shape, CheckpointLayout.ZERO3, shape.ranks, 1)
     sizes = {tuple(file.size for file in own) for own in checkpoint.ranks}
     assert sizes == {(of_model, of_optimizer)}
     assert checkpoint.ranks[0][0].name == "zero_pp_rank_0_mp_rank_0_model_states.pt"
@@ -89,7 +89,7 @@ def test_megatron_has_layers_of_the_first_copy_and_an_optimizer_file_a_rank(
     files: dict[int, int],
 ) -> None:
     shape = MODELS[model]
-    checkpoint = plan_checkpoint(shape, Layout.MEGATRON, shape.ranks, 1)
+    checkpoint = plan_checkpoint(shape, CheckpointLayout.MEGATRON, shape.ranks, 1)
     first, others = (
         checkpoint.ranks[: shape.model_parallel],
         checkpoint.ranks[shape.model_parallel :],
@@ -114,7 +114,7 @@ def test_tensors_of_a_layer_are_the_published_ones() -> None:
 
 
 def test_a_shrunk_checkpoint_keeps_its_files() -> None:
-    checkpoint = plan_checkpoint(MODELS["llama3-8b"], Layout.ZERO3, 8, 64)
+    checkpoint = plan_checkpoint(MODELS["llama3-8b"], CheckpointLayout.ZERO3, 8, 64)
     assert checkpoint.file_count == 16
     assert {checkpoint.bytes_of_rank(rank) for rank in range(8)} == {219_581_296}
 
@@ -122,10 +122,10 @@ def test_a_shrunk_checkpoint_keeps_its_files() -> None:
 @pytest.mark.parametrize("model", sorted(MODELS))
 def test_dcp_has_a_file_a_rank_and_metadata(model: str) -> None:
     shape = MODELS[model]
-    checkpoint = plan_checkpoint(shape, Layout.DCP, shape.ranks, 1)
+    checkpoint = plan_checkpoint(shape, CheckpointLayout.DCP, shape.ranks, 1)
     assert checkpoint.file_count == shape.ranks + 1
     assert sum(item.count * item.size for item in checkpoint.items) == checkpoint.ranks[1][0].size
-    published = plan_checkpoint(shape, Layout(shape.layout), shape.ranks, 1)
+    published = plan_checkpoint(shape, CheckpointLayout(shape.layout), shape.ranks, 1)
     # Without the vectors that the published optimizer has besides.
     assert checkpoint.total_bytes == pytest.approx(published.total_bytes, rel=1e-4)
 
@@ -134,7 +134,7 @@ def job(**changes: object) -> CheckpointJob:
     values: dict[str, object] = {
         "engine": EngineName(CHECKPOINT_ENGINE),
         "model": "llama3-8b",
-        "layout": Layout.ZERO3,
+        "layout": CheckpointLayout.ZERO3,
         "ranks": 8,
         "restore_ranks": 8,
         "shrink": 1024,
@@ -159,7 +159,7 @@ def test_each_file_is_restored_once_and_by_another_host(clients: int) -> None:
 
 @pytest.mark.parametrize(("readers", "clients"), [(4, 1), (4, 2), (3, 1), (12, 4), (1, 1), (64, 2)])
 def test_other_ranks_restore_each_byte_once(readers: int, clients: int) -> None:
-    asked = job(layout=Layout.DCP, restore_ranks=readers)
+    asked = job(layout=CheckpointLayout.DCP, restore_ranks=readers)
     parts: dict[int, list[tuple[int, int]]] = {}
     for client in range(clients):
         for work in rank_work_of_client(asked, PhaseName.RESTORE, clients, client):
@@ -176,6 +176,12 @@ def test_other_ranks_restore_each_byte_once(readers: int, clients: int) -> None:
 def test_memory_and_space_are_those_of_the_fullest_host() -> None:
     assert job(shrink=1).buffer_bytes_per_client(1) == 8 * 4 * 128 * MIB
     assert job(shrink=1).largest_client_space_bytes(8) == 2_007_565_312 + 12_045_637_632
-    large = job(model="llama3-405b", layout=Layout.MEGATRON, ranks=512, restore_ranks=512, shrink=1)
+    large = job(
+        model="llama3-405b",
+        layout=CheckpointLayout.MEGATRON,
+        ranks=512,
+        restore_ranks=512,
+        shrink=1,
+    )
     # The hosts of the first copy have its layers besides.
     assert large.largest_client_space_bytes(64) > 1.2 * 8 * 9_513_171_840

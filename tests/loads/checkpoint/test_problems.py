@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.study import Study
-from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.study import CheckpointStudyKind
 from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.units import format_bytes
@@ -37,13 +37,13 @@ def test_a_custom_model_of_a_published_shape_has_the_published_bytes() -> None:
         size = CheckpointJob.require_type(published.job).checkpoint.total_bytes
         assert (job.ranks, job.shape.parameters) == (ranks, 8_030_261_248)
         assert job.checkpoint.total_bytes == pytest.approx(size, rel=1e-4)
-        assert job.layout is (Layout.ZERO3 if ranks == 8 else Layout.MEGATRON)
+        assert job.layout is (CheckpointLayout.ZERO3 if ranks == 8 else CheckpointLayout.MEGATRON)
 
 
 def test_what_is_left_out_is_the_published_run() -> None:
     (workload,) = load(STUDY + "saves = 10\n").workloads
     job = CheckpointJob.require_type(workload.job)
-    assert (job.layout, job.ranks, job.restore_ranks) == (Layout.ZERO3, 64, 64)
+    assert (job.layout, job.ranks, job.restore_ranks) == (CheckpointLayout.ZERO3, 64, 64)
     assert (job.write_bytes, job.read_bytes, workload.repeats) == (32 << 20, 128 << 20, 10)
 
 

@@ -14,7 +14,7 @@ from iolab.loads.fileio.io_trace import (
     SYNC,
     WRITE,
     IoTrace,
-    TraceError,
+    IoTraceError,
     read_trace,
     trace_chunk_count,
     trace_chunks,
@@ -85,7 +85,7 @@ def test_what_blkparse_prints_around_its_events_is_no_part_of_a_trace(tmp_path: 
     plain = trace_of(tmp_path, BLKPARSE)
     trace = trace_of(tmp_path, f"{before}{head}{process}CPU0{tail}")
     assert trace.due_ns.tolist() == plain.due_ns.tolist()
-    with pytest.raises(TraceError, match="line 9"):
+    with pytest.raises(IoTraceError, match="line 9"):
         trace_of(tmp_path, f"{head}{before}CPU0{tail}")
 
 
@@ -117,14 +117,14 @@ def test_a_write_with_a_flush_is_a_sync_and_a_write(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_trace_is_refused_with_its_line(text: str, part: str, tmp_path: Path) -> None:
-    with pytest.raises(TraceError) as caught:
+    with pytest.raises(IoTraceError) as caught:
         trace_of(tmp_path, text)
     assert part in str(caught.value)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone", Path("\0")):
-        with pytest.raises(TraceError):
+        with pytest.raises(IoTraceError):
             read_trace(str(path))
 
 
@@ -145,7 +145,7 @@ def test_a_compressed_trace_is_read_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(zstandard.compress(text.encode()))
     assert read_trace(str(path)).ios == 2
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(TraceError, match="cut off"):
+    with pytest.raises(IoTraceError, match="cut off"):
         read_trace(str(path))
 
 

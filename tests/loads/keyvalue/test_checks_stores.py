@@ -9,7 +9,7 @@ from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.run import CacheDropProof, DeviceDelta, MonitoredHost, PreRunActivity, RunRecord
 from iolab.loads.keyvalue.workload import (
-    Distribution,
+    KeyDistribution,
     KeyOperation,
     LevelShape,
     ReportedStatistic,
@@ -107,7 +107,7 @@ def test_a_store_that_fits_into_memory_is_memory_but_says_so(bench: RunRecord) -
 
 
 def test_keys_that_are_drawn_unevenly_have_no_such_bound() -> None:
-    skewed = ycsb_record(job=replace(YCSB, distribution=Distribution.ZIPFIAN))
+    skewed = ycsb_record(job=replace(YCSB, distribution=KeyDistribution.ZIPFIAN))
     said = ask("reads-from-memory", read(skewed, 1_000, 48_000))
     assert (said.level, said.evidence["least_from_device"]) == (INDICATIVE, 0.0)
     even = ask("reads-from-memory", read(ycsb_record(), 1_000, 48_000))

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.java import Java, find_java, parse_java_version
+from iolab.loads.keyvalue.java import JavaInstallation, find_java, parse_java_version
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -47,8 +47,8 @@ def java_that_says(folder: Path, said: str, code: int = 0) -> str:
     return str(program)
 
 
-def asked(program: str) -> Java:
-    async def work(host: Host) -> Java:
+def asked(program: str) -> JavaInstallation:
+    async def work(host: Host) -> JavaInstallation:
         return await find_java(host, program, oldest=11)
 
     return on_this_machine(work)
@@ -56,7 +56,7 @@ def asked(program: str) -> Java:
 
 def test_a_host_is_asked(tmp_path: Path) -> None:
     program = java_that_says(tmp_path, OPENJDK_17)
-    assert asked(program) == Java(program, "17.0.15", 17)
+    assert asked(program) == JavaInstallation(program, "17.0.15", 17)
 
 
 def test_no_java_says_what_to_install() -> None:

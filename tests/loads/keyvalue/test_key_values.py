@@ -9,7 +9,7 @@ from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
     DatabaseSpec,
-    Distribution,
+    KeyDistribution,
     KeyOperation,
     KeyValueJob,
     YcsbJob,
@@ -50,7 +50,7 @@ def test_every_key_of_db_bench_reaches_the_job() -> None:
 def test_the_defaults_of_ycsb_are_those_of_the_documentation() -> None:
     (workload,) = load(ycsb()).workloads
     mix = ((KeyOperation.READ, 0.5), (KeyOperation.UPDATE, 0.5))
-    assert workload.job == YcsbJob(mix, 1000, 8, 4, 1024, Distribution.UNIFORM)
+    assert workload.job == YcsbJob(mix, 1000, 8, 4, 1024, KeyDistribution.UNIFORM)
     assert workload.indicator == BY_KEY_OPERATIONS
 
 
@@ -72,7 +72,7 @@ def test_every_key_of_ycsb_reaches_the_job() -> None:
         threads=8,
         fields=10,
         field_bytes=100,
-        distribution=Distribution.LATEST,
+        distribution=KeyDistribution.LATEST,
         rate_ops_per_s=500,
         memory_bytes=1 << 30,
     )

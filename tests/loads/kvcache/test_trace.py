@@ -10,9 +10,9 @@ import pytest
 
 from iolab.loads.kvcache.generator import generate_trace
 from iolab.loads.kvcache.trace import (
-    Request,
-    Trace,
-    TraceError,
+    RequestTrace,
+    RequestTraceError,
+    TraceRequest,
     count_lru_hits,
     parse_trace,
     read_trace,
@@ -38,7 +38,7 @@ def mooncake(*requests: tuple[int, list[int]]) -> list[str]:
     ]
 
 
-def parse(lines: list[str]) -> Trace:
+def parse(lines: list[str]) -> RequestTrace:
     return parse_trace("t.jsonl", "", lines)
 
 
@@ -76,13 +76,13 @@ def test_a_bailian_trace_has_seconds_and_blocks_of_16_tokens() -> None:
 def test_what_cannot_be_replayed_is_refused_with_its_line(
     lines: list[str], facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(TraceError) as refused:
+    with pytest.raises(RequestTraceError) as refused:
         parse(lines)
     assert all(fact in str(refused.value) for fact in facts)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="No such file"):
+    with pytest.raises(RequestTraceError, match="No such file"):
         read_trace(str(tmp_path / "none.jsonl"))
 
 
@@ -92,11 +92,11 @@ def test_blocks_of_another_size_share_the_same_prefixes(tokens: int, counts: lis
     first, second = (request.blocks for request in trace.requests)
     assert [len(first), len(second)] == counts
     assert second == first[: len(second)]
-    with pytest.raises(TraceError, match="1000"):
+    with pytest.raises(RequestTraceError, match="1000"):
         trace_with_block_tokens(trace, 1000)
 
 
-def brute_force_hits(requests: tuple[Request, ...], capacity: int) -> int:
+def brute_force_hits(requests: tuple[TraceRequest, ...], capacity: int) -> int:
     """The leading blocks that a list in the order of use holds."""
     held: list[int] = []
     hits = 0

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.errors import EngineError
 from iolab.loads.metadata.mdtest import (
-    Mpi,
+    MpiInstallation,
     MpiName,
     RankPlacement,
     find_mpi_programs,
@@ -24,8 +24,8 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from tests.recorded import recorded
 
 JOB: Final = MetadataJob(MDTEST_ENGINE, ranks=2, files_per_rank=50, rank_shift=2)
-MPICH: Final = Mpi(MpiName.MPICH, "4.0.2")
-OPEN_MPI: Final = Mpi(MpiName.OPEN_MPI, "4.1.4")
+MPICH: Final = MpiInstallation(MpiName.MPICH, "4.0.2")
+OPEN_MPI: Final = MpiInstallation(MpiName.OPEN_MPI, "4.1.4")
 TWO: Final = (RankPlacement("c01", "10.0.0.1", 2), RankPlacement("c02", "node-2.lan", 2))
 
 
@@ -99,7 +99,7 @@ def test_an_address_that_mpiexec_would_misread_is_refused(address: str) -> None:
 @pytest.mark.parametrize(
     ("name", "mpi"), [("mpich-4.0.2", MPICH), ("openmpi-4.1.4", OPEN_MPI)], ids=str
 )
-def test_an_mpi_is_known_by_its_words(name: str, mpi: Mpi) -> None:
+def test_an_mpi_is_known_by_its_words(name: str, mpi: MpiInstallation) -> None:
     assert parse_mpi_version(recorded(f"mdtest/mpiexec-{name}.txt").decode()) == mpi
 
 

@@ -203,7 +203,7 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
         assert create.highest_percentile == percent
         assert (create.latencies["p99"].value is None) == (runs[0] is short)
     curve = LatencyCurve("File create", 9, (2.0, 10.0, 100.0), (1.0, 2.0, 3.0))
-    assert curve.truncated_at(10.0).lat_ns == (1.0, 2.0)
+    assert curve.truncated_at_one_in(10.0).lat_ns == (1.0, 2.0)
 
 
 def test_points_of_an_axis_are_told_apart() -> None:

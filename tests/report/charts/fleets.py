@@ -8,7 +8,7 @@ from iolab.core.run import Point
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts_and_clipped_layers
 from iolab.report.charts.series import NodePanel, NodeTimeline, Panel, PanelLine
 from iolab.stats.curve import CurvePoint, LoadEstimate
-from iolab.study.schedule import Search
+from iolab.study.schedule import SearchSpace
 from tests.guests.guest_session import GuestSource
 from tests.report.charts.outcomes import result
 
@@ -95,7 +95,7 @@ def curve_of(source: GuestSource, workload: str, depth: int) -> LoadCurve:
     }
     (made,) = (one for one in source.study.workloads if one.id == workload)
     loads = tuple(sorted(load for (load,) in points))
-    search = Search(made, "default", ("vms_per_node",), (loads,), points)
+    search = SearchSpace(made, "default", ("vms_per_node",), (loads,), points)
     return LoadCurve(
         search=search,
         metric="iops",

@@ -28,7 +28,7 @@ METADATA_BYTES: Final = 200
 """Of each saved item in the metadata of `dcp`, about as PyTorch writes it."""
 
 
-class Layout(StrEnum):
+class CheckpointLayout(StrEnum):
     """How ranks put their state into files."""
 
     ZERO3 = "zero3"
@@ -58,7 +58,7 @@ RankFiles = tuple[SavedFile, ...]
 """The files of one rank, in the order in which they are saved."""
 
 
-class Checkpoint(Record):
+class CheckpointFiles(Record):
     """All files of a checkpoint by rank; `items` are those of each file that is read in parts."""
 
     ranks: tuple[RankFiles, ...]
@@ -80,7 +80,9 @@ class Checkpoint(Record):
 
 
 @lru_cache(maxsize=16)
-def plan_checkpoint(model: ModelShape, layout: Layout, rank_count: int, shrink: int) -> Checkpoint:
+def plan_checkpoint(
+    model: ModelShape, layout: CheckpointLayout, rank_count: int, shrink: int
+) -> CheckpointFiles:
     """The files of a checkpoint by so many ranks, every tensor divided by `shrink`.
 
     The ranks must be a multiple of those that hold one copy, unless the layout is `dcp`.
@@ -88,7 +90,7 @@ def plan_checkpoint(model: ModelShape, layout: Layout, rank_count: int, shrink: 
     return _LAYOUTS[layout](model, rank_count, shrink)
 
 
-def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoint:
+def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     copies = rank_count // model.model_parallel
     layer = sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(copies))
     ends = 2 * _shrunk_element_count(model.embedding_elements(copies), shrink)
@@ -104,7 +106,7 @@ def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkp
     )
 
 
-def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoint:
+def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
     return _checkpoint_of_numbered_files(
         (
@@ -132,7 +134,7 @@ def _layer_files(model: ModelShape, rank: int, shrink: int) -> Iterator[tuple[st
         yield f"layer_{number}-model_{tensor}_model_states.pt", size
 
 
-def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoint:
+def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
     """Every tensor is split over all ranks along its first dimension."""
     whole = replace(model, tensor_parallel=1)
     layer = [_shrunk_element_count(n, shrink) for n in whole.layer_elements(rank_count)]
@@ -152,7 +154,7 @@ def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoi
         )
         for rank in range(rank_count)
     )
-    return Checkpoint(checkpoint.ranks, items)
+    return CheckpointFiles(checkpoint.ranks, items)
 
 
 def _zero_shard_name(model: ModelShape, rank: int) -> str:
@@ -169,19 +171,21 @@ def _shrunk_element_count(element_count: int, shrink: int) -> int:
     return max(element_count // shrink, 1)
 
 
-def _checkpoint_of_numbered_files(ranks: Iterator[tuple[tuple[str, int], ...]]) -> Checkpoint:
+def _checkpoint_of_numbered_files(ranks: Iterator[tuple[tuple[str, int], ...]]) -> CheckpointFiles:
     numbered, number = [], 0
     for files in ranks:
         own = tuple(SavedFile(number + nth, *file) for nth, file in enumerate(files))
         numbered.append(own)
         number += len(own)
-    return Checkpoint(tuple(numbered))
+    return CheckpointFiles(tuple(numbered))
 
 
-_LAYOUTS: Final[Mapping[Layout, Callable[[ModelShape, int, int], Checkpoint]]] = MappingProxyType(
-    {
-        Layout.ZERO3: _zero3_checkpoint,
-        Layout.MEGATRON: _megatron_checkpoint,
-        Layout.DCP: _dcp_checkpoint,
-    }
+_LAYOUTS: Final[Mapping[CheckpointLayout, Callable[[ModelShape, int, int], CheckpointFiles]]] = (
+    MappingProxyType(
+        {
+            CheckpointLayout.ZERO3: _zero3_checkpoint,
+            CheckpointLayout.MEGATRON: _megatron_checkpoint,
+            CheckpointLayout.DCP: _dcp_checkpoint,
+        }
+    )
 )

@@ -9,7 +9,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.models import CUSTOM, MODELS
 from iolab.loads.checkpoint.placement import client_indexes_to_restore_from
 from iolab.loads.checkpoint.table import PARALLEL_KEYS, SHAPE_KEYS, CheckpointTable
@@ -77,13 +77,13 @@ def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator
     yield from _model_problems(table)
     shape, layout = table.shape, table.effective_layout
     ranks = table.ranks or shape.ranks
-    if layout is Layout.ZERO3 and shape.pipeline_parallel > 1:
+    if layout is CheckpointLayout.ZERO3 and shape.pipeline_parallel > 1:
         has = (
             f"layout = 'zero3', but {table.model} has {shape.pipeline_parallel} pipeline stages, "
             "which zero3 does not know"
         )
         yield Problem(("layout",), has, "Write layout = 'megatron' or 'dcp'.")
-    if layout is not Layout.DCP and ranks % shape.model_parallel:
+    if layout is not CheckpointLayout.DCP and ranks % shape.model_parallel:
         has = (
             f"ranks = {ranks}, but {shape.model_parallel} ranks hold one copy of {table.model} "
             f"({shape.tensor_parallel} tensor x {shape.pipeline_parallel} pipeline parallel)"
@@ -107,7 +107,9 @@ def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator
             yield Problem((key,), has, f"At most {THREADS_MAX:,}: give more hosts, or less of it.")
 
 
-def _restore_problems(table: CheckpointTable, layout: Layout, rank_count: int) -> Iterator[Problem]:
+def _restore_problems(
+    table: CheckpointTable, layout: CheckpointLayout, rank_count: int
+) -> Iterator[Problem]:
     if not table.restore:
         for key, value in (
             ("restore_ranks", table.restore_ranks),
@@ -117,7 +119,7 @@ def _restore_problems(table: CheckpointTable, layout: Layout, rank_count: int) -
                 has = f"{key} = {value}, but restore = false"
                 yield Problem((key,), has, f"Leave {key} out, or write restore = true.")
         return
-    if (table.restore_ranks or rank_count) != rank_count and layout is not Layout.DCP:
+    if (table.restore_ranks or rank_count) != rank_count and layout is not CheckpointLayout.DCP:
         has = (
             f"restore_ranks = {table.restore_ranks} for {rank_count} ranks, but files of layout "
             f"{quote_value(layout.value)} are restored by as many ranks as saved them"

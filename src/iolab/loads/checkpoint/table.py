@@ -8,7 +8,7 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import AnyJob, Indicator
-from iolab.loads.checkpoint.layouts import Layout
+from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, ModelShape, custom_model
 from iolab.loads.checkpoint.workload import (
     BY_RESTORE_TIME,
@@ -68,7 +68,9 @@ class CheckpointTable(LoadTable):
     vocabulary: Annotated[int, values.integer_value(1, VOCABULARY_MAX)] | None = None
     tensor_parallel: Ranks | None = None
     pipeline_parallel: Ranks | None = None
-    layout: Annotated[Layout, values.choice_value(Layout, "layouts")] | None = None
+    layout: Annotated[CheckpointLayout, values.choice_value(CheckpointLayout, "layouts")] | None = (
+        None
+    )
     ranks: Ranks | None = None
     shrink: Annotated[int, values.integer_value(1, SHRINK_MAX)] = 1
     saves: Annotated[int, values.integer_value(1, REPEATS_MAX)] | None = None
@@ -119,9 +121,9 @@ class CheckpointTable(LoadTable):
         )
 
     @property
-    def effective_layout(self) -> Layout:
+    def effective_layout(self) -> CheckpointLayout:
         """The one that is written, else the published one."""
-        return self.layout or Layout(self.shape.layout)
+        return self.layout or CheckpointLayout(self.shape.layout)
 
     @property
     def headline_indicator(self) -> Indicator:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.core.engine import EngineName
 from iolab.core.run import DeviceDelta, HostDetails, HostRun
 from iolab.core.workload import AnyJob, Direction, Indicator
-from iolab.loads.checkpoint.layouts import Checkpoint, Layout, plan_checkpoint
+from iolab.loads.checkpoint.layouts import CheckpointFiles, CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, ModelShape, custom_model
 from iolab.record import Record
 
@@ -65,7 +65,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
 
     engine: EngineName
     model: str
-    layout: Layout
+    layout: CheckpointLayout
     ranks: int
     restore_ranks: int
     shrink: int = 1
@@ -104,7 +104,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         )
 
     @property
-    def checkpoint(self) -> Checkpoint:
+    def checkpoint(self) -> CheckpointFiles:
         """All its files."""
         return plan_checkpoint(self.shape, self.layout, self.ranks, self.shrink)
 

@@ -22,7 +22,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine, trace_part_name
-from iolab.loads.fileio.io_trace import TraceError, read_trace, trace_chunks
+from iolab.loads.fileio.io_trace import IoTraceError, read_trace, trace_chunks
 from iolab.loads.fileio.workload import Job, job_for_generator_limit
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -248,7 +248,7 @@ async def send_trace(
         return
     try:
         trace = read_trace(job.trace)
-    except TraceError as fault:
+    except IoTraceError as fault:
         raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
     session.begin_phase(Phase.LAY_OUT, run, "sending the trace")
 

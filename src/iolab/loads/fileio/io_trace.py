@@ -74,7 +74,7 @@ FILES_MAX: Final = 10_000
 """Files or devices of one trace."""
 
 
-class TraceError(ValueError):
+class IoTraceError(ValueError):
     """A trace that cannot be replayed: the message is the second half of a sentence."""
 
     def __init__(self, message: str, hint: str = FORMAT_HINT) -> None:
@@ -121,44 +121,46 @@ class IoTrace(Record):
 
 
 def read_trace(path: str) -> IoTrace:
-    """The trace in a file. TraceError with the line where it is none, is cut, or goes back."""
+    """The trace in a file. IoTraceError with the line where it is none, is cut, or goes back."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError) as fault:
         why = getattr(fault, "strerror", None) or "no file"
-        raise TraceError(f"cannot be read: {why}") from None
+        raise IoTraceError(f"cannot be read: {why}") from None
     if status.st_size > TRACE_BYTES_MAX:
-        raise TraceError(f"has {status.st_size:,} bytes, and {TRACE_BYTES_MAX:,} are the most")
+        raise IoTraceError(f"has {status.st_size:,} bytes, and {TRACE_BYTES_MAX:,} are the most")
     return _read_trace(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
 def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001 - another file
     if not Path(path).is_file():
-        raise TraceError("cannot be read: it is no file")
+        raise IoTraceError("cannot be read: it is no file")
     try:
         content = Path(path).read_bytes()[: TRACE_BYTES_MAX + 1]
         if content.startswith(ZSTD_MAGIC):
             content = decompress_frames(content, TRACE_BYTES_MAX)
     except OSError as fault:
-        raise TraceError(f"cannot be read: {fault.strerror or fault}") from None
+        raise IoTraceError(f"cannot be read: {fault.strerror or fault}") from None
     if not content.strip():
-        raise TraceError("is empty")
+        raise IoTraceError("is empty")
     if not content.endswith(b"\n"):
         number = content.count(b"\n") + 1
         hint = "Record it again, or end it with the last whole line."
-        raise TraceError(f"is cut: line {number} has no end", hint)
+        raise IoTraceError(f"is cut: line {number} has no end", hint)
     lines = content.split(b"\n")[:-1]
     version = _HEADS.get(lines[0].strip())
     found = _IologParser(version) if version else _BlkparseParser()
     for number, line in enumerate(lines[1:] if version else lines, 2 if version else 1):
         try:
             found.add_line(line)
-        except TraceError as fault:
+        except IoTraceError as fault:
             place = f"in line {number} ({excerpt(line, 60)})"
-            raise TraceError(f"{fault} {place}", fault.hint) from None
+            raise IoTraceError(f"{fault} {place}", fault.hint) from None
         if len(found.due) > TRACE_IOS_MAX:
-            raise TraceError(f"has more than {TRACE_IOS_MAX:,} I/Os: line {number} is one too many")
+            raise IoTraceError(
+                f"has more than {TRACE_IOS_MAX:,} I/Os: line {number} is one too many"
+            )
     return found.finish(hashlib.sha256(content).hexdigest())
 
 
@@ -180,12 +182,12 @@ class _TraceParser(ABC):
 
     @abstractmethod
     def add_line(self, line: bytes) -> None:
-        """Take the next line. TraceError where it is none of such a file."""
+        """Take the next line. IoTraceError where it is none of such a file."""
 
     def add_io(self, due_ns: int, kind: int, file_number: int, offset: int, size: int) -> None:
-        """Take an I/O; TraceError for one that goes back in time, or cannot be."""
+        """Take an I/O; IoTraceError for one that goes back in time, or cannot be."""
         if due_ns < self._last_ns:
-            raise TraceError(
+            raise IoTraceError(
                 f"goes back in time, from {self._last_ns / 1e9:.9g} s to {due_ns / 1e9:.9g} s,",
                 "Sort its lines by time if only their order is wrong, else record it again.",
             )
@@ -193,9 +195,9 @@ class _TraceParser(ABC):
         if kind == SYNC:
             offset = size = 0
         elif not 0 < size <= IO_BYTES_MAX or size % SECTOR_BYTES or offset % SECTOR_BYTES:
-            raise TraceError(f"moves {size} bytes at {offset}, no multiples of 512 up to 64 MiB,")
+            raise IoTraceError(f"moves {size} bytes at {offset}, no multiples of 512 up to 64 MiB,")
         elif not 0 <= offset <= OFFSET_MAX:
-            raise TraceError(f"has the offset {offset}, past an exbibyte,")
+            raise IoTraceError(f"has the offset {offset}, past an exbibyte,")
         self.due.append(due_ns)
         self.kinds.append(kind)
         self.places.append(file_number)
@@ -204,13 +206,13 @@ class _TraceParser(ABC):
         self.ends[file_number] = max(self.ends[file_number], offset + size)
 
     def finish(self, digest: str) -> IoTrace:
-        """All of them. TraceError where there is none, or no times."""
+        """All of them. IoTraceError where there is none, or no times."""
         kinds = np.frombuffer(self.kinds, np.uint8)
         if not np.any(kinds != SYNC):
-            raise TraceError("has no read and no write")
+            raise IoTraceError("has no read and no write")
         due = np.frombuffer(self.due, np.int64)
         if due[-1] == due[0]:
-            raise TraceError("has no times: all of its I/Os are due at once", self.no_times_hint)
+            raise IoTraceError("has no times: all of its I/Os are due at once", self.no_times_hint)
         rounded = [-(-end // REGION_ALIGNMENT) * REGION_ALIGNMENT for end in self.ends]
         starts = np.concatenate(([0], np.cumsum(np.array(rounded, np.int64))))
         places = np.frombuffer(self.places, np.uint16)
@@ -234,12 +236,12 @@ class _FileNumbering:
         self._ends = ends
 
     def number(self, name: bytes) -> int:
-        """The number of a file; TraceError for too many."""
+        """The number of a file; IoTraceError for too many."""
         number = self._numbers.get(name)
         if number is None:
             number = len(self._numbers)
             if number >= FILES_MAX:
-                raise TraceError(f"has more than {FILES_MAX:,} files,")
+                raise IoTraceError(f"has more than {FILES_MAX:,} files,")
             self._numbers[name] = number
             self._ends.append(0)
         return number
@@ -260,12 +262,12 @@ class _IologParser(_TraceParser):
         words = line.split()
         if self._version == 3:
             if not words or not words[0].isdigit():
-                raise TraceError("has no time")
+                raise IoTraceError("has no time")
             self._now_ns = _parse_integer(words.pop(0)) * 1000
         if len(words) == 2 and words[1] in _FILE_ACTIONS:
             return
         if len(words) != 4:
-            raise TraceError("has no action with its offset and length")
+            raise IoTraceError("has no action with its offset and length")
         action = words[1]
         offset, size = _parse_integer(words[2]), _parse_integer(words[3])
         if action == b"wait" and self._version == 2:
@@ -275,7 +277,7 @@ class _IologParser(_TraceParser):
         elif action in _KINDS:
             self.add_io(self._now_ns, _KINDS[action], self._files.number(words[0]), offset, size)
         else:
-            raise TraceError(f"has the action {excerpt(action, 30)}")
+            raise IoTraceError(f"has the action {excerpt(action, 30)}")
 
 
 class _BlkparseParser(_TraceParser):
@@ -293,7 +295,7 @@ class _BlkparseParser(_TraceParser):
             self._ended = self._has_events and _SUMMARY.match(line.lstrip()) is not None
             if self._ended or (not self._has_events and _PREAMBLE.match(line)):
                 return
-            raise TraceError("is neither fio's iolog nor blkparse's text")
+            raise IoTraceError("is neither fio's iolog nor blkparse's text")
         self._has_events = True
         major, minor, seconds, fraction, action, flags, sector, sectors = match.groups()
         if action not in (b"Q", b"D"):
@@ -319,13 +321,13 @@ class _BlkparseParser(_TraceParser):
             self.add_io(due_ns, READ if kind == b"R" else WRITE, number, offset, size)
             self.fua_writes += bool(fua)
         elif size and kind != b"N":
-            raise TraceError(f"has the kind of I/O {excerpt(flags, 30)}")
+            raise IoTraceError(f"has the kind of I/O {excerpt(flags, 30)}")
 
     def finish(self, digest: str) -> IoTrace:
         if not self.due and self._issued is not None:
             return self._issued.finish(digest)
         if self._has_events and not self.due:
-            raise TraceError(
+            raise IoTraceError(
                 "has no I/O that was queued (Q) or issued (D)",
                 "Record it without -a, or with -a queue: completions alone have no begin.",
             )
@@ -334,7 +336,7 @@ class _BlkparseParser(_TraceParser):
 
 def _parse_integer(word: bytes) -> int:
     if not word.isdigit() or len(word) > 18:
-        raise TraceError(f"has {excerpt(word, 30)} where a number stands")
+        raise IoTraceError(f"has {excerpt(word, 30)} where a number stands")
     return int(word)
 
 

@@ -107,12 +107,12 @@ def _access_pattern_problems(workload: FileTable, tables: StudyTables) -> Iterat
 
 def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
     """What a replay cannot do, and a trace that cannot be replayed."""
-    from iolab.loads.fileio.io_trace import TraceError, read_trace
+    from iolab.loads.fileio.io_trace import IoTraceError, read_trace
 
     path = workload.trace or ""
     try:
         trace = read_trace(path)
-    except TraceError as fault:
+    except IoTraceError as fault:
         yield Problem(("trace",), f"a trace, {quote_value(path)}, that {fault}", fault.hint)
         return
     if workload.engine != NATIVE_ENGINE:

@@ -162,13 +162,13 @@ def _trace_replay_notes(plan: Plan) -> Iterator[str]:
     ]
     if not replays:
         return
-    from iolab.loads.fileio.io_trace import TraceError, read_trace  # brings numpy
+    from iolab.loads.fileio.io_trace import IoTraceError, read_trace  # brings numpy
 
     for point, path in replays:
         name = f"trace {quote_value(path)}"
         try:
             trace = read_trace(path)
-        except TraceError:
+        except IoTraceError:
             continue  # the run refuses it
         if trace.trims:
             trims = counted_noun(trace.trims, "trim")

@@ -161,11 +161,11 @@ class FileTable(SearchTable):
 
 
 def _settings_from_trace(path: str) -> dict[str, Any]:
-    from iolab.loads.fileio.io_trace import TraceError, read_trace
+    from iolab.loads.fileio.io_trace import IoTraceError, read_trace
 
     try:
         trace = read_trace(path)
-    except TraceError:
+    except IoTraceError:
         return {"rw": Access.READ.value, "bs": [TRACE_BLOCK_BYTES]}
     share, largest = trace.read_share, int(trace.io_sizes.max())
     keys: dict[str, Any] = {"bs": [1 << (largest - 1).bit_length()]}
@@ -176,11 +176,11 @@ def _settings_from_trace(path: str) -> dict[str, Any]:
 
 
 def _with_trace_digest_and_sizes(job: Job) -> Job:
-    from iolab.loads.fileio.io_trace import TraceError, read_trace
+    from iolab.loads.fileio.io_trace import IoTraceError, read_trace
 
     try:
         trace = read_trace(job.trace)
-    except TraceError:
+    except IoTraceError:
         return job
     sizes = trace.io_sizes
     return replace(

@@ -96,7 +96,7 @@ _KEPT_IN_JAR: Final = re.compile(r"librocksdbjni-linux(?:64|-aarch64)-musl\.so")
 SOURCES: Final = Path(__file__).parents[2] / "_kits"
 
 
-class Java(Record):
+class JavaInstallation(Record):
     """A Java machine: `release` is 8 for what calls itself 1.8.0, 17 for 17.0.15."""
 
     program: str
@@ -104,7 +104,7 @@ class Java(Record):
     release: int
 
 
-async def find_java(host: Host, program: str, *, oldest: int) -> Java:
+async def find_java(host: Host, program: str, *, oldest: int) -> JavaInstallation:
     """The Java that this program is on the host. EngineError when there is none or it is older.
 
     HostError when the host fails.
@@ -140,13 +140,13 @@ async def find_java(host: Host, program: str, *, oldest: int) -> Java:
     return java
 
 
-def parse_java_version(program: str, output: str) -> Java | None:
+def parse_java_version(program: str, output: str) -> JavaInstallation | None:
     """The Java that says this of itself under `-version`; None when it says no version."""
     match = _JAVA_VERSION.search(output)
     if match is None:
         return None
     first, second = int(match["first"]), int(match["second"] or 0)
-    return Java(program, match["whole"], second if first == 1 else first)
+    return JavaInstallation(program, match["whole"], second if first == 1 else first)
 
 
 class Maven(Record):

@@ -28,7 +28,7 @@ from iolab.core.run import CacheDropProof, DeviceDelta, HostRun
 from iolab.loads.keyvalue.db_bench.run import shape_faults
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
-    Distribution,
+    KeyDistribution,
     KeyOperation,
     KeyValueJob,
     ServerRun,
@@ -179,7 +179,7 @@ def _has_uniform_keys(view: KeyValueView) -> bool:
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
         return job.workload in UNIFORM_WORKLOADS
-    return job.distribution is Distribution.UNIFORM
+    return job.distribution is KeyDistribution.UNIFORM
 
 
 @check("warm-caches", "Caches not empty at the start", needs_load=False)

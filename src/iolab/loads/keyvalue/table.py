@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.workload import (
     EMBEDDED_SERVER,
     YCSB_ENGINE,
     DatabaseSpec,
-    Distribution,
+    KeyDistribution,
     KeyOperation,
     KeyValueJob,
     ServerKind,
@@ -417,9 +417,9 @@ class YcsbTable(LoadTable):
     fields: Annotated[int, values.integer_value(1, FIELDS_MAX)] = 4
     field_size: ValueBytes = 1024
     threads: Annotated[list[Threads], Numbers]
-    distribution: Annotated[Distribution, values.choice_value(Distribution, "distributions")] = (
-        Distribution.UNIFORM
-    )
+    distribution: Annotated[
+        KeyDistribution, values.choice_value(KeyDistribution, "distributions")
+    ] = KeyDistribution.UNIFORM
     rate: Annotated[list[Annotated[int, values.integer_value(1, RATE_MAX)]], Numbers] | None = None
     memory: MemoryBytes | None = None
     indicator: KeyIndicator = BY_KEY_OPERATIONS

@@ -276,7 +276,7 @@ YCSB_OPERATIONS: Final = (
 """What a workload of YCSB is mixed of; a read-modify-write counts as a read and an update too."""
 
 
-class Distribution(StrEnum):
+class KeyDistribution(StrEnum):
     """How keys are drawn, in YCSB's words (`requestdistribution`)."""
 
     UNIFORM = "uniform"
@@ -315,7 +315,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
     threads: int
     fields: int = 4
     field_bytes: int = 1024
-    distribution: Distribution = Distribution.UNIFORM
+    distribution: KeyDistribution = KeyDistribution.UNIFORM
     rate_ops_per_s: int | None = None
     memory_bytes: int | None = None
     options: tuple[tuple[str, str], ...] = ()

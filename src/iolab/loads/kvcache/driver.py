@@ -9,8 +9,8 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.kvcache.engine import KvCacheReader, kv_cache_command
-from iolab.loads.kvcache.replay import Replay, plan_replay
-from iolab.loads.kvcache.trace import TraceError
+from iolab.loads.kvcache.replay import ReplayPlan, plan_replay
+from iolab.loads.kvcache.trace import RequestTraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
@@ -29,7 +29,7 @@ class KvCacheDriver(ProcessDriver):
 
     def __init__(self) -> None:
         self._readers: dict[str, KvCacheReader] = {}
-        self._replay: Replay | None = None
+        self._replay: ReplayPlan | None = None
 
     async def run_phases_before_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
@@ -64,13 +64,13 @@ def _host_index(session: SessionContext, run: PlannedRun, host_run: HostRunInPro
     return load_host_names_of_point(session.study, run.point).index(host_run.name)
 
 
-def _replay_of_run(session: SessionContext, run: PlannedRun) -> Replay:
+def _replay_of_run(session: SessionContext, run: PlannedRun) -> ReplayPlan:
     job = KvCacheJob.require_type(run.point.job)
     hosts = len(load_host_names_of_point(session.study, run.point))
     seconds = session.study.method.load_seconds_range[1]
     try:
         replay = plan_replay(job, seconds, hosts, session.study.method.seed)
-    except TraceError as fault:
+    except RequestTraceError as fault:
         raise EngineError(f"The trace {fault}.", "See workload.*.trace.") from None
     if replay.trace.digest != job.trace_digest:
         raise EngineError(

@@ -19,13 +19,13 @@ from iolab.hosts.engine_lines import (
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
-from iolab.loads.kvcache.replay import Replay, encode_requests, lru_hit_counts
+from iolab.loads.kvcache.replay import ReplayPlan, encode_requests, lru_hit_counts
 from iolab.loads.kvcache.workload import (
+    BlockPlacement,
     Durability,
     KvCacheJob,
     KvCacheRun,
     KvOperation,
-    Placement,
 )
 
 FORMAT: Final = 1
@@ -38,7 +38,13 @@ SPEC_HEAD_BYTES: Final = 1024
 
 
 def kv_cache_command(
-    job: KvCacheJob, replay: Replay, host_index: int, directory: str, *, seconds: float, seed: int
+    job: KvCacheJob,
+    replay: ReplayPlan,
+    host_index: int,
+    directory: str,
+    *,
+    seconds: float,
+    seed: int,
 ) -> Command:
     """The process of one host. EngineError where it has more requests than a message holds."""
     warm, requests = replay.warm_and_replayed_requests(host_index)
@@ -51,7 +57,9 @@ def kv_cache_command(
         "capacity": job.capacity_blocks_per_client,
         "memory": job.memory_blocks_per_client,
         "place": job.placement.value,
-        "path": f"{data_set.id}.0." if job.placement is Placement.FILES else f"{data_set.id}.0.0",
+        "path": f"{data_set.id}.0."
+        if job.placement is BlockPlacement.FILES
+        else f"{data_set.id}.0.0",
         "write": job.write.value,
         "fsync": job.durable is Durability.FSYNC,
         "direct": job.direct,
@@ -74,7 +82,7 @@ def kv_cache_command(
     return timed_engine_command(ARGV, directory, text, seconds, recorded=compact_json(recorded))
 
 
-def requests_message_bytes(replay: Replay, host_index: int) -> int:
+def requests_message_bytes(replay: ReplayPlan, host_index: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
     warm, requests = replay.warm_and_replayed_requests(host_index)
     return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
@@ -85,7 +93,7 @@ class KvCacheReader(LineReader):
 
     engine_title = "kv-cache"
 
-    def __init__(self, job: KvCacheJob, replay: Replay, host_index: int) -> None:
+    def __init__(self, job: KvCacheJob, replay: ReplayPlan, host_index: int) -> None:
         super().__init__()
         self._job = job
         self._replay = replay

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from iolab.loads.kvcache.trace import BlockNumbering, Request, Trace
+from iolab.loads.kvcache.trace import BlockNumbering, RequestTrace, TraceRequest
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -138,11 +138,11 @@ def quantile_value(quantiles: Quantiles, level: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def generate_trace(seed: int, seconds: float) -> Trace:
+def generate_trace(seed: int, seconds: float) -> RequestTrace:
     """The requests of that many seconds; a longer trace begins with a shorter one of its seed."""
     numbers = BlockNumbering()
     requests = tuple(
-        Request(
+        TraceRequest(
             round(draft.due_s * 1e9),
             draft.input_tokens,
             draft.output_tokens,
@@ -151,7 +151,7 @@ def generate_trace(seed: int, seconds: float) -> Trace:
         for draft in _draft_requests_by_time(seed, seconds)
     )
     digest = hashlib.sha256(f"{CONVERSATION_TRACE_NAME} 1 {seed}".encode()).hexdigest()
-    return Trace(CONVERSATION_TRACE_NAME, digest, BLOCK_TOKENS, 0, requests)
+    return RequestTrace(CONVERSATION_TRACE_NAME, digest, BLOCK_TOKENS, 0, requests)
 
 
 def _draft_requests_by_time(seed: int, seconds: float) -> list[_DraftRequest]:

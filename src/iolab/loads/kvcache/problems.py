@@ -8,8 +8,8 @@ from typing import Final
 from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME
 from iolab.loads.kvcache.replay import GENERATED_STEP_S, largest_request_block_count, load_trace
 from iolab.loads.kvcache.table import KvCacheTable
-from iolab.loads.kvcache.trace import TraceError, trace_with_block_tokens
-from iolab.loads.kvcache.workload import KvCacheJob, Placement
+from iolab.loads.kvcache.trace import RequestTraceError, trace_with_block_tokens
+from iolab.loads.kvcache.workload import BlockPlacement, KvCacheJob
 from iolab.study.document import StudyDocument
 from iolab.study.tables import Problem, StudyTables, add_problems
 from iolab.units import format_bytes, parse_size
@@ -32,7 +32,7 @@ def _kv_cache_problems(table: KvCacheTable) -> Iterator[Problem]:
     try:
         trace = load_trace(table.trace, GENERATED_STEP_S)
         trace_with_block_tokens(trace, table.block_tokens)
-    except TraceError as fault:
+    except RequestTraceError as fault:
         hint = "Give a file of one JSON object a line, or 'conversation'."
         yield Problem(("trace",), f"a trace that cannot be replayed: {fault}", hint)
         return
@@ -64,7 +64,7 @@ def _too_small_capacity_problems(table: KvCacheTable, job: KvCacheJob) -> Iterat
                 f"Give at least {format_bytes(least)}.",
             )
     objects = job.slot_count * job.objects_per_block
-    if job.placement is Placement.FILES and objects > FILES_MAX:
+    if job.placement is BlockPlacement.FILES and objects > FILES_MAX:
         has = f"objects = 'files', which makes {objects:,} of them on each host"
         hint = f"Write objects = 'slab', or a capacity of at most {FILES_MAX:,} objects."
         yield Problem(("objects",), has, hint)

@@ -11,9 +11,9 @@ from typing import Final
 from iolab.loads.kvcache.generator import CONVERSATION_TRACE_NAME, INPUT_TOKENS_MAX, generate_trace
 from iolab.loads.kvcache.trace import (
     HitCounts,
-    Request,
-    Trace,
-    TraceError,
+    RequestTrace,
+    RequestTraceError,
+    TraceRequest,
     count_lru_hits,
     read_trace,
     repeat_trace,
@@ -39,30 +39,32 @@ CLOSED_REQUESTS_PER_S: Final = 400.0
 """Requests for each second of a run whose requests come as fast as they can."""
 
 
-class Replay(Record, dict=True):
+class ReplayPlan(Record, dict=True):
     """The requests of a run: `warm` ones that came before its start, and those that are replayed.
 
     Times are nanoseconds since the start. `hosts` is the place of each request's host.
     """
 
-    trace: Trace
+    trace: RequestTrace
     warm: int
-    requests: tuple[Request, ...]
+    requests: tuple[TraceRequest, ...]
     hosts: tuple[int, ...]
     clock_factor: float
 
     def warm_and_replayed_requests(
         self, host_index: int
-    ) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    ) -> tuple[tuple[TraceRequest, ...], tuple[TraceRequest, ...]]:
         """The warm and the replayed requests of one host."""
         warm, replayed = self._requests_by_host
         return tuple(warm.get(host_index, ())), tuple(replayed.get(host_index, ()))
 
     @cached_property
-    def _requests_by_host(self) -> tuple[dict[int, list[Request]], dict[int, list[Request]]]:
+    def _requests_by_host(
+        self,
+    ) -> tuple[dict[int, list[TraceRequest]], dict[int, list[TraceRequest]]]:
         """The warm and the replayed requests by the place of their host."""
-        warm: dict[int, list[Request]] = {}
-        replayed: dict[int, list[Request]] = {}
+        warm: dict[int, list[TraceRequest]] = {}
+        replayed: dict[int, list[TraceRequest]] = {}
         for number, (request, host) in enumerate(zip(self.requests, self.hosts, strict=True)):
             (warm if number < self.warm else replayed).setdefault(host, []).append(request)
         return warm, replayed
@@ -72,12 +74,15 @@ def trace_digest(name: str) -> str:
     """The checksum of a trace; "" where it cannot be read, which is told elsewhere."""
     try:
         return load_trace(name, GENERATED_STEP_S).digest
-    except TraceError:
+    except RequestTraceError:
         return ""
 
 
-def load_trace(name: str, seconds: float) -> Trace:
-    """A trace by its name or path; the built-in one of at least that many seconds. TraceError."""
+def load_trace(name: str, seconds: float) -> RequestTrace:
+    """A trace by its name or path; the built-in one of at least that many seconds.
+
+    RequestTraceError where there is none.
+    """
     if name != CONVERSATION_TRACE_NAME:
         return read_trace(name)
     steps = max(math.ceil(seconds / GENERATED_STEP_S), 1)
@@ -85,7 +90,7 @@ def load_trace(name: str, seconds: float) -> Trace:
 
 
 def largest_request_block_count(job: KvCacheJob) -> int:
-    """The blocks of the largest request that the trace has or may have. TraceError."""
+    """The blocks of the largest request that the trace has or may have. RequestTraceError."""
     if job.trace == CONVERSATION_TRACE_NAME:
         return -(-INPUT_TOKENS_MAX // job.block_tokens)
     trace = trace_with_block_tokens(load_trace(job.trace, 0.0), job.block_tokens)
@@ -99,12 +104,12 @@ def fleet_request_count(job: KvCacheJob, seconds: float) -> int:
 
 
 @lru_cache(maxsize=4)
-def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> Replay:
-    """The requests of a run, so many that the asked rate is kept on average. TraceError."""
+def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> ReplayPlan:
+    """The requests of a run, so many that the asked rate is kept on average. RequestTraceError."""
     wanted = fleet_request_count(job, seconds)
     trace, requests, first = _requests_and_first_replayed(job, wanted + 1)
     if len(requests) > REQUESTS_OF_RUN_MAX * host_count:
-        raise TraceError(
+        raise RequestTraceError(
             f"the run replays {len(requests):,} requests, and {REQUESTS_OF_RUN_MAX:,} a host are "
             "the most"
         )
@@ -113,11 +118,11 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
     factor = (end - begin) / (seconds * 1e9) if end > begin else 1.0
     chosen = requests[: first + wanted]
     sessions = session_numbers(chosen)
-    return Replay(
+    return ReplayPlan(
         trace=trace,
         warm=first,
         requests=tuple(
-            Request(
+            TraceRequest(
                 round(max(at - begin, 0) / factor),
                 request.input_tokens,
                 request.output_tokens,
@@ -132,7 +137,7 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
 
 def _requests_and_first_replayed(
     job: KvCacheJob, request_count: int
-) -> tuple[Trace, tuple[Request, ...], int]:
+) -> tuple[RequestTrace, tuple[TraceRequest, ...], int]:
     """The trace, enough of its requests, and the first of them that is replayed."""
     start_ns = round(job.start_s * 1e9)
     if job.trace != CONVERSATION_TRACE_NAME:
@@ -140,7 +145,7 @@ def _requests_and_first_replayed(
         first = trace.first_index_from(start_ns)
         if first >= len(trace.requests):
             span = trace.span_ns / 1e9
-            raise TraceError(f"start = {job.start_s:g} s is after its end, at {span:g} s")
+            raise RequestTraceError(f"start = {job.start_s:g} s is after its end, at {span:g} s")
         step_ns = max(trace.clock_step_ns, round(1e9 / trace.requests_per_s))
         return (
             trace,
@@ -157,7 +162,7 @@ def _requests_and_first_replayed(
 
 
 def _arrival_times_ns(
-    trace: Trace, requests: Sequence[Request], arrivals: TraceArrivals, seed: int
+    trace: RequestTrace, requests: Sequence[TraceRequest], arrivals: TraceArrivals, seed: int
 ) -> list[int]:
     """When requests come on the trace's clock, in their order."""
     import numpy as np
@@ -180,7 +185,7 @@ def _host_index_of_session(session: int, host_count: int) -> int:
     return int.from_bytes(digest, "little") % host_count
 
 
-def encode_requests(requests: Sequence[Request]) -> list[list[int]]:
+def encode_requests(requests: Sequence[TraceRequest]) -> list[list[int]]:
     """Requests as the agent is told them.
 
     Of each the gap to the one before in microseconds, which earlier one has its first blocks
@@ -204,7 +209,7 @@ def encode_requests(requests: Sequence[Request]) -> list[list[int]]:
 
 
 def lru_hit_counts(
-    job: KvCacheJob, warm: Sequence[Request], requests: Sequence[Request]
+    job: KvCacheJob, warm: Sequence[TraceRequest], requests: Sequence[TraceRequest]
 ) -> HitCounts:
     """What an LRU list of the job's capacity would have held of these requests."""
     return count_lru_hits(requests, job.capacity_blocks_per_client, warm)

@@ -14,7 +14,7 @@ from iolab.errors import Fault
 from iolab.loads.kvcache.problems import add_kv_cache_faults
 from iolab.loads.kvcache.replay import lru_hit_counts, plan_replay
 from iolab.loads.kvcache.table import KvCacheTable
-from iolab.loads.kvcache.trace import TraceError
+from iolab.loads.kvcache.trace import RequestTraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, WritePolicy
 from iolab.record import Record
 from iolab.study.document import StudyDocument
@@ -52,7 +52,7 @@ def replay_demand(
     seconds = min(seconds, PLANNED_S_MAX)
     try:
         replay = plan_replay(job, seconds, host_count, seed)
-    except TraceError:
+    except RequestTraceError:
         return None
     counts = [
         lru_hit_counts(job, *replay.warm_and_replayed_requests(host)) for host in range(host_count)
@@ -143,7 +143,7 @@ def _request_count_fault(study: Study, point: Point) -> Fault | None:
     seconds = study.method.load_seconds_range[1]
     try:
         replay = plan_replay(job, seconds, hosts, study.method.seed)
-    except TraceError as fault:
+    except RequestTraceError as fault:
         return Fault(f"The trace of {point.title_text}: {fault}.", REQUESTS_HINT)
     most = max(requests_message_bytes(replay, host) for host in range(hosts))
     if most <= SPEC_BYTES_MAX:

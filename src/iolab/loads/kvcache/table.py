@@ -16,9 +16,9 @@ from iolab.loads.kvcache.workload import (
     BY_PREFIX_LATENCY,
     BY_REQUESTS,
     KV_CACHE_ENGINE,
+    BlockPlacement,
     Durability,
     KvCacheJob,
-    Placement,
     TraceArrivals,
     WritePolicy,
 )
@@ -67,8 +67,8 @@ class KvCacheTable(SearchTable):
     tensor_parallel: Annotated[int, values.integer_value(1, RANKS_MAX)] = 1
     layerwise: Flag = False
     block_tokens: Annotated[int, values.integer_value(1, BLOCK_TOKENS_MAX)] = 512
-    objects: Annotated[Placement, values.choice_value(Placement, "kinds of objects")] = (
-        Placement.SLAB
+    objects: Annotated[BlockPlacement, values.choice_value(BlockPlacement, "kinds of objects")] = (
+        BlockPlacement.SLAB
     )
     capacity: Annotated[list[Capacity], Sizes]
     memory_tier: Annotated[int | str, values.size_value(0, CAPACITY_BYTES_MAX, multiple=1)] = 0

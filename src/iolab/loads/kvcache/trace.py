@@ -45,11 +45,11 @@ FIELDS: Final = ("timestamp", "input_length", "output_length", "hash_ids")
 NUMBER_MAX: Final = 1 << 53
 
 
-class TraceError(ValueError):
+class RequestTraceError(ValueError):
     """A trace that cannot be replayed: the message is a sentence without its end."""
 
 
-class Request(Record):
+class TraceRequest(Record):
     """One request: when it comes after the trace's begin, its tokens, and its blocks in order."""
 
     due_ns: int
@@ -58,7 +58,7 @@ class Request(Record):
     blocks: tuple[int, ...]
 
 
-class Trace(Record):
+class RequestTrace(Record):
     """Requests in the order in which they come, with blocks of `block_tokens` tokens.
 
     Blocks are numbered from 0 in the order in which they first appear; each has one parent.
@@ -69,7 +69,7 @@ class Trace(Record):
     digest: str
     block_tokens: int
     clock_step_ns: int
-    requests: tuple[Request, ...]
+    requests: tuple[TraceRequest, ...]
 
     @property
     def span_ns(self) -> int:
@@ -130,7 +130,7 @@ class LruBlockCache:
 
 
 def count_lru_hits(
-    requests: Iterable[Request], capacity: int, warm: Iterable[Request] = ()
+    requests: Iterable[TraceRequest], capacity: int, warm: Iterable[TraceRequest] = ()
 ) -> HitCounts:
     """What a store of that many blocks holds of the requests, after the `warm` ones."""
     store = LruBlockCache(capacity)
@@ -158,13 +158,16 @@ class BlockNumbering:
         return tuple(path)
 
 
-def trace_with_block_tokens(trace: Trace, block_tokens: int) -> Trace:
-    """The same requests in blocks of another size. TraceError where sizes are no multiples."""
+def trace_with_block_tokens(trace: RequestTrace, block_tokens: int) -> RequestTrace:
+    """The same requests in blocks of another size.
+
+    RequestTraceError where sizes are no multiples.
+    """
     own = trace.block_tokens
     if block_tokens == own:
         return trace
     if block_tokens % own and own % block_tokens:
-        raise TraceError(
+        raise RequestTraceError(
             f"block_tokens = {block_tokens} is no multiple or part of the trace's {own} tokens"
         )
     numbers = BlockNumbering()
@@ -179,17 +182,19 @@ def trace_with_block_tokens(trace: Trace, block_tokens: int) -> Trace:
             parts = own // block_tokens
             keys = [(block, part) for block in request.blocks for part in range(parts)]
         requests.append(
-            Request(
+            TraceRequest(
                 request.due_ns,
                 request.input_tokens,
                 request.output_tokens,
                 numbers.block_numbers(keys[: max(count, 1)]),
             )
         )
-    return Trace(trace.name, trace.digest, block_tokens, trace.clock_step_ns, tuple(requests))
+    return RequestTrace(
+        trace.name, trace.digest, block_tokens, trace.clock_step_ns, tuple(requests)
+    )
 
 
-def session_numbers(requests: Sequence[Request]) -> list[int]:
+def session_numbers(requests: Sequence[TraceRequest]) -> list[int]:
     """A number for each request that all of a session share: the first block that is its own.
 
     Blocks that more than half of all requests begin with belong to no session.
@@ -201,7 +206,9 @@ def session_numbers(requests: Sequence[Request]) -> list[int]:
     ]
 
 
-def repeat_trace(requests: Sequence[Request], count: int, span_ns: int) -> tuple[Request, ...]:
+def repeat_trace(
+    requests: Sequence[TraceRequest], count: int, span_ns: int
+) -> tuple[TraceRequest, ...]:
     """The first `count` requests of the trace told over and over, each time with new blocks.
 
     With the same ones all would be hits. What more than half of all requests begin with stays.
@@ -216,14 +223,14 @@ def repeat_trace(requests: Sequence[Request], count: int, span_ns: int) -> tuple
         request = requests[place]
         path = tuple(block if block in kept else block + turn * blocks for block in request.blocks)
         repeated.append(
-            Request(
+            TraceRequest(
                 request.due_ns + turn * span_ns, request.input_tokens, request.output_tokens, path
             )
         )
     return tuple(repeated)
 
 
-def _common_prefix_blocks(requests: Sequence[Request]) -> frozenset[int]:
+def _common_prefix_blocks(requests: Sequence[TraceRequest]) -> frozenset[int]:
     uses: dict[int, int] = {}
     for request in requests:
         for block in request.blocks[:COMMON_BLOCKS_MAX]:
@@ -235,21 +242,23 @@ def _common_prefix_blocks(requests: Sequence[Request]) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4)
-def _read_trace_of_version(path: str, version: tuple[int, int]) -> Trace:  # noqa: ARG001 - the key
+def _read_trace_of_version(path: str, version: tuple[int, int]) -> RequestTrace:  # noqa: ARG001 - the key
     content = Path(path).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     return parse_trace(Path(path).name, digest, content.decode("utf-8", "replace").splitlines())
 
 
-def read_trace(path: str) -> Trace:
-    """The trace in a file; TraceError where it cannot be replayed, with the line."""
+def read_trace(path: str) -> RequestTrace:
+    """The trace in a file; RequestTraceError where it cannot be replayed, with the line."""
     try:
         stat = Path(path).stat()
         if stat.st_size > TRACE_BYTES_MAX:
-            raise TraceError(f"{quote_value(path)} has {stat.st_size:,} bytes, 1 GiB is the most")
+            raise RequestTraceError(
+                f"{quote_value(path)} has {stat.st_size:,} bytes, 1 GiB is the most"
+            )
         return _read_trace_of_version(path, (stat.st_mtime_ns, stat.st_size))
     except OSError as error:
-        raise TraceError(f"{quote_value(path)} cannot be read: {error.strerror}") from None
+        raise RequestTraceError(f"{quote_value(path)} cannot be read: {error.strerror}") from None
 
 
 class TraceFormat(Record):
@@ -269,10 +278,10 @@ FORMATS: Final = (
 AIPerf and others write too."""
 
 
-def parse_trace(name: str, digest: str, lines: Sequence[str]) -> Trace:
-    """A trace of one JSON object a line; TraceError with the first line that is none."""
+def parse_trace(name: str, digest: str, lines: Sequence[str]) -> RequestTrace:
+    """A trace of one JSON object a line; RequestTraceError with the first line that is none."""
     numbers = BlockNumbering()
-    requests: list[Request] = []
+    requests: list[TraceRequest] = []
     form: TraceFormat | None = None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -281,23 +290,24 @@ def parse_trace(name: str, digest: str, lines: Sequence[str]) -> Trace:
             fields = _parse_line_fields(line)
             form = form or _detect_format(fields)
             requests.append(_parse_request(fields, form, numbers))
-        except TraceError as fault:
-            raise TraceError(f"line {number} of {quote_value(name)} {fault}") from None
+        except RequestTraceError as fault:
+            raise RequestTraceError(f"line {number} of {quote_value(name)} {fault}") from None
         if len(requests) > 1 and requests[-1].due_ns < requests[-2].due_ns:
-            raise TraceError(
+            raise RequestTraceError(
                 f"line {number} of {quote_value(name)} is earlier than the line before it"
             )
         if len(requests) > REQUESTS_MAX:
-            raise TraceError(f"{quote_value(name)} has more than {REQUESTS_MAX:,} requests")
+            raise RequestTraceError(f"{quote_value(name)} has more than {REQUESTS_MAX:,} requests")
     if len(requests) < 2 or form is None:
-        raise TraceError(f"{quote_value(name)} has fewer than two requests")
+        raise RequestTraceError(f"{quote_value(name)} has fewer than two requests")
     first_ns = requests[0].due_ns
     shifted = tuple(
-        Request(r.due_ns - first_ns, r.input_tokens, r.output_tokens, r.blocks) for r in requests
+        TraceRequest(r.due_ns - first_ns, r.input_tokens, r.output_tokens, r.blocks)
+        for r in requests
     )
     if shifted[-1].due_ns == 0:
-        raise TraceError(f"{quote_value(name)} has the same time in all lines")
-    return Trace(name, digest, form.block_tokens, _timestamp_resolution_ns(shifted), shifted)
+        raise RequestTraceError(f"{quote_value(name)} has the same time in all lines")
+    return RequestTrace(name, digest, form.block_tokens, _timestamp_resolution_ns(shifted), shifted)
 
 
 def _parse_line_fields(line: str) -> Mapping[str, Any]:
@@ -308,10 +318,10 @@ def _parse_line_fields(line: str) -> Mapping[str, Any]:
     if isinstance(fields, dict):
         return fields
     if "," in line and "{" not in line:
-        raise TraceError(
+        raise RequestTraceError(
             "is CSV: it has lengths but no blocks, so nothing tells what requests share"
         )
-    raise TraceError(f"is no JSON object: {excerpt(line, 40)}")
+    raise RequestTraceError(f"is no JSON object: {excerpt(line, 40)}")
 
 
 def _detect_format(fields: Mapping[str, Any]) -> TraceFormat:
@@ -320,16 +330,18 @@ def _detect_format(fields: Mapping[str, Any]) -> TraceFormat:
 
 def _parse_request(
     fields: Mapping[str, Any], form: TraceFormat, numbers: BlockNumbering
-) -> Request:
+) -> TraceRequest:
     time, tokens, output = (_parse_number_field(fields, key) for key in FIELDS[:3])
     ids = fields.get("hash_ids")
     if not isinstance(ids, list):
-        raise TraceError("has no hash_ids" if ids is None else "has hash_ids that are no list")
+        raise RequestTraceError(
+            "has no hash_ids" if ids is None else "has hash_ids that are no list"
+        )
     if not 0 < len(ids) <= BLOCKS_MAX:
-        raise TraceError(f"has {len(ids)} hash_ids; 1 to {BLOCKS_MAX:,} are possible")
+        raise RequestTraceError(f"has {len(ids)} hash_ids; 1 to {BLOCKS_MAX:,} are possible")
     if not all(isinstance(block, int | str) for block in ids):
-        raise TraceError("has hash_ids that are neither numbers nor words")
-    return Request(
+        raise RequestTraceError("has hash_ids that are neither numbers nor words")
+    return TraceRequest(
         round(time * form.time_unit_ns), int(tokens), int(output), numbers.block_numbers(ids)
     )
 
@@ -337,15 +349,15 @@ def _parse_request(
 def _parse_number_field(fields: Mapping[str, Any], key: str) -> float:
     value = fields.get(key)
     if value is None:
-        raise TraceError(f"has no {key}")
+        raise RequestTraceError(f"has no {key}")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TraceError(f"has {key} = {quote_value(value)}, which is no number")
+        raise RequestTraceError(f"has {key} = {quote_value(value)}, which is no number")
     if not 0 <= value <= NUMBER_MAX:
-        raise TraceError(f"has {key} = {value:g}, which is none that can be")
+        raise RequestTraceError(f"has {key} = {value:g}, which is none that can be")
     return value
 
 
-def _timestamp_resolution_ns(requests: Sequence[Request]) -> int:
+def _timestamp_resolution_ns(requests: Sequence[TraceRequest]) -> int:
     """The least gap between two times, where requests share times; else 0."""
     times = sorted({request.due_ns for request in requests})
     if len(times) > len(requests) / 2:

@@ -39,7 +39,7 @@ class KvOperation(NamedOperation):
     """The time of each MiB of a prefix."""
 
 
-class Placement(StrEnum):
+class BlockPlacement(StrEnum):
     """Where the objects of blocks lie."""
 
     SLAB = "slab"
@@ -119,7 +119,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     trace_digest: str = ""
     objects_per_block: int = 1
     block_tokens: int = 512
-    placement: Placement = Placement.SLAB
+    placement: BlockPlacement = BlockPlacement.SLAB
     memory_tier_bytes: int = 0
     requests_per_s: int | None = None
     start_s: float = 600.0
@@ -174,7 +174,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     def data_set(self, configuration: str) -> DataSet:
         """See `AnyJob`: one slab, or a file for each object."""
         places = self.slot_count * self.objects_per_block
-        files = self.placement is Placement.FILES
+        files = self.placement is BlockPlacement.FILES
         return DataSet(
             id=f"kv{'f' if files else ''}{places}x{self.object_bytes}",
             configuration=configuration,

@@ -284,7 +284,7 @@ def operations_distribution(
     curves = [
         curve
         if curve.name not in tails
-        else curve.truncated_at(inverse_tail_fraction(tails[curve.name]))
+        else curve.truncated_at_one_in(inverse_tail_fraction(tails[curve.name]))
         for curve in detail.per_operation
     ]
     drawn = [

@@ -80,7 +80,7 @@ class MpiName(StrEnum):
     OPEN_MPI = "Open MPI"
 
 
-class Mpi(Record):
+class MpiInstallation(Record):
     """An MPI as its `mpiexec --version` tells it."""
 
     name: MpiName
@@ -98,20 +98,20 @@ class RankPlacement(Record):
     ranks: int
 
 
-def parse_mpi_version(text: str) -> Mpi:
+def parse_mpi_version(text: str) -> MpiInstallation:
     """The MPI that printed this as its version. EngineError for any other.
 
     Hydra is MPICH's; Intel's and Cray's mpiexec, which take other options, say something else.
     """
     for name, pattern in _VERSIONS:
         if match := pattern.search(text[:VERSION_LIMIT]):
-            return Mpi(name, match[1])
+            return MpiInstallation(name, match[1])
     first = (text.strip().splitlines() or ["nothing"])[0]
     raise EngineError(f"mpiexec reports the unknown version {first[:60]!r}.", INSTALL_MPI)
 
 
 def mpiexec_argv(
-    mpi: Mpi, program: str, placements: Sequence[RankPlacement], *, as_root: bool
+    mpi: MpiInstallation, program: str, placements: Sequence[RankPlacement], *, as_root: bool
 ) -> list[str]:
     """Start ranks on all places, filled one after the other; what to run is to be appended.
 
@@ -166,7 +166,11 @@ def version_command(programs: MpiPrograms, directory: str) -> Command:
 
 
 def measure_command(
-    mpi: Mpi, job: MetadataJob, placements: Sequence[RankPlacement], directory: str, folder: str
+    mpi: MpiInstallation,
+    job: MetadataJob,
+    placements: Sequence[RankPlacement],
+    directory: str,
+    folder: str,
 ) -> Command:
     """One iteration of all phases below `directory`/`folder`, which mdtest makes and removes.
 
@@ -343,10 +347,10 @@ async def _require_one_target(host_runs: Sequence[HostRunInProgress]) -> None:
 
 async def _require_common_mpi(
     host_runs: Sequence[HostRunInProgress], job: MetadataJob, halt: asyncio.Event
-) -> Mpi:
+) -> MpiInstallation:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def mpi_of_host(host_run: HostRunInProgress) -> Mpi:
+    async def mpi_of_host(host_run: HostRunInProgress) -> MpiInstallation:
         words = bytearray()
         command = version_command(find_mpi_programs(job), host_run.workdir.dir)
         ending = await run_process(host_run.workdir.host, command, halt, words.extend)
@@ -359,7 +363,7 @@ async def _require_common_mpi(
     return mpis[host_runs[0].name]
 
 
-def _require_equal_mpis(mpis: Mapping[str, Mpi]) -> None:
+def _require_equal_mpis(mpis: Mapping[str, MpiInstallation]) -> None:
     first, mpi = next(iter(mpis.items()))
     for name, other in mpis.items():
         if other != mpi:

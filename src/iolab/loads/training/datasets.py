@@ -18,7 +18,7 @@ MEMORY_FACTOR: Final = 5
 """How many times the memory of its hosts they want a set to be."""
 
 
-class Step(Record):
+class TrainingStep(Record):
     """What an accelerator takes and computes in a step."""
 
     batch: int
@@ -37,7 +37,7 @@ class SampleSet(Record):
     sample_bytes: int
     threshold: float
     loaders: int
-    steps: Mapping[str, Step]
+    steps: Mapping[str, TrainingStep]
     sample_stdev: int = 0
     sample_step: int = 1
 
@@ -53,9 +53,9 @@ SAMPLE_SETS: Final[Mapping[str, SampleSet]] = MappingProxyType(
             threshold=0.90,
             loaders=4,
             steps={
-                "h100": Step(7, 323_000_000),
-                "a100": Step(7, 636_000_000),
-                "b200": Step(7, 162_000_000),
+                "h100": TrainingStep(7, 323_000_000),
+                "a100": TrainingStep(7, 636_000_000),
+                "b200": TrainingStep(7, 162_000_000),
             },
         ),
         "retinanet": SampleSet(
@@ -64,7 +64,7 @@ SAMPLE_SETS: Final[Mapping[str, SampleSet]] = MappingProxyType(
             sample_bytes=322_957,
             threshold=0.85,
             loaders=8,
-            steps={"b200": Step(24, 47_550_000), "mi355": Step(32, 63_400_000)},
+            steps={"b200": TrainingStep(24, 47_550_000), "mi355": TrainingStep(32, 63_400_000)},
         ),
         "resnet50": SampleSet(
             "ResNet-50, ImageNet records",
@@ -72,7 +72,7 @@ SAMPLE_SETS: Final[Mapping[str, SampleSet]] = MappingProxyType(
             sample_bytes=114_660,
             threshold=0.90,
             loaders=8,
-            steps={"h100": Step(400, 224_000_000), "a100": Step(400, 435_000_000)},
+            steps={"h100": TrainingStep(400, 224_000_000), "a100": TrainingStep(400, 435_000_000)},
         ),
         "cosmoflow": SampleSet(
             "CosmoFlow, simulated universes",
@@ -82,7 +82,7 @@ SAMPLE_SETS: Final[Mapping[str, SampleSet]] = MappingProxyType(
             sample_step=4096,
             threshold=0.70,
             loaders=4,
-            steps={"h100": Step(1, 3_500_000), "a100": Step(1, 5_510_000)},
+            steps={"h100": TrainingStep(1, 3_500_000), "a100": TrainingStep(1, 5_510_000)},
         ),
         "flux": SampleSet(
             "Flux.1, images with text",
@@ -90,7 +90,10 @@ SAMPLE_SETS: Final[Mapping[str, SampleSet]] = MappingProxyType(
             sample_bytes=2_164_832,
             threshold=0.90,
             loaders=4,
-            steps={"b200": Step(48, 1_350_000_000), "mi355": Step(72, 2_025_000_000)},
+            steps={
+                "b200": TrainingStep(48, 1_350_000_000),
+                "mi355": TrainingStep(72, 2_025_000_000),
+            },
         ),
     }
 )

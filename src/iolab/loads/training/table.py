@@ -15,7 +15,7 @@ from iolab.loads.training.datasets import (
     PUBLISHED_STEPS,
     SAMPLE_SETS,
     SampleSet,
-    Step,
+    TrainingStep,
 )
 from iolab.loads.training.workload import (
     BY_ACCELERATORS,
@@ -54,7 +54,7 @@ ReadSize = Annotated[
     int | str, values.size_value(FILE_ALIGNMENT, READ_BYTES_MAX, multiple=FILE_ALIGNMENT)
 ]
 
-UNKNOWN_STEP: Final = Step(1, 1_000_000_000)
+UNKNOWN_STEP: Final = TrainingStep(1, 1_000_000_000)
 """In place of one that neither study nor data set says."""
 
 DERIVED: Final = (
@@ -119,17 +119,17 @@ class TrainingTable(SearchTable):
         return SAMPLE_SETS.get(self.dataset)
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> TrainingStep | None:
         """The batch and the computation; None where neither study nor data set says them."""
         published = self._published_step()
         batch = self.batch or (published.batch if published else None)
         if batch is None or (self.compute is None and published is None):
             return None
         if self.compute is not None:
-            return Step(batch, round(float(self.compute) * 1e9))
-        return Step(batch, published.compute_ns) if published else None
+            return TrainingStep(batch, round(float(self.compute) * 1e9))
+        return TrainingStep(batch, published.compute_ns) if published else None
 
-    def _published_step(self) -> Step | None:
+    def _published_step(self) -> TrainingStep | None:
         if self.sample_set is None:
             return None
         name = self.accelerator or next(iter(self.sample_set.steps))
@@ -168,7 +168,7 @@ class TrainingTable(SearchTable):
     def _default_accelerator(self) -> str:
         return next(iter(self.sample_set.steps)) if self.sample_set else ""
 
-    def _published_file_count(self, step: Step, per_file: int) -> int:
+    def _published_file_count(self, step: TrainingStep, per_file: int) -> int:
         return math.ceil(PUBLISHED_STEPS * step.batch / per_file) * max(self.accelerators)
 
     def _sample_size_deviation(self) -> dict[str, int]:

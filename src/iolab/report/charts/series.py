@@ -71,7 +71,7 @@ class LatencyCurve(Record):
     tail: tuple[float, ...]
     lat_ns: tuple[float, ...]
 
-    def truncated_at(self, tail: float) -> LatencyCurve:
+    def truncated_at_one_in(self, tail: float) -> LatencyCurve:
         """The curve to where no more than one I/O in `tail` exceeds it."""
         kept = sum(reached <= tail * (1 + 1e-9) for reached in self.tail)
         return replace(self, tail=self.tail[:kept], lat_ns=self.lat_ns[:kept])

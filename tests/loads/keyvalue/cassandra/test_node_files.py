@@ -21,7 +21,7 @@ from iolab.loads.keyvalue.cassandra.node_host import (
     parse_supported_version,
     require_java,
 )
-from iolab.loads.keyvalue.java import Java
+from iolab.loads.keyvalue.java import JavaInstallation
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
 
 JARS = ("/kit/cassandra-all.jar", "/kit/jamm-0.4.0.jar", "/kit/not-jamm-0.4.0.jar.txt")
@@ -116,14 +116,18 @@ def test_other_versions_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("release", [11, 17])
 def test_java_on_which_it_starts(release: int) -> None:
-    require_java(Java("java", f"{release}.0.1", release), parse_supported_version("5.0.6"), "h")
+    require_java(
+        JavaInstallation("java", f"{release}.0.1", release), parse_supported_version("5.0.6"), "h"
+    )
 
 
 @pytest.mark.parametrize("release", [8, 16, 18, 21, 25])
 def test_java_on_which_it_dies(release: int) -> None:
     with pytest.raises(EngineError, match="starts on Java 11 and 17 alone"):
         require_java(
-            Java("java", f"{release}.0.1", release), parse_supported_version("4.0.17"), "h"
+            JavaInstallation("java", f"{release}.0.1", release),
+            parse_supported_version("4.0.17"),
+            "h",
         )
 
 
@@ -135,7 +139,7 @@ def test_records_say_when_cassandra_does_not_name_that_java(
     version: str, release: int, *, officially: bool
 ) -> None:
     told = java_text_for_record(
-        Java("java", f"{release}.0.1", release), parse_supported_version(version)
+        JavaInstallation("java", f"{release}.0.1", release), parse_supported_version(version)
     )
     assert told.startswith(f"{release}.0.1")
     assert ("not officially supported" in told) is not officially

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, latency_log_names
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import YcsbOutput, parse_ycsb_output
@@ -19,7 +19,7 @@ D: Final = YcsbJob(
     ((READ, 0.85), (INSERT, 0.05), (SCAN, 0.1)),
     records=20_000,
     threads=4,
-    distribution=Distribution.LATEST,
+    distribution=KeyDistribution.LATEST,
     options=(("maxscanlength", "10"),),
 )
 F: Final = YcsbJob(((READ, 0.5), (RMW, 0.5)), records=20_000, threads=4, rate_ops_per_s=2000)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
-from iolab.loads.keyvalue.workload import Distribution, KeyOperation
+from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation
 from iolab.loads.keyvalue.ycsb.engine import (
     OPERATIONS_MAX,
     java_kit_of_jars,
@@ -112,7 +112,7 @@ def test_loading_and_measuring_speak_of_the_same_records() -> None:
 
 def test_zipfian_inserts_ask_for_no_more_operations_than_there_can_be() -> None:
     """YCSB draws from as many further keys as a tenth of these operations would insert."""
-    mixed = replace(A, mix=((READ, 0.95), (INSERT, 0.05)), distribution=Distribution.ZIPFIAN)
+    mixed = replace(A, mix=((READ, 0.95), (INSERT, 0.05)), distribution=KeyDistribution.ZIPFIAN)
     assert int(properties(measured(mixed))["operationcount"]) == 2_000_000
     rated = replace(mixed, rate_ops_per_s=1000)
     assert int(properties(measured(rated))["operationcount"]) == 10_000

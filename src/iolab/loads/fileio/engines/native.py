@@ -35,7 +35,7 @@ from iolab.loads.fileio.engines.fio import (
     start_and_drain_limit_s,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
-from iolab.loads.fileio.io_trace import SYNC, TraceError, read_trace, trace_chunk_count
+from iolab.loads.fileio.io_trace import SYNC, IoTraceError, read_trace, trace_chunk_count
 from iolab.loads.fileio.options import (
     FIO_OPTIONS,
     METHODS,
@@ -127,7 +127,7 @@ def trace_part_name(number: int) -> str:
 def _trace_spec(job: Job) -> Spec:
     try:
         trace = read_trace(job.trace)
-    except TraceError as fault:
+    except IoTraceError as fault:
         raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
     if trace.digest != job.trace_digest:
         raise EngineError(

@@ -26,7 +26,7 @@ from iolab.loads.keyvalue.java import (
     INSTALL_JAVA,
     YCSB_VERSION,
     InstallKit,
-    Java,
+    JavaInstallation,
     KitName,
     find_java,
 )
@@ -168,7 +168,7 @@ class CassandraVersion(Record):
         """Whether its settings have their unit in the value, not in the name (from 4.1 on)."""
         return self.series >= (4, 1)
 
-    def supports(self, java: Java) -> bool:
+    def supports(self, java: JavaInstallation) -> bool:
         """Whether its own documentation names that release of Java."""
         return java.release in _SUPPORTED[self.series]
 
@@ -186,7 +186,7 @@ def parse_supported_version(text: str) -> CassandraVersion:
     return CassandraVersion(text, series)
 
 
-def require_java(java: Java, version: CassandraVersion, host: str) -> None:
+def require_java(java: JavaInstallation, version: CassandraVersion, host: str) -> None:
     """EngineError for a Java on which Cassandra dies at its start."""
     if java.release not in STARTABLE_JAVA_RELEASES:
         raise EngineError(
@@ -196,7 +196,7 @@ def require_java(java: Java, version: CassandraVersion, host: str) -> None:
         )
 
 
-def java_text_for_record(java: Java, version: CassandraVersion) -> str:
+def java_text_for_record(java: JavaInstallation, version: CassandraVersion) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
     java_version = excerpt(java.version, 60)
     if version.supports(java):

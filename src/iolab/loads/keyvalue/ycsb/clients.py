@@ -49,7 +49,7 @@ from iolab.loads.keyvalue.java import (
     INSTALL_JAVA,
     YCSB_VERSION,
     InstallKit,
-    Java,
+    JavaInstallation,
     KitName,
     find_java,
     install_kit,
@@ -412,7 +412,7 @@ class YcsbInstall(Record):
     """What starts YCSB on a host, and which version of it that is."""
 
     kit: JavaKit
-    java: Java
+    java: JavaInstallation
     version: str
 
     @property

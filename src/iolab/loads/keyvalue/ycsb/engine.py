@@ -16,7 +16,7 @@ from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.table import BINDING, HEAP, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     YCSB_OPERATIONS,
-    Distribution,
+    KeyDistribution,
     KeyOperation,
     ServerKind,
     YcsbJob,
@@ -301,7 +301,7 @@ def _operation_proportions(job: YcsbJob) -> dict[str, str]:
 
 
 def _operation_limit(job: YcsbJob, seconds: int) -> int:
-    if job.distribution is Distribution.ZIPFIAN and job.operation_share(KeyOperation.INSERT) > 0:
+    if job.distribution is KeyDistribution.ZIPFIAN and job.operation_share(KeyOperation.INSERT) > 0:
         rate = min(job.rate_ops_per_s or FASTEST_OPS_PER_S, FASTEST_OPS_PER_S)
         return min(2 * rate * seconds, OPERATIONS_MAX)
     return OPERATIONS_MAX
