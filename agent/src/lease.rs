@@ -26,7 +26,7 @@ use crate::prepare::scratch::{FolderIdentity, RemovalFailure, Removed, Retention
 use crate::remnant::{MAX_REMNANTS, Remnant, RemnantKind};
 use crate::runs::Runs;
 use crate::sys::file::open_beneath;
-use crate::sys::mount;
+use crate::sys::mount::{self, FileSystemWatch};
 use crate::sys::process;
 use crate::sys::signal::{self, SignalEvent};
 use crate::sys::thread::lock;
@@ -326,6 +326,37 @@ impl Lease {
                     Err(error)
                 }
             },
+        }
+    }
+
+    /// Do something while nothing holds a scratch folder open, and whether its file system was
+    /// unmounted meanwhile. An end of the agent waits for it.
+    pub fn with_released_scratch<T>(
+        &self,
+        dir: &Path,
+        act: impl FnOnce() -> Result<T>,
+    ) -> Result<(T, bool)> {
+        let mut held = lock(&self.scratches);
+        let own = held.get(dir).ok_or_else(|| not_held_error(dir))?;
+        if self.phases.has_phase_in(dir) || !matches!(own.file_system, MountState::None) {
+            return Err(Error::busy(format!("{} is in use", dir.display())));
+        }
+        let watch = FileSystemWatch::new(dir).context(format_args!("watch {}", dir.display()))?;
+        let own = held.remove(dir).ok_or_else(|| not_held_error(dir))?;
+        let released = own.scratch.let_go();
+        let acted = act();
+        let scratch = released.take_again();
+        let is_ended = watch.has_ended();
+        match (acted, scratch) {
+            (acted, Ok(scratch)) => {
+                held.insert(dir.to_owned(), HeldScratch { scratch, ..own });
+                Ok((acted?, is_ended))
+            }
+            (Err(mut error), Err(gone)) => {
+                error.message = format!("{}; {}", error.message, gone.message);
+                Err(error)
+            }
+            (Ok(_), Err(gone)) => Err(gone),
         }
     }
 

@@ -152,6 +152,8 @@ pub enum Request {
         what: Vec<Step>,
         #[serde(default)]
         undo_timer: Option<UndoTimer>,
+        #[serde(default)]
+        releases: Option<PathBuf>,
     },
     UndoAdd {
         name: String,

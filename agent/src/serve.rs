@@ -31,7 +31,7 @@ use crate::sampler::Sampler;
 use crate::sign::own_agent_id;
 use crate::sys::file::sync_all;
 use crate::sys::mount;
-use crate::undo::{self, UndoTimer};
+use crate::undo::{self, Stepped, UndoTimer};
 use crate::watch::{Watch, Watches};
 use crate::wire::{EmptyBody, Frame, Outbox, read_frame};
 use crate::{bound, facts, leftovers, runs, transfer};
@@ -401,13 +401,18 @@ impl Service {
                 let resolved = what.resolve(&studied, &self.host_program())?;
                 self.outbox.send_message(id, "resolved", &resolved);
             }
-            Request::Step { what, undo_timer } => {
+            Request::Step { what, undo_timer, releases } => {
                 undo_timer.map_or(Ok(()), |timer| self.start_undo_timer(timer))?;
-                let times = undo::perform_all(&what, &self.host_program())?;
-                self.outbox.send_message(id, "stepped", &times);
+                let perform = || undo::perform_all(&what, &self.host_program());
+                let (times, is_unmounted) = match releases {
+                    Some(dir) => self.lease.with_released_scratch(&dir, perform)?,
+                    None => (perform()?, false),
+                };
+                self.outbox.send_message(id, "stepped", &Stepped { times, is_unmounted });
             }
             Request::Undo { name } => {
-                self.outbox.send_message(id, "stepped", &undo::undo(&name, &self.host_program())?);
+                let times = undo::undo(&name, &self.host_program())?;
+                self.outbox.send_message(id, "stepped", &Stepped { times, is_unmounted: false });
             }
             _ => return Err(Error::bug("a request that is of no event")),
         }

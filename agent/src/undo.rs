@@ -130,6 +130,16 @@ pub struct StepTimes {
     ended_real_ns: u64,
 }
 
+/// What is answered to steps.
+#[derive(Debug, Serialize)]
+pub struct Stepped {
+    /// When they were done.
+    #[serde(flatten)]
+    pub times: StepTimes,
+    /// Whether the file system of the folder that was let go was unmounted by them.
+    pub is_unmounted: bool,
+}
+
 /// A process that a pid file names.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NamedProcess {

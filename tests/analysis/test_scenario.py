@@ -15,7 +15,7 @@ from iolab.analysis.scenario import PerSecondHistograms
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.samples import BinTable, IntervalTable
-from iolab.core.scenario import WitnessAnswer
+from iolab.core.scenario import Readback, WitnessAnswer
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import Access, Job
 from iolab.record import field_names
@@ -173,6 +173,22 @@ def test_the_sentence_tells_cost_dates_and_loss() -> None:
     assert fault_impact_sentence([lost], result.metrics).startswith("2 blocks lack")
     unknown = replace(result.scenario, lost_blocks=None)
     assert "not known" in fault_impact_sentence([result.scenario, unknown], result.metrics)
+
+
+@pytest.mark.parametrize(
+    ("is_new_mount", "words"),
+    [(True, "through a new mount"), (False, "through the same mount"), (None, "was written.")],
+)
+def test_the_verdict_of_lost_writes_tells_how_they_were_read(
+    *, is_new_mount: bool | None, words: str
+) -> None:
+    record = phased()
+    assert record.scenario is not None
+    readbacks = (Readback("c1", 4096, is_new_mount=is_new_mount),)
+    scenario = replace(record.scenario, readbacks=readbacks)
+    check = check_of(judged(PHASED.but(replace(record, scenario=scenario))), "writes-lost")
+    assert check.level is Level.VALID
+    assert words in check.message
 
 
 def check_of(result: Result, code: str) -> CheckResult:

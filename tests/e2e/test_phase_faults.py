@@ -119,21 +119,66 @@ def disk_of_process(folder: Path, manner: str) -> Iterator[tuple[Target, int]]:
         yield stack.enter_context(loop_over(disk)), process.pid
 
 
-@pytest.mark.parametrize("manner", ["forgetful", "honest"])
-def test_acknowledged_writes_that_a_disk_forgets_are_found(manner: str, tmp_path: Path) -> None:
+def test_acknowledged_writes_that_a_disk_forgets_are_found(tmp_path: Path) -> None:
     study = WORKLOAD.format(rw="randwrite", bs="4k", jobs=2, size="16m") + TWO_PHASES
-    with disk_of_process(tmp_path, manner) as (target, pid):
+    with disk_of_process(tmp_path, "forgetful") as (target, pid):
         lose = action("lose", program_path("kill"), "-USR1", pid)
         result = run_session(tmp_path, study, local_host(target.path, lose), "lose@here")
     lost, blocks = result["scenario"]["lost_blocks"], 2 * (16 << 20) // 4096
     assert result["scenario"]["checked_blocks"] == blocks
     check = checks_of(result)["writes-lost"]
-    if manner == "honest":
-        assert (lost, check["level"]) == (0, "valid")
+    assert 0 < lost < blocks
+    assert check["level"] == "invalid"
+    assert "stale" in check["message"]
+
+
+REMOUNT = """
+import subprocess, sys
+device, disk, mount_point = sys.argv[1:]
+for words in (
+    ("umount", mount_point),
+    ("losetup", "--detach", device),
+    ("losetup", device, disk),
+    ("mount", "-o", "noatime", device, mount_point),
+):
+    subprocess.run(words, check=True)
+"""
+READ_BACK_EVENT = """
+[[event]]
+id = "remount"
+action = "remount"
+phase = "read-back"
+"""
+
+
+@pytest.mark.parametrize(
+    ("manner", "is_remounted"), [("volatile", False), ("volatile", True), ("honest", True)]
+)
+def test_what_a_store_holds_for_a_mount_alone_is_lost_with_it(
+    manner: str, *, is_remounted: bool, tmp_path: Path
+) -> None:
+    """Its memory answers reads past the page cache; only a new mount shows what is on the disk."""
+    study = WORKLOAD.format(rw="randwrite", bs="4k", jobs=2, size="16m") + TWO_PHASES
+    script = tmp_path / "remount.py"
+    script.write_text(REMOUNT)
+    with disk_of_process(tmp_path, manner) as (target, pid):
+        lose = action("lose", program_path("kill"), "-USR1", pid)
+        words = (sys.executable, script, f"/dev/{target.device}", tmp_path / "disk", target.path)
+        remount = action("remount", *words)
+        events = ("lose@here", "remount@here") if is_remounted else ("lose@here",)
+        inventory = local_host(target.path, lose, *([remount] if is_remounted else []))
+        text = study + READ_BACK_EVENT if is_remounted else study
+        result = run_session(tmp_path, text, inventory, *events)
+        assert list(target.path.iterdir()) == []
+    check, checks = checks_of(result)["writes-lost"], checks_of(result)
+    assert checks["event-failed"]["level"] == "valid"
+    if manner == "honest" or not is_remounted:
+        assert (result["scenario"]["lost_blocks"], check["level"]) == (0, "valid")
+        mount = "a new mount" if is_remounted else "the same mount, without cached pages"
+        assert f"read back through {mount}" in check["message"]
     else:
-        assert 0 < lost < blocks
+        assert result["scenario"]["lost_blocks"] > 0
         assert check["level"] == "invalid"
-        assert "stale" in check["message"]
 
 
 def test_a_path_that_damages_contents_is_told_from_a_store_that_loses(tmp_path: Path) -> None:

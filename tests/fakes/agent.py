@@ -348,7 +348,8 @@ class FakeAgent:
             self.steps.append(step)
             if step["step"] == "write":
                 self.contents[step["path"]] = step["text"].encode()
-        return {"is": "stepped", "started_real_ns": started_ns, "ended_real_ns": self.real_ns()}
+        times = {"started_real_ns": started_ns, "ended_real_ns": self.real_ns()}
+        return {"is": "stepped", **times, "is_unmounted": False}
 
     async def _run_program(self, request: FakeRequest, name: str) -> dict[str, Any]:
         asked = request.arguments

@@ -1,8 +1,9 @@
 """A disk that answers writes and flushes, and on SIGUSR1 has forgotten those of the last second.
 
 `python forgetful_disk.py IMAGE DISK` serves the image as the file DISK, by FUSE, until it is killed
-or DISK is unmounted; it prints a line when that can be used. With `honest` after these it forgets
-nothing. A loop device over DISK is the disk. Needs root.
+or DISK is unmounted; it prints a line when that can be used. With `volatile` after these it answers
+all that was written after SIGUSR1 from its memory, until it is closed (its loop device detached).
+With `honest` it forgets nothing. A loop device over DISK is the disk. Needs root.
 """
 
 from __future__ import annotations
@@ -32,16 +33,24 @@ WINDOW_S = 1.0
 class ForgetfulDisk:
     """The image as a file of FUSE; `serve` until the end."""
 
-    def __init__(self, image: Path, *, is_honest: bool) -> None:
+    def __init__(self, image: Path, manner: str) -> None:
         self._image = os.open(image, os.O_RDWR)
         self._size = image.stat().st_size
-        self._is_honest = is_honest
+        self._manner = manner
+        self._is_holding = False
+        self._openers = 0
         self._overwritten: deque[tuple[float, int, bytes]] = deque()
 
     def forget(self, *_signal: object) -> None:
         """Everything that was written in the last second is as it was before."""
-        since = time.monotonic() - WINDOW_S
-        while self._overwritten and self._overwritten[-1][0] >= since and not self._is_honest:
+        if self._manner == "volatile":
+            self._overwritten.clear()
+            self._is_holding = True
+        elif self._manner == "forgetful":
+            self._undo_writes_since(time.monotonic() - WINDOW_S)
+
+    def _undo_writes_since(self, since: float) -> None:
+        while self._overwritten and self._overwritten[-1][0] >= since:
             _, offset, content = self._overwritten.pop()
             os.pwrite(self._image, content, offset)
 
@@ -74,6 +83,8 @@ class ForgetfulDisk:
         if opcode in (GETATTR, SETATTR):
             sizes = struct.pack("<QQQ", 1, self._size, self._size // 512)
             return struct.pack("<QII", 1, 0, 0) + sizes + NO_TIMES + ATTRIBUTES
+        if opcode in (OPEN, RELEASE):
+            self._openers += 1 if opcode == OPEN else -1
         if opcode == OPEN:
             return struct.pack("<QII", 0, 1, 0)  # past the page cache
         if opcode in (READ, WRITE):
@@ -82,11 +93,16 @@ class ForgetfulDisk:
                 return os.pread(self._image, size, offset)
             self._write(offset, body[40 : 40 + size])
             return struct.pack("<II", size, 0)
+        if opcode == RELEASE and self._is_holding and not self._openers:
+            self._undo_writes_since(0.0)
+            self._is_holding = False
         return b"" if opcode in (RELEASE, FSYNC, FLUSH) else errno.ENOSYS
 
     def _write(self, offset: int, data: bytes) -> None:
         now = time.monotonic()
         while self._overwritten and self._overwritten[0][0] < now - 2 * WINDOW_S:
+            if self._is_holding:
+                break
             self._overwritten.popleft()
         self._overwritten.append((now, offset, os.pread(self._image, len(data), offset)))
         os.pwrite(self._image, data, offset)
@@ -94,7 +110,7 @@ class ForgetfulDisk:
 
 def main(image: str, mount_point: str, manner: str = "forgetful") -> None:
     """Serve it."""
-    disk = ForgetfulDisk(Path(image), is_honest=manner == "honest")
+    disk = ForgetfulDisk(Path(image), manner)
     signal.signal(signal.SIGUSR1, disk.forget)
     disk.serve(Path(mount_point))
 

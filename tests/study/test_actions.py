@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.scenario import Action, ActionKind
+from iolab.core.scenario import READBACK_PHASE, Action, ActionKind
+from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.study.inventory import Inventory
 from iolab.study.parse import StudyOverrides
@@ -119,3 +120,42 @@ def test_destructive_events_are_named_apart() -> None:
     assert scenario is not None
     assert scenario.event_consent_names(destructive=True) == ("lose@a",)
     assert scenario.event_consent_names(destructive=False) == ()
+
+
+REMOUNT = 'command = ["/usr/local/sbin/remount", "/mnt/bench"]'
+READ_BACK = STUDY.replace('phase = "degraded"', 'phase = "read-back"')
+VERIFIED = READ_BACK.replace(
+    'engine = "fio"\nrw = "randread"', 'engine = "native"\nrw = "randrw"\nverify = true'
+)
+
+
+def study_of(text: str, action: str = REMOUNT) -> Study:
+    return parse_study(
+        text, "s.toml", StudyOverrides(inventory=Inventory(HOST + action, "fleet.toml"))
+    )
+
+
+def test_an_action_is_done_after_the_last_phase() -> None:
+    scenario = study_of(VERIFIED).scenario
+    assert scenario is not None
+    assert [event.id for event in scenario.events_of_phase(READBACK_PHASE)] == ["lose"]
+    assert scenario.event_consent_names(destructive=False) == ("lose@a",)
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "parts"),
+    [
+        (READ_BACK, REMOUNT, ("verify = true",)),
+        (VERIFIED, REMOUNT + '\nundo = ["/usr/bin/true"]', ("'act'", "undo")),
+        (f"{VERIFIED}\nafter = '2s'", REMOUNT, ("after", "read-back")),
+        (f"{VERIFIED}\nundo_phase = 'before'", REMOUNT, ("undo_phase", "read-back")),
+        (VERIFIED.replace('id = "before"', 'id = "read-back"'), REMOUNT, ("another id",)),
+    ],
+)
+def test_what_cannot_be_done_after_the_last_phase_is_told(
+    text: str, action: str, parts: tuple[str, ...]
+) -> None:
+    with pytest.raises(StudyError) as caught:
+        study_of(text, action)
+    faults = " ".join(f"{fault.message} {fault.hint}" for fault in caught.value.faults)
+    assert all(part in faults for part in parts)

@@ -247,6 +247,13 @@ impl Scratch {
         entry.mount.id == 0 || mounts.lines().any(|line| line.split(' ').next() == Some(&id))
     }
 
+    /// Hold nothing of it open, so that its file system can be unmounted: it is still this
+    /// process's own by what its lock file says.
+    #[must_use]
+    pub fn let_go(self) -> ReleasedScratch {
+        ReleasedScratch { dir: self.dir, marker: self.marker }
+    }
+
     /// Mark the folder, so that its files stay; the lock is held until `self` is dropped.
     pub fn keep(&self) -> Result<()> {
         self.write_marker(&LockMarker { kept: true, ..self.marker.clone() })
@@ -261,6 +268,35 @@ impl Scratch {
             .and_then(|()| lock.set_len(text.len() as u64))
             .and_then(|()| lock.sync_all())
             .context(format_args!("write in {}", self.dir.display()))
+    }
+}
+
+/// A scratch folder of which nothing is held open for a while.
+#[derive(Debug)]
+pub struct ReleasedScratch {
+    dir: PathBuf,
+    marker: LockMarker,
+}
+
+impl ReleasedScratch {
+    /// Hold it again; `replaced` where the folder is not the one that was let go.
+    pub fn take_again(self) -> Result<Scratch> {
+        let dir = self.dir.display();
+        let replaced =
+            || Error::replaced(format!("the scratch folder {dir} is not there any more"));
+        if !self.dir.join(LOCK_NAME).exists() {
+            return Err(replaced()); // Else another would be made in what is not mounted.
+        }
+        let (folder, lock) = open_and_lock(&self.dir)?.ok_or_else(replaced)?;
+        let meta = folder.metadata().context(format_args!("look at {dir}"))?;
+        if read_marker(&lock).as_ref() != Some(&self.marker) || meta.ino() != self.marker.inode {
+            return Err(replaced());
+        }
+        // A file system without a device of its own has another number when it is mounted anew.
+        let marker = LockMarker { device: meta.dev(), ..self.marker };
+        let scratch = Scratch { dir: self.dir, folder, lock, marker };
+        scratch.write_marker(&scratch.marker)?;
+        Ok(scratch)
     }
 }
 
@@ -693,6 +729,31 @@ mod tests {
         let (scratch, left) = open(&target).unwrap();
         assert_eq!(left, 5);
         assert_eq!(crate::roots::list_names(scratch.dir()), [LOCK_NAME]);
+    }
+
+    #[test]
+    fn a_folder_that_is_let_go_stays_this_sessions_and_is_known_again() {
+        let target = TestFolder::new();
+        let (scratch, _) = open(&target).unwrap();
+        let dir = scratch.dir().to_owned();
+        fs::write(dir.join("file"), "x").unwrap();
+        let scratch = scratch.let_go().take_again().unwrap();
+        assert_eq!(fs::read(dir.join("file")).unwrap(), b"x");
+        let error = Scratch::open(target.path(), NAME, "session two").map(|_| ()).unwrap_err();
+        assert_eq!(error.code, "busy");
+        let released = scratch.let_go();
+        let moved = target.path().join("moved");
+        fs::rename(&dir, &moved).unwrap();
+        assert_eq!(released.take_again().map(|_| ()).unwrap_err().code, "replaced");
+        assert!(!dir.exists()); // As where a mount is missing: nothing is made there.
+        fs::rename(&moved, &dir).unwrap();
+        let (other, _) = open(&target).unwrap();
+        let released = other.let_go();
+        fs::create_dir(&moved).unwrap();
+        fs::copy(dir.join(LOCK_NAME), moved.join(LOCK_NAME)).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        fs::rename(&moved, &dir).unwrap();
+        assert_eq!(released.take_again().map(|_| ()).unwrap_err().code, "replaced");
     }
 
     #[test]

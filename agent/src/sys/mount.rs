@@ -4,11 +4,12 @@ use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Mutex;
 
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, UnmountFlags,
     fsconfig_create, fsmount, fsopen, mount_change, unmount as unmount_with,
@@ -32,6 +33,33 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const LOOP_LIMIT: usize = 4;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// Sees the end of a file system, which it does not hold open.
+#[derive(Debug)]
+pub struct FileSystemWatch(OwnedFd);
+
+impl FileSystemWatch {
+    /// Of the file system of a folder.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        // The end is told of whatever is watched.
+        inotify::add_watch(&queue, folder, WatchFlags::DELETE_SELF)?;
+        Ok(Self(queue))
+    }
+
+    /// Whether its last mount ended, and all that the kernel held of it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); 1024];
+        let mut reader = inotify::Reader::new(&self.0, &mut buffer);
+        while let Ok(event) = reader.next() {
+            if event.events().contains(ReadFlags::UNMOUNT) {
+                return true;
+            }
+        }
+        false
+    }
+}
 
 #[repr(C)]
 struct LoopStatus {

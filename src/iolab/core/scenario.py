@@ -191,6 +191,10 @@ class IoLimit(Record):
         )
 
 
+READBACK_PHASE: Final = "read-back"
+"""What follows the last phase where acknowledged writes are verified."""
+
+
 class EventPlan(Record):
     """An event that a study wants, so many seconds after the beginning of a phase.
 
@@ -200,7 +204,8 @@ class EventPlan(Record):
 
     An action must make a witness say what is `expected` within `within_s`; None where no witness
     can see what it does. The event is undone (a load ended, a limit lifted) when the phase
-    `undo_phase` begins, "" for the end of the run. `title` is what sentences call it: `Losing one
+    `undo_phase` begins, "" for the end of the run. In `READBACK_PHASE` an action is done after the
+    last phase, before blocks are read back. `title` is what sentences call it: `Losing one
     of two disks`.
     """
 
@@ -346,7 +351,8 @@ class WitnessAnswer(Record):
 class Readback(Record):
     """All blocks of a host, read and held against its ledger of acknowledged writes.
 
-    `fault` says why it could not be done.
+    `fault` says why it could not be done. `is_new_mount` says whether the file system had been
+    unmounted since the load and mounted again; None of a device, and where nobody looked.
     """
 
     host: HostName
@@ -354,6 +360,7 @@ class Readback(Record):
     lost_blocks: int = 0
     first: tuple[str, ...] = ()
     fault: Reason = ""
+    is_new_mount: bool | None = None
 
 
 class ScenarioOutcome(Record):

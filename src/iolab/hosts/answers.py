@@ -212,10 +212,14 @@ class ResolvedActionAnswer(Record, kw_only=True):
 
 
 class EventStepAnswer(Record, kw_only=True):
-    """When the steps of an event, or its undo, began and ended by the host's clock."""
+    """When the steps of an event, or its undo, began and ended by the host's clock.
+
+    `is_unmounted` says that they unmounted the file system of the scratch folder that was let go.
+    """
 
     started_real_ns: Count
     ended_real_ns: Count
+    is_unmounted: bool
 
 
 class AbandonedUndoAnswer(Record, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
+from iolab.core.scenario import READBACK_PHASE
 from iolab.report.numbers import DASH, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
@@ -219,7 +220,9 @@ def _fault_title(scenario: ScenarioFigures) -> str:
     begun = [
         event
         for event in scenario.events
-        if event.start_s is not None and event.id not in scenario.neighbour_events
+        if event.start_s is not None
+        and event.id not in scenario.neighbour_events
+        and event.phase != READBACK_PHASE
     ]
     return min(begun, key=lambda event: event.start_s or 0.0).title if begun else ""
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from iolab.core.events import Notice
 from iolab.core.scenario import (
     ANSWERS_MAX,
+    READBACK_PHASE,
     EventOutcome,
     EventPlan,
     Expectation,
@@ -128,6 +129,14 @@ class PhaseRunner:
         """The load begins then, by the controller's clock."""
         if not self._start_ns.done():
             self._start_ns.set_result(real_ns)
+
+    async def do_readback_events(self) -> frozenset[str]:
+        """Those after the last phase; the hosts on which they unmounted the target."""
+        unmounted: set[str] = set()
+        for event in self._plan.events_of_phase(READBACK_PHASE):
+            if await self._do_action(event, self._session.clock.real_ns()):
+                unmounted.add(self._plan.action(event.action).host)
+        return frozenset(unmounted)
 
     async def run_with_load(self, load: Coroutine[Any, Any, None]) -> None:
         """The load to its end, which comes with that of the last phase; then nothing is left."""
@@ -285,7 +294,8 @@ class PhaseRunner:
             self._outcomes[event.id] = replace(outcome, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
 
-    async def _do_action(self, event: EventPlan, due_ns: int) -> None:
+    async def _do_action(self, event: EventPlan, due_ns: int) -> bool:
+        """Do it, and whether it unmounted the target whose folder was let go for that."""
         action = self._plan.action(event.action)
         outcome = EventOutcome(
             event.id,
@@ -322,6 +332,9 @@ class PhaseRunner:
                 deadline_s=limit_s + STEP_GRACE_S,
                 what=list(resolved.steps),
                 undo_timer=timer,
+                releases=self._scratch_folder(action.host)
+                if event.phase == READBACK_PHASE
+                else None,
             )
             times = read_answer(host.name, EventStepAnswer, answer)
             ahead_ns = self._offsets_ns[host.name]
@@ -330,11 +343,18 @@ class PhaseRunner:
                 start_real_ns=times.started_real_ns - ahead_ns,
                 end_real_ns=times.ended_real_ns - ahead_ns,
             )
+            return times.is_unmounted
         except HostError as fault:
             now_ns = self._session.clock.real_ns()
             reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
+        return False
+
+    def _scratch_folder(self, host: str) -> str | None:
+        """Where that host's files are; None of one without, and of a device."""
+        dirs = (s.workdir.dir for s in self._states if s.name == host and not s.workdir.device)
+        return next(dirs, None)
 
     async def _undo(self, undo: _PendingUndo | _PendingNeighbourUndo) -> None:
         self._undos.remove(undo)

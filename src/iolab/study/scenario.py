@@ -8,6 +8,7 @@ from typing import Final
 from iolab.core.engine import EngineName
 from iolab.core.host import Role
 from iolab.core.scenario import (
+    READBACK_PHASE,
     Action,
     ActionKind,
     EventPlan,
@@ -80,8 +81,15 @@ def add_phase_and_event_faults(
     for item, phase in phases:
         add_problems(document, item, _phase_problems(phase))
     loads = {event.id for _, event in events if event.workload is not None}
+    is_verified = any(
+        item.user_values.get("verify") for item, _ in tables.items_of_table("workload", LoadTable)
+    )
     for item, event in events:
-        add_problems(document, item, _event_problems(event, lengths))
+        if event.phase == READBACK_PHASE:
+            problems = _readback_event_problems(event, is_verified=is_verified)
+        else:
+            problems = _event_problems(event, lengths)
+        add_problems(document, item, problems)
         add_problems(document, item, _event_kind_problems(event, loads))
     _add_neighbour_faults(document, tables)
     if required:
@@ -118,6 +126,9 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
             has = f"action = {quote_value(event.action)}, which no inventory describes"
             hint = _inventory_hint("action", event.action, actions)
             add_problems(document, item, [Problem(("action",), has, hint)])
+        elif event.action is not None and event.phase == READBACK_PHASE:
+            problems = _readback_action_problems(event.action, _build_action(actions[event.action]))
+            add_problems(document, item, problems)
 
 
 def _inventory_hint(table: str, name: str, known: Collection[str]) -> str:
@@ -189,6 +200,9 @@ def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 
 def _phase_problems(phase: PhaseTable) -> Iterator[Problem]:
+    if phase.id == READBACK_PHASE:
+        has = f"id = '{READBACK_PHASE}', which is what follows the last phase"
+        yield Problem(("id",), has, "Give it another id.")
     if (phase.seconds is None) == (phase.until is None):
         has = "neither" if phase.seconds is None else "both"
         hint = "Give it seconds, or until with longest."
@@ -212,6 +226,25 @@ def _event_problems(event: EventTable, lengths: Mapping[str, float]) -> Iterator
         if event.undo_phase not in later:
             has = f"undo_phase = {quote_value(event.undo_phase)}, which is no later phase"
             yield Problem(("undo_phase",), has, suggestion(event.undo_phase, later, "later phases"))
+
+
+def _readback_event_problems(event: EventTable, *, is_verified: bool) -> Iterator[Problem]:
+    """Problems of an event after the last phase, which is there to verify writes."""
+    if not is_verified:
+        has = f"phase = '{READBACK_PHASE}', and no workload has verify = true"
+        yield Problem(("phase",), has, "Give the workload verify = true, or name a phase.")
+    if event.action is None:
+        yield Problem(("phase",), f"phase = '{READBACK_PHASE}' without action", "Name a phase.")
+    for key in ("after", "expect", "undo_phase"):
+        if key in event.model_fields_set:
+            has = f"{key} in phase '{READBACK_PHASE}'"
+            yield Problem((key,), has, "Leave it out: the load has ended.")
+
+
+def _readback_action_problems(name: str, action: Action) -> Iterator[Problem]:
+    if action.has_undo:
+        has = f"action = {quote_value(name)}, which has an undo, in phase '{READBACK_PHASE}'"
+        yield Problem(("action",), has, "Do there what stays, as a new mount.")
 
 
 def _event_kind_problems(event: EventTable, loads: Collection[str]) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from iolab.analysis.check import (
@@ -52,6 +52,13 @@ MEMBERS_MIN: Final = 2
 
 SETTINGS_SHOWN: Final = 3
 """Names of settings in a sentence: a witness may print another each time."""
+
+
+_MOUNT_TEXTS: Final[Mapping[bool | None, str]] = {
+    None: "",
+    True: ", read back through a new mount",
+    False: ", read back through the same mount, without cached pages",
+}
 
 
 def _require_scenario(view: RunView) -> ScenarioOutcome:
@@ -216,8 +223,10 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
             reason = readback.fault.rstrip(".") or "no block was read"
             answers.append(unchecked_answer(f"{readback.host}: {reason}", **evidence))
         else:
-            text = f"All {readback.checked_blocks} blocks of {readback.host} hold what was written."
-            answers.append(valid_answer(text, **evidence))
+            text = f"All {readback.checked_blocks} blocks of {readback.host} hold what was written"
+            answers.append(
+                valid_answer(f"{text}{_MOUNT_TEXTS[readback.is_new_mount]}.", **evidence)
+            )
     return worst_answer(answers)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from iolab.core.compressed import CompressedBytes
 from iolab.core.events import Phase
 from iolab.core.generator import RECORDED_FILE
@@ -90,7 +92,9 @@ class IoDriver(ProcessDriver):
         if self.phase_runner is not None and isinstance(self._files, NativeEngine):
             first = (host_run.first_readback for host_run in host_runs)
             self.phase_runner.first_readbacks = tuple(filter(None, first))
-            self.phase_runner.readbacks = await read_back(session, run, host_runs, self._files)
+            self.phase_runner.readbacks = await self._read_back_after_phases(
+                session, run, host_runs, self._files
+            )
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(host_runs, fetch_recording)
 
@@ -102,6 +106,27 @@ class IoDriver(ProcessDriver):
                 )
 
         await run_on_each_host(host_runs, check_files_on_host)
+
+    async def _read_back_after_phases(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        host_runs: Sequence[HostRunInProgress],
+        engine: NativeEngine,
+    ) -> tuple[Readback, ...]:
+        """All blocks, through new mounts where events of the read-back make them."""
+        if self.phase_runner is None or not Job.require_type(run.point.job).verify:
+            return ()
+        unmounted = await self.phase_runner.do_readback_events()
+        readbacks = await read_back(session, run, host_runs, engine)
+        devices = {host_run.name for host_run in host_runs if host_run.workdir.device}
+        return tuple(
+            replace(
+                readback,
+                is_new_mount=None if readback.host in devices else readback.host in unmounted,
+            )
+            for readback in readbacks
+        )
 
     async def _read_back_before_phases(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]

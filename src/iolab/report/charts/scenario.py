@@ -153,7 +153,9 @@ def _unhealthy_marks(scenario: ScenarioFigures) -> list[Mark]:
 
 
 def _started_events(scenario: ScenarioFigures) -> list[tuple[float, str]]:
-    return [(event.start_s, event.title) for event in scenario.events if event.start_s is not None]
+    end_s = scenario.phases[-1].start_s + scenario.phases[-1].seconds
+    moments = ((event.start_s, event.title) for event in scenario.events)
+    return [(at, title) for at, title in moments if at is not None and at <= end_s]
 
 
 def _event_line_marks(scenario: ScenarioFigures) -> list[Mark]:
