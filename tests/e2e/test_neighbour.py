@@ -25,15 +25,16 @@ from tests.needs import require
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
-IOPS = 200
-"""So slow that one turn of the disk, 5 ms, is longer than what a busy machine adds to an I/O."""
+IOPS = 100
+"""So slow that one turn of the disk, 10 ms, is longer than what a busy machine adds to an I/O."""
 
-VICTIM_IOPS, LIMIT_IOPS = 50, 50
-"""Those of the bundled study's small scale."""
-
+VICTIM_IOPS, LIMIT_IOPS = 25, 25
 PHASES = ("alone", "neighbour", "limited", "alone-again")
 SHORT = (
     *(f"phase.{name}.seconds=9s" for name in PHASES),
+    f"workload.victim.fleet_rate_iops={VICTIM_IOPS}",
+    f"event.limit.io_limit.read_iops={LIMIT_IOPS}",
+    f"event.limit.title=Limiting it to {LIMIT_IOPS} IOPS",
     *("method.idle_watch=0", "method.generator_limit=false"),
 )
 
@@ -61,7 +62,7 @@ def levels_of(result: dict[str, Any]) -> dict[str, str]:
 def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     disk: SingleDisk, tmp_path: Path
 ) -> None:
-    """All of the disk's I/Os are 200 a second: what the victim leaves is the neighbour's."""
+    """All of the disk's I/Os are 100 a second: what the victim leaves is the neighbour's."""
     out = tmp_path / "session"
     iolab(*words_of_run(disk, out))
     document = shown(out)
@@ -90,7 +91,7 @@ def test_a_neighbour_costs_latency_at_the_same_rate_until_it_is_limited(
     assert {levels[code] for code in ("neighbour-absent", "neighbour-unlimited")} == {"valid"}
     assert levels["bytes-moved"] != "invalid"
     answer = " ".join(iolab("show", out).stdout.split())
-    assert tells(answer, "A neighbour makes the p50", "limiting it to 50 IOPS")
+    assert tells(answer, "A neighbour makes the p50", "limiting it to 25 IOPS")
     page = tmp_path / "report.html"
     iolab("report", out, "--html", page)
     assert "Neighbours and what they cost" in page.read_text(encoding="utf-8")
