@@ -1,0 +1,174 @@
+"""A neighbour's load as an event of a session: begun, limited, ended and kept, on fake hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iolab.core.course import Course
+from iolab.core.metric import Level
+from iolab.core.run import RunRecord, RunStatus
+from tests.fakes.fio import FakeLoad
+from tests.fakes.script import FakeScript
+from tests.judging import judge
+from tests.session.stage import Stage
+
+HOST = (
+    '[[host]]\nname = "{name}"\nkind = "command"\ncommand = ["reach", "{name}"]\npath = "/mnt/t"\n'
+)
+STUDY = """
+format = 1
+id = "noise"
+
+[[workload]]
+id = "victim"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+iodepth = 4
+rate_iops = 500
+filesize = "16m"
+
+[[workload]]
+id = "noise"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+numjobs = 2
+filesize = "16m"
+
+[[phase]]
+id = "alone"
+seconds = "20s"
+[[phase]]
+id = "neighbour"
+seconds = "20s"
+[[phase]]
+id = "limited"
+seconds = "20s"
+[[phase]]
+id = "again"
+seconds = "20s"
+
+[[event]]
+id = "begin"
+title = "A neighbour"
+workload = "noise"
+phase = "neighbour"
+undo_phase = "again"
+
+[[event]]
+id = "limit"
+limits = "begin"
+io_limit = { read_iops = 300 }
+phase = "limited"
+undo_phase = "again"
+
+[method]
+warmup = "3s"
+settle = "0s"
+"""
+
+VICTIM, NOISE = FakeLoad(iops=500), FakeLoad(iops=300)
+
+
+def played(*names: str, text: str = STUDY, sets: tuple[str, ...] = (), **script: Any) -> Stage:
+    """The session on hosts of those names; each has its loads in their order."""
+    loads = {"loads": (VICTIM, NOISE)}
+    scripts = {name: FakeScript(**{**loads, **script}) for name in names or "a"}
+    hosts = "format = 1\n" + "".join(HOST.format(name=name) for name in scripts)
+    return Stage(scripts=scripts, text=text, inventory=hosts, sets=sets).play()
+
+
+def record_of(stage: Stage) -> tuple[RunRecord, Course]:
+    (record,) = stage.records
+    assert record.course is not None
+    return record, record.course
+
+
+def level_of(record: RunRecord, code: str) -> Level | None:
+    return {check.code: check.level for check in judge(record, {}).verdict.checks}[code]
+
+
+def test_a_neighbour_begins_and_ends_with_its_phases_and_is_kept_apart() -> None:
+    stage = played()
+    record, course = record_of(stage)
+    assert record.status is RunStatus.DONE
+    begun, limited = course.events
+    spans = {span.id: span for span in course.phases}
+    assert begun.start_real_ns is not None
+    assert abs(begun.start_real_ns - spans["neighbour"].start_real_ns) < 0.1e9
+    assert limited.start_real_ns is not None
+    assert abs(limited.start_real_ns - spans["limited"].start_real_ns) < 0.1e9
+    for event in (begun, limited):
+        assert event.error == ""
+        assert event.undone_real_ns is not None
+        assert 0 <= event.undone_real_ns - spans["again"].start_real_ns < 2e9
+    (run,) = record.neighbours
+    assert (run.event, run.point.workload, run.host.host) == ("begin", "noise", "a")
+    assert run.host.error is None
+    assert record.neighbour_intervals is not None
+    assert 300 * 38 <= record.neighbour_intervals.ios.sum() <= 300 * 42
+    assert 500 * 80 <= record.intervals.ios.sum() <= 500 * 85
+    assert [output.name for output in record.outputs] == ["fio.stdout", "begin.fio.stdout"]
+    assert level_of(record, "neighbour-absent") is Level.VALID
+    assert stage.hosts["a"].left_behind == []
+
+
+def test_a_limit_is_set_on_the_devices_of_the_target() -> None:
+    (asked,) = played().hosts["a"].asked("io_limit")
+    limit = asked["limit"]
+    assert isinstance(limit, dict)
+    assert limit["read_iops"] == 300
+    assert limit["devices"]
+
+
+def test_a_named_host_makes_the_neighbours_load_alone() -> None:
+    text = STUDY.replace('workload = "noise"', 'workload = "noise"\nhosts = ["b"]')
+    stage = played("a", "b", text=text, loads=(NOISE,))
+    record, _ = record_of(stage)
+    assert [host.host for host in record.hosts] == ["a"]
+    assert [run.host.host for run in record.neighbours] == ["b"]
+    assert [len(stage.hosts[name].asked("io_limit")) for name in "ab"] == [0, 1]
+    assert [stage.hosts[name].left_behind for name in "ab"] == [[], []]
+
+
+def test_without_hosts_every_client_makes_both_loads() -> None:
+    record, _ = record_of(played("a", "b"))
+    assert [run.host.host for run in record.neighbours] == ["a", "b"]
+    assert [host.host for host in record.hosts] == ["a", "b"]
+
+
+def test_a_neighbour_that_ends_by_itself_leaves_the_measured_load_alone() -> None:
+    stage = played(loads=(VICTIM, FakeLoad(iops=300, killed_at_s=5.0)))
+    record, course = record_of(stage)
+    assert record.status is RunStatus.DONE
+    assert "killed" in course.events[0].error
+    assert level_of(record, "neighbour-absent") is Level.INVALID
+    assert 500 * 80 <= record.intervals.ios.sum() <= 500 * 85
+    assert stage.hosts["a"].left_behind == []
+
+
+def test_a_limit_that_its_host_refuses_is_an_event_that_failed() -> None:
+    stage = played(refuses={"io_limit": ("unsupported", "no io controller")})
+    record, course = record_of(stage)
+    assert "no io controller" in course.events[1].error
+    assert level_of(record, "event-failed") is Level.INVALID
+    assert record.neighbours[0].host.error is None
+
+
+def test_a_neighbour_with_its_own_limit_begins_under_it() -> None:
+    text = STUDY.replace('workload = "noise"', 'workload = "noise"\nio_limit = { read_iops = 90 }')
+    stage = played(text=text)
+    wanted = [run.get("io_limit") for run in stage.hosts["a"].asked("run")]
+    assert [limit["read_iops"] for limit in wanted if isinstance(limit, dict)] == [90]
+    # Lifting the later limit leaves that one.
+    (later, *_) = stage.hosts["a"].asked("io_limit")
+    assert isinstance(later["limit"], dict)
+    assert later["limit"]["read_iops"] == 300
+
+
+def test_a_load_that_ends_early_ends_its_neighbour() -> None:
+    stage = played(loads=(FakeLoad(iops=500, killed_at_s=30.0), NOISE))
+    _, course = record_of(stage)
+    assert course.events[0].undone_real_ns is not None
+    assert stage.hosts["a"].left_behind == []
