@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from iolab.analysis.pairs import default_metric_keys
+from iolab.analysis.points import summarise_points
 from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key
 from iolab.report.scenario import (
@@ -21,6 +23,7 @@ from iolab.report.terminal import grouped_report_table
 from tests.analysis.planted import Session, neighboured, timed
 from tests.analysis.records import JOB, Burst, bursts_record
 from tests.judging import judge
+from tests.report.growing import STUDY
 
 ALONE_NS, BESIDE_NS, LIMITED_NS = 2_000_000, 15_000_000, 2_100_000
 RATE = 1_000
@@ -55,13 +58,13 @@ def judged(session: Session) -> Result:
     return judge(session.record, session.facts)
 
 
-def course_of(result: Result) -> ScenarioFigures:
+def scenario_of(result: Result) -> ScenarioFigures:
     assert result.scenario is not None
     return result.scenario
 
 
 def phases(result: Result) -> dict[str, PhaseFigures]:
-    return {phase.id: phase for phase in course_of(result).phases}
+    return {phase.id: phase for phase in scenario_of(result).phases}
 
 
 def test_ratios_are_those_that_were_made_within_their_intervals() -> None:
@@ -77,7 +80,7 @@ def test_ratios_are_those_that_were_made_within_their_intervals() -> None:
 
 
 def test_the_neighbours_own_rate_is_that_of_each_phase() -> None:
-    (neighbour,) = course_of(judged(victim())).neighbours
+    (neighbour,) = scenario_of(judged(victim())).neighbours
     rates = {phase.id: phase.iops.value for phase in neighbour.phases}
     assert rates == {
         "degraded": pytest.approx(500, rel=0.05),
@@ -101,7 +104,7 @@ def test_latencies_of_other_loads_have_no_ratio_but_a_reason(session: Session, r
     found = phases(result)["degraded"]
     assert [found.p50_ratio.value, found.p99_ratio.value, found.mean_ratio.value] == [None] * 3
     assert reason in found.unequal_load
-    assert reason in neighbours_note([course_of(result)])
+    assert reason in neighbours_note([scenario_of(result)])
     assert reason in run_fault_impact_sentence(result)
 
 
@@ -134,19 +137,19 @@ def test_a_ratio_that_may_be_chance_is_no_cost() -> None:
     metrics = dict(result.metrics)
     key = phase_metric_key("degraded", "p50_ratio")
     metrics[key] = Metric(1.8, "x", 0.9, 3.6, 6)
-    text = fault_impact_sentence([course_of(result)], metrics)
+    text = fault_impact_sentence([scenario_of(result)], metrics)
     assert text.startswith("A noisy neighbour makes the p99 7.48")
     assert "p50 1.80" not in text
     assert "undoes that: the p99 is 1.05 times" in text
     metrics[phase_metric_key("degraded", "p99_ratio")] = Metric(0.5, "x", 0.2, 0.8, 6)
-    text = fault_impact_sentence([course_of(result)], metrics)
+    text = fault_impact_sentence([scenario_of(result)], metrics)
     assert "makes no latency longer" in text
     assert "the p50 is 1.80 times (0.900 to 3.60) the first phase's" in text
 
 
 def test_the_table_has_both_loads_of_each_phase() -> None:
     result = judged(victim())
-    table = neighbours_table([course_of(result)], result.metrics)
+    table = neighbours_table([scenario_of(result)], result.metrics)
     assert table is not None
     rows = [[cell.text for cell in row] for row in table.rows]
     assert [row[0] for row in rows] == ["degraded", "rebuild", "after"]
@@ -157,7 +160,7 @@ def test_the_table_has_both_loads_of_each_phase() -> None:
 
 def test_the_end_of_a_neighbour_is_that_of_its_seconds() -> None:
     """At 130 s it ends: nothing of it is in the last phase, and no second of it is silent."""
-    (neighbour,) = course_of(judged(victim())).neighbours
+    (neighbour,) = scenario_of(judged(victim())).neighbours
     assert neighbour.silent_s == 0
     assert sum(phase.seconds for phase in neighbour.phases) == pytest.approx(40, abs=1)
 
@@ -166,9 +169,9 @@ def test_the_end_of_a_neighbour_is_that_of_its_seconds() -> None:
 def test_no_figure_is_cut_on_a_narrow_screen(width: int) -> None:
     """What there is no room for is named, and what is shown is whole."""
     result = judged(victim())
-    table = neighbours_table([course_of(result)], result.metrics)
+    table = neighbours_table([scenario_of(result)], result.metrics)
     assert table is not None
-    for shown in (phases_table([course_of(result)], result.metrics), table):
+    for shown in (phases_table([scenario_of(result)], result.metrics), table):
         console = Console(width=width, record=True, file=StringIO())
         console.print(grouped_report_table(shown))
         text = console.export_text()
@@ -192,6 +195,17 @@ def test_an_interval_at_the_edge_of_a_limit_does_not_count() -> None:
         replace(limit, undone_real_ns=(limit.undone_real_ns or 0) - late_ns),
     )
     moved = replace(record, scenario=replace(record.scenario, events=events))
-    (neighbour,) = course_of(judged(session.but(moved))).neighbours
+    (neighbour,) = scenario_of(judged(session.but(moved))).neighbours
     (found,) = neighbour.limits
     assert found.rate == pytest.approx(200, rel=0.005)
+
+
+def test_two_systems_are_compared_by_the_phases_after_the_first_in_their_order() -> None:
+    """Stored metrics are by name, in which `after` is the first phase of all."""
+    result = judged(victim())
+    by_name = replace(result, metrics=dict(sorted(result.metrics.items())))
+    (point,) = summarise_points([by_name], STUDY)
+    keys = default_metric_keys(STUDY.workloads[0], (point, point))
+    found = [key.removesuffix(".iops") for key in keys if key.endswith(".iops")]
+    assert found == ["phase.degraded", "phase.rebuild", "phase.after"]
+    assert "phase.degraded.p50_ratio" in keys

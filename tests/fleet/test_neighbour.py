@@ -29,8 +29,8 @@ def test_a_neighbour_runs_on_the_hosts_that_the_study_names(fleet: Bed, tmp_path
     document = json.loads(iolab("show", session, "--json", home=tmp_path).stdout)
     (result,) = document["results"]
     assert [host["name"] for host in result["hosts"]] == ["c01"]
-    course = result["course"]
-    (neighbour,) = course["neighbours"]
+    scenario = result["scenario"]
+    (neighbour,) = scenario["neighbours"]
     assert neighbour["hosts"] == ["c02", "c03"]
     free, held = neighbour["phases"]
     assert (free["id"], held["id"]) == ("neighbour", "limited")
@@ -38,7 +38,7 @@ def test_a_neighbour_runs_on_the_hosts_that_the_study_names(fleet: Bed, tmp_path
     (limit,) = neighbour["limits"]
     assert limit["limit"] == 2 * 50
     assert limit["rate"] <= 1.1 * limit["limit"] < free["iops"]["value"]
-    assert {event["id"]: event["host"] for event in course["events"]} == {
+    assert {event["id"]: event["host"] for event in scenario["events"]} == {
         "neighbour": "c02 and c03",
         "limit": "c02 and c03",
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from iolab.core.course import Course
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord, RunStatus
+from iolab.core.scenario import ScenarioOutcome
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.judging import judge
@@ -79,10 +79,10 @@ def played(*names: str, text: str = STUDY, sets: tuple[str, ...] = (), **script:
     return Stage(scripts=scripts, text=text, inventory=hosts, sets=sets).play()
 
 
-def record_of(stage: Stage) -> tuple[RunRecord, Course]:
+def record_of(stage: Stage) -> tuple[RunRecord, ScenarioOutcome]:
     (record,) = stage.records
-    assert record.course is not None
-    return record, record.course
+    assert record.scenario is not None
+    return record, record.scenario
 
 
 def level_of(record: RunRecord, code: str) -> Level | None:
@@ -91,10 +91,10 @@ def level_of(record: RunRecord, code: str) -> Level | None:
 
 def test_a_neighbour_begins_and_ends_with_its_phases_and_is_kept_apart() -> None:
     stage = played()
-    record, course = record_of(stage)
+    record, scenario = record_of(stage)
     assert record.status is RunStatus.DONE
-    begun, limited = course.events
-    spans = {span.id: span for span in course.phases}
+    begun, limited = scenario.events
+    spans = {span.id: span for span in scenario.phases}
     assert begun.start_real_ns is not None
     assert abs(begun.start_real_ns - spans["neighbour"].start_real_ns) < 0.1e9
     assert limited.start_real_ns is not None
@@ -140,9 +140,9 @@ def test_without_hosts_every_client_makes_both_loads() -> None:
 
 def test_a_neighbour_that_ends_by_itself_leaves_the_measured_load_alone() -> None:
     stage = played(loads=(VICTIM, FakeLoad(iops=300, killed_at_s=5.0)))
-    record, course = record_of(stage)
+    record, scenario = record_of(stage)
     assert record.status is RunStatus.DONE
-    assert "killed" in course.events[0].error
+    assert "killed" in scenario.events[0].error
     assert level_of(record, "neighbour-absent") is Level.INVALID
     assert 500 * 80 <= record.intervals.ios.sum() <= 500 * 85
     assert stage.hosts["a"].left_behind == []
@@ -150,8 +150,8 @@ def test_a_neighbour_that_ends_by_itself_leaves_the_measured_load_alone() -> Non
 
 def test_a_limit_that_its_host_refuses_is_an_event_that_failed() -> None:
     stage = played(refuses={"io_limit": ("unsupported", "no io controller")})
-    record, course = record_of(stage)
-    assert "no io controller" in course.events[1].error
+    record, scenario = record_of(stage)
+    assert "no io controller" in scenario.events[1].error
     assert level_of(record, "event-failed") is Level.INVALID
     assert record.neighbours[0].host.error is None
 
@@ -169,6 +169,6 @@ def test_a_neighbour_with_its_own_limit_begins_under_it() -> None:
 
 def test_a_load_that_ends_early_ends_its_neighbour() -> None:
     stage = played(loads=(FakeLoad(iops=500, killed_at_s=30.0), NOISE))
-    _, course = record_of(stage)
-    assert course.events[0].undone_real_ns is not None
+    _, scenario = record_of(stage)
+    assert scenario.events[0].undone_real_ns is not None
     assert stage.hosts["a"].left_behind == []

@@ -140,7 +140,7 @@ def changed(old: str, new: str) -> Study:
         ('limits = "begin"', 'limits = "begin"\nafter = "1s"', "event.limit.after_s"),
     ],
 )
-def test_another_course_is_another_plan_and_says_in_what(old: str, new: str, named: str) -> None:
+def test_another_scenario_is_another_plan_and_says_in_what(old: str, new: str, named: str) -> None:
     (before, plan), now = planned(), changed(old, new)
     assert make_plan(now).digest != plan.digest
     assert any(named in fault.message for fault in study_change_faults(before, now))

@@ -93,9 +93,16 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
         keys = [*rates, *COMPARED_EFFICIENCIES]
         return [key for key in keys if _has_both_values(pair, key)]
     # A tail that too few I/Os support is no news: it is compared where it is known.
-    beside = _latency_keys(pair) + compared_phase_keys(pair[0].metrics)
+    beside = _latency_keys(pair) + compared_phase_keys(_phase_ids(pair[0]))
     beside += COMPARED_EFFICIENCIES
     return list(dict.fromkeys((figure, *(key for key in beside if _has_both_values(pair, key)))))
+
+
+def _phase_ids(point: PointSummary) -> list[str]:
+    """The phases of a point's runs in their order; none of runs without any."""
+    runs = (*point.results, *point.runs)
+    scenario = next((run.scenario for run in runs if run.scenario is not None), None)
+    return [] if scenario is None else [phase.id for phase in scenario.phases]
 
 
 def _latency_keys(pair: Pair) -> list[str]:

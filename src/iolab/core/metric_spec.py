@@ -9,7 +9,7 @@ other metric is declared by the kind of load that has it (`LoadKind.metrics`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -117,7 +117,7 @@ _PHASE_FIGURES: Final = {
 }
 """Of one phase: label, unit, which way is better, and how several make one."""
 
-_COURSE_FIGURES: Final = {
+_SCENARIO_FIGURES: Final = {
     "detection_s": ("fault to detection", "s", BetterDirection.LOWER, CombineRule.MEAN),
     "redundancy_s": ("fault to redundancy", "s", BetterDirection.LOWER, CombineRule.MEAN),
     "baseline_s": ("fault to baseline", "s", BetterDirection.LOWER, CombineRule.MEAN),
@@ -140,21 +140,11 @@ def scenario_metric_key(figure: str) -> str:
     return f"scenario.{figure}"
 
 
-def compared_phase_keys(keys: Iterable[str]) -> list[str]:
-    """Of a run with phases what tells systems apart: of each but the first, and of its events."""
-    matches = [
-        (key, match)
-        for key in keys
-        if PHASE_SEPARATOR in key and (match := _PHASE_KEY.fullmatch(key)) is not None
-    ]
-    first = next((match["phase"] for _, match in matches if match["phase"]), "")
-    compared = ("iops", "lat_ns_p99", "p50_ratio")
-    return [
-        key
-        for key, match in matches
-        if (match["figure"] in compared and match["phase"] != first)
-        or (match["own"] or "") in _COURSE_FIGURES
-    ]
+def compared_phase_keys(phases: Sequence[str]) -> list[str]:
+    """What tells systems apart that were run through phases: of each but the first, and events."""
+    figures = ("iops", "lat_ns_p99", "p50_ratio")
+    keys = [phase_metric_key(phase, figure) for phase in phases[1:] for figure in figures]
+    return keys + [scenario_metric_key(figure) for figure in _SCENARIO_FIGURES if phases]
 
 
 def is_scenario_metric(metric_key: str) -> bool:
@@ -167,7 +157,7 @@ def _phase_metric_spec(metric_key: str) -> MetricSpec | None:
     match = _PHASE_KEY.fullmatch(metric_key) if PHASE_SEPARATOR in metric_key else None
     if match is None:
         return None
-    figures = _PHASE_FIGURES if match["phase"] else _COURSE_FIGURES
+    figures = _PHASE_FIGURES if match["phase"] else _SCENARIO_FIGURES
     known = figures.get(match["figure"] or match["own"])
     if known is None:
         return None

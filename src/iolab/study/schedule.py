@@ -453,7 +453,7 @@ def _idle_watch_digest_content(study: Study) -> dict[str, object]:
     return {} if usual else {"looks": [method.idle_watch_s, method.generator_limit]}
 
 
-def _course_digest_content(study: Study) -> dict[str, object]:
+def _scenario_digest_content(study: Study) -> dict[str, object]:
     """Phases, events and what they do, where runs have any; not what sentences call them."""
     scenario = study.scenario
     if scenario is None:
@@ -491,7 +491,7 @@ def _plan_digest_content(
         **_idle_watch_digest_content(study),
         **_rule_digest_content(study),
         **_search_digest_content(study),
-        **_course_digest_content(study),
+        **_scenario_digest_content(study),
         **kinds.plan_digest_content(study),
         "runs": [[run.repeat, run.point.digest] for run in runs],
     }
