@@ -12,7 +12,7 @@ from iolab.core.study import Method
 from iolab.loads.fileio.workload import Job
 from iolab.report.brief import Brief
 from iolab.report.gather import StoredSessionReader
-from iolab.report.merged import merge_sessions, session_union
+from iolab.report.merged import merge_sessions, session_union_of_source
 from iolab.report.table import Table
 from tests.report.made import build_brief
 from tests.report.studies import sweep
@@ -76,7 +76,7 @@ def with_jobs(source: Source, **parts: object) -> Source:
 
 def briefed(*sources: tuple[str, StoredSessionReader]) -> Brief:
     source = merge_sessions(sources)
-    return build_brief(source, None, session_union(source))
+    return build_brief(source, None, session_union_of_source(source))
 
 
 def texts(table: Table) -> list[list[str]]:

@@ -17,7 +17,7 @@ from iolab.report.merged import (
     SESSIONS_MAX,
     merge_sessions,
     names_with_duplicates_numbered,
-    session_union,
+    session_union_of_source,
 )
 from iolab.report.page import build_report_page
 from tests.report.made import build_brief
@@ -35,7 +35,7 @@ from tests.report.studies import sweep
 def test_a_single_session_is_itself() -> None:
     source = session("one")
     assert merge_sessions([("one", source)]) is source
-    assert session_union(source) == SessionUnion()
+    assert session_union_of_source(source) == SessionUnion()
     assert build_report_page(build_brief(source)).session_tables == ()
 
 
@@ -56,7 +56,7 @@ def test_configurations_that_are_told_apart_keep_their_names() -> None:
 
 
 def test_every_run_leads_back_to_its_own_session(united: StoredSessionReader) -> None:
-    sessions = session_union(united)
+    sessions = session_union_of_source(united)
     own = {"fast": session("one", 2.0), "slow": session("two")}
     keys = [(one.digest, one.repeat) for one in united.results()]
     assert len(set(keys)) == len(keys) == 2 * len(own["fast"].results())
@@ -79,7 +79,7 @@ def test_a_run_s_tables_are_those_of_its_session() -> None:
     sources = {"fast": session("one"), "slow": sweep(("performance",), seconds=4)}
     sources["slow"].session = replace(sources["slow"].session, id="two")
     united = merge_sessions(list(sources.items()))
-    sessions = session_union(united)
+    sessions = session_union_of_source(united)
     for result in united.results()[::9]:
         key = (result.digest, result.repeat)
         trace = sessions.run_source(key)

@@ -15,7 +15,7 @@ from iolab.report.blocks import Heading, brief_blocks
 from iolab.report.brief import Brief
 from iolab.report.formats.markdown import render_appendix, render_markdown
 from iolab.report.gather import StoredSessionReader
-from iolab.report.merged import merge_sessions, session_union
+from iolab.report.merged import merge_sessions, session_union_of_source
 from iolab.report.page import ReportPage, build_report_page
 from iolab.store.verify import Damage
 from tests.facts import tells
@@ -35,7 +35,7 @@ from tests.report.synthetic import Source
 
 @pytest.fixture(scope="module")
 def brief(united: StoredSessionReader) -> Brief:
-    return build_brief(united, None, session_union(united))
+    return build_brief(united, None, session_union_of_source(united))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_what_differs_stands_beside_the_first_session() -> None:
     assert not any(row[0].startswith("!") for row in rows)
     assert (
         list(
-            session_union(
+            session_union_of_source(
                 merge_sessions([("a", session("one")), ("b", other)])
             ).forbidding_differences()
         )
@@ -66,10 +66,10 @@ def test_nothing_differs_between_equal_sessions(page: ReportPage) -> None:
 def test_another_load_forbids_and_is_named_for_its_session() -> None:
     deeper = with_jobs(session("three"), direct=False)
     united = merge_sessions([("a", session("one")), ("b", session("two")), ("c", deeper)])
-    found = list(session_union(united).forbidding_differences())
+    found = list(session_union_of_source(united).forbidding_differences())
     assert {label for label, _ in found} == {"c"}
     assert {one.setting for _, one in found} == {"direct"}
-    page = build_report_page(build_brief(united, None, session_union(united)))
+    page = build_report_page(build_brief(united, None, session_union_of_source(united)))
     assert any("same way" in alert for alert in page.alerts)
     assert any(row[0].startswith("! ") for row in texts(page.session_tables[1]))
     titles = [row[0] for row in texts(page.job_tables[0])]
@@ -79,8 +79,8 @@ def test_another_load_forbids_and_is_named_for_its_session() -> None:
 def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     native = with_jobs(session("two"), engine=NATIVE_ENGINE, ioengine="auto")
     united = merge_sessions([("fio", session("one")), ("native", native)])
-    assert list(session_union(united).forbidding_differences()) == []
-    page = build_report_page(build_brief(united, None, session_union(united)))
+    assert list(session_union_of_source(united).forbidding_differences()) == []
+    page = build_report_page(build_brief(united, None, session_union_of_source(united)))
     rows = texts(page.session_tables[1])
     assert ["every workload: engine", "fio", "native"] in rows
     engines = {row[7] for row in texts(page.job_tables[0])}

@@ -18,7 +18,7 @@ from iolab.session.discovery import HostActivity
     ],
 )
 def test_a_busy_machine_is_told_with_what_keeps_it(quiet: HostActivity, value: str) -> None:
-    assert value in (quiet.interference_text() or "")
+    assert value in (quiet.interference_reason_or_none() or "")
     assert other_load_finding(quiet).state is FindingState.NOTE
 
 
@@ -26,5 +26,5 @@ def test_a_busy_machine_is_told_with_what_keeps_it(quiet: HostActivity, value: s
     "quiet", [HostActivity(None, None, None), HostActivity(None, 0.02, 0.05, 0.01, 0.0)]
 )
 def test_a_quiet_machine_is_fit(quiet: HostActivity) -> None:
-    assert quiet.interference_text() is None
+    assert quiet.interference_reason_or_none() is None
     assert other_load_finding(quiet).state is FindingState.OK

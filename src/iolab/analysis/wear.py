@@ -252,7 +252,7 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     A layer of which a host's or a drive's part is not known has none.
     """
     application, engine = (
-        _sum_or_none(view, bytes_of)
+        _sum_over_hosts_or_none(view, bytes_of)
         for bytes_of in (view.application_written_bytes, view.engine_written_bytes)
     )
     found: dict[str, Metric] = {}
@@ -278,7 +278,7 @@ def write_amplification_metrics(view: RunView, drives: Sequence[DriveWear]) -> d
     return found
 
 
-def _sum_or_none(view: RunView, bytes_of: Callable[[int], int | None]) -> int | None:
+def _sum_over_hosts_or_none(view: RunView, bytes_of: Callable[[int], int | None]) -> int | None:
     """Over all hosts; None where one of them does not tell."""
     each = [bytes_of(index) for index in range(len(view.hosts))]
     return None if None in each else sum(filter(None, each))

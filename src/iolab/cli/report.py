@@ -203,13 +203,13 @@ def _default_report_file(sessions: Sequence[Path]) -> Path:
 def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> StoredSessionReader:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
     from iolab.cli.compare import require_mergeable
-    from iolab.report.merged import merge_sessions, session_union
+    from iolab.report.merged import merge_sessions, session_union_of_source
 
     source = merge_sessions(
         [(session.resolve().name or session.name, open_session(session)) for session in sessions]
     )
     if len(sessions) > 1 and not allow_differences:
-        require_mergeable(session_union(source).forbidding_differences())
+        require_mergeable(session_union_of_source(source).forbidding_differences())
     return source
 
 
@@ -223,7 +223,7 @@ def write_report_files(
     """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.registry import report_kinds
     from iolab.report.gather import build_brief
-    from iolab.report.merged import session_union
+    from iolab.report.merged import session_union_of_source
     from iolab.report.user_text import EMPTY_USER_TEXT, read_user_text
 
     for form, path in file_by_form.items():
@@ -236,7 +236,11 @@ def write_report_files(
             require_valid_output_path(appendix_path(path))
     words = read_user_text(text) if text else EMPTY_USER_TEXT
     made_of = build_brief(
-        report_kinds(), source, _published_tables(source), session_union(source), extra_sections
+        report_kinds(),
+        source,
+        _published_tables(source),
+        session_union_of_source(source),
+        extra_sections,
     )
     brief = replace(made_of, user_text=words)
     files = [

@@ -104,7 +104,7 @@ class MaximumMetric(Record):
     @property
     def text(self) -> str:
         """The limit as it is written: `p99 <= 2 ms`."""
-        return f"{latency_limit_name(self)} <= {_figure_text(self.metric, self.maximum)}"
+        return f"{latency_limit_name(self)} <= {_metric_value_text(self.metric, self.maximum)}"
 
 
 class Budget(Record):
@@ -571,7 +571,9 @@ def _latency_result(
     if _is_of_watts(need) and best.has_watts_of_clients:
         message += " of the machines that made the load"
     elif nodes_share != 1 and metric.value is not None:
-        message += f"; {_figure_text(need.metric, metric.value * nodes_share)} with as many nodes"
+        message += (
+            f"; {_metric_value_text(need.metric, metric.value * nodes_share)} with as many nodes"
+        )
     if answer is RequirementStatus.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
     margin = need.maximum / most if 0 < most < math.inf else None
@@ -600,11 +602,14 @@ def _value_and_high_end_text(metric_key: str, metric: Metric, high_end: float) -
     """A figure, and the high end of its interval where it has one: `2 ms, at most 3 ms`."""
     if metric.value is None or high_end == math.inf:
         return "more than can be told"
-    text, highest = _figure_text(metric_key, metric.value), _figure_text(metric_key, high_end)
+    text, highest = (
+        _metric_value_text(metric_key, metric.value),
+        _metric_value_text(metric_key, high_end),
+    )
     return text if text == highest else f"{text}, at most {highest}"
 
 
-def _figure_text(metric_key: str, value: float) -> str:
+def _metric_value_text(metric_key: str, value: float) -> str:
     return value_text(value, metric_spec(metric_key).unit)
 
 

@@ -61,11 +61,15 @@ class PointLatency(Record):
         """What it is of, where that is not the only operation of the load."""
         if self.key.startswith("lat_ns"):
             return "reads and writes together" if len(job.data_directions) > 1 else ""
-        own = (operation for operation in job.limited_operations if self.key in _keys_of(operation))
+        own = (
+            operation
+            for operation in job.limited_operations
+            if self.key in _mean_and_p99_latency_keys(operation)
+        )
         return next((operation.display_name.replace("-", " ") for operation in own), "")
 
 
-def _keys_of(operation: NamedOperation) -> tuple[str, ...]:
+def _mean_and_p99_latency_keys(operation: NamedOperation) -> tuple[str, ...]:
     return tuple(operation.latency_key(name) for name in ("mean", "p99"))
 
 

@@ -584,14 +584,14 @@ def _operation_pairs(rows: Sequence[WorkloadRow]) -> tuple[_OperationPair, ...]:
             _title_without_operation(members[0].title),
             tuple(sorted(members, key=_operation_sort_key)),
         )
-        if _is_pair(members)
+        if _is_read_and_write_pair(members)
         else _OperationPair(row.title, (row,))
         for members in pairs.values()
-        for row in (members[:1] if _is_pair(members) else members)
+        for row in (members[:1] if _is_read_and_write_pair(members) else members)
     )
 
 
-def _is_pair(members: Sequence[WorkloadRow]) -> bool:
+def _is_read_and_write_pair(members: Sequence[WorkloadRow]) -> bool:
     return sorted(row.cells[0].operation for row in members) == ["read", "write"]
 
 

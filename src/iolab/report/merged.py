@@ -328,7 +328,7 @@ def merge_sessions(sources: Sequence[tuple[str, StoredSessionReader]]) -> Stored
     """The sessions, each with a label for it, as one; a single one is itself.
 
     UsageError for too many of them, and for one that is given twice. Whether they may be compared
-    is for the caller to decide: see `session_union`.
+    is for the caller to decide: see `session_union_of_source`.
     """
     if len(sources) == 1:
         return sources[0][1]
@@ -336,7 +336,7 @@ def merge_sessions(sources: Sequence[tuple[str, StoredSessionReader]]) -> Stored
     return _build_merged_session(sources)
 
 
-def session_union(source: StoredSessionReader) -> SessionUnion:
+def session_union_of_source(source: StoredSessionReader) -> SessionUnion:
     """What united sessions are by themselves, and in what they differ.
 
     Of a single one `NO_UNION`.

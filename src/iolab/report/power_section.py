@@ -201,7 +201,7 @@ def _drives_with_known_layers(results: Sequence[Result]) -> Iterator[tuple[Resul
 def _bytes_by_layer_bar(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
     """Each layer's own part; where a lower one wrote less than the one above, none is left."""
     token = brief.series_styles[result.configuration].token
-    media = _amount(wear.media_bytes)
+    media = _rounded_value_or_zero(wear.media_bytes)
     application = wear.block_bytes if wear.application_bytes is None else wear.application_bytes
     engine = application if wear.engine_bytes is None else wear.engine_bytes
     pieces, reached = [], 0
@@ -221,10 +221,10 @@ def _bytes_by_layer_text(wear: DriveWear) -> str:
     amplification = wear.write_amplification
     factor = significant_digits_text((amplification and amplification.value) or 0.0)
     above = format_bytes(wear.block_bytes)
-    flash = format_bytes(_amount(wear.media_bytes))
+    flash = format_bytes(_rounded_value_or_zero(wear.media_bytes))
     text = f"the flash of {wear.device} wrote {flash} for {above}, {factor} times as much"
     return escape_invisible(text)
 
 
-def _amount(metric: Metric | None) -> int:
+def _rounded_value_or_zero(metric: Metric | None) -> int:
     return round((metric and metric.value) or 0.0)

@@ -336,7 +336,7 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
         return _difference_text(first, metrics)
     losses, rises = _rate_losses(first, metrics), _p99_rises(first, metrics)
     # The rate is named once, in the first part.
-    whats = [f" of the {_rate_word(first)}", *([""] * len(losses))]
+    whats = [f" of the {_changed_rate_unit_text(first)}", *([""] * len(losses))]
     costs = [
         f"{percent_text(loss)}{what} {_phase_text(phase)}"
         for (phase, loss), what in zip(losses, whats, strict=False)
@@ -356,14 +356,14 @@ def _phase_text(phase: PhaseFigures) -> str:
     return f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
 
 
-def _rate_word(scenario: ScenarioFigures) -> str:
+def _changed_rate_unit_text(scenario: ScenarioFigures) -> str:
     """What a fault costs: of a load with a fixed rate some of the I/Os that were to be done."""
     return "IOPS" if scenario.changed_metric == "iops" else "I/Os"
 
 
 def _difference_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> str:
     """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
-    fewer = f"fewer {_rate_word(scenario)} than the first phase"
+    fewer = f"fewer {_changed_rate_unit_text(scenario)} than the first phase"
     differing = [
         f"phase '{phase.id}' has {percent_text(loss)} {fewer}"
         for phase, loss in _rate_losses(scenario, metrics)
@@ -488,14 +488,16 @@ def scenario_section(brief: Brief) -> ReportSection | None:
     from iolab.report.charts.chart import ReportSection
 
     groups = tuple(
-        _point_group(brief, point) for point in brief.points if scenario_figures_of_point(point)
+        _chart_group_of_point(brief, point)
+        for point in brief.points
+        if scenario_figures_of_point(point)
     )
     if not groups:
         return None
     return ReportSection(ANCHOR, SECTION_TITLE, _INTRODUCTION, groups, in_appendix=False)
 
 
-def _point_group(brief: Brief, point: PointSummary) -> ChartGroup:
+def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
     from iolab.report.charts.chart import ChartGroup
     from iolab.report.charts.scenario import scenario_chart
 

@@ -254,7 +254,7 @@ class HostActivity(Record):
     cpu_waiting: float | None = None
     io_waiting: float | None = None
 
-    def interference_text(self) -> str | None:
+    def interference_reason_or_none(self) -> str | None:
         """What others do there that a result would hold, for people; None where it is fit."""
         reasons = []
         if (self.cpu_busy or 0.0) > CPU_BUSY:

@@ -350,7 +350,9 @@ async def _report_interference(session: SessionContext, discovery: DiscoveredHos
     session.begin_phase(Phase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
 
     async def _host_interference(host: Host) -> str | None:
-        return (await watch_activity(host, discovery.facts[host.name])).interference_text()
+        return (
+            await watch_activity(host, discovery.facts[host.name])
+        ).interference_reason_or_none()
 
     outcomes = await gather_hosts(
         [host for host in session.hosts.values() if host.name in discovery.facts],

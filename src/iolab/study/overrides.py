@@ -302,10 +302,10 @@ def set_target_path(document: StudyDocument, path: str) -> None:
         )
         hint = "Leave it out, or use --set configuration.ID.path=DIR."
         document.faults.add(ValueOrigin("--path"), message, hint)
-    set_in_target(document, "path", path)
+    set_target_key(document, "path", path)
 
 
-def set_in_target(document: StudyDocument, key: str, value: str) -> None:
+def set_target_key(document: StudyDocument, key: str, value: str) -> None:
     """A key of `[target]` as the option of that name sets it."""
     target = document.tree.get("target")
     if target is None or isinstance(target, dict):

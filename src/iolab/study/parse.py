@@ -23,7 +23,7 @@ from iolab.study.overrides import (
     apply_set,
     drop_hidden_target,
     engine_overrides,
-    set_in_target,
+    set_target_key,
     set_target_path,
 )
 from iolab.study.pods import expand_pods
@@ -162,7 +162,7 @@ def _apply_overrides(
         value = getattr(options, key)
         if value is not None:
             overrides.append(f"target.{key}={value}")
-            set_in_target(document, key, value)
+            set_target_key(document, key, value)
     return overrides
 
 

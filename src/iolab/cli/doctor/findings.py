@@ -133,7 +133,7 @@ def other_load_finding(activity: HostActivity) -> Finding:
     """Whether anything else works on the machine, which a result would hold."""
     from iolab.session.discovery import QUIET_WATCH_S
 
-    others = activity.interference_text()
+    others = activity.interference_reason_or_none()
     if others is None:
         return Finding(OTHER_LOAD_TOPIC, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
     hint = "Find the cause, as with top or iotop, and stop it: until then results are at best "

@@ -105,7 +105,7 @@ class CheckpointDriver(ProcessDriver):
 
     def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
         """Which half it is; it ends with its work, and not at a time."""
-        name = f"{run.point.title_text}, {self._phases.phase}"
+        name = f"{run.point.title_text}, {self._current_run_phases.phase}"
         session.begin_phase(Phase.MEASURE, run, name)
 
     def command(
@@ -115,14 +115,14 @@ class CheckpointDriver(ProcessDriver):
         host_run: HostRunInProgress,
     ) -> Command:
         """See `ProcessDriver`."""
-        return self._phases.command(host_run)
+        return self._current_run_phases.command(host_run)
 
     def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> CheckpointReader:  # noqa: ARG002 - as above
         """See `ProcessDriver`."""
-        return self._phases.reader(host_run)
+        return self._current_run_phases.reader(host_run)
 
     @property
-    def _phases(self) -> _CheckpointPhases:
+    def _current_run_phases(self) -> _CheckpointPhases:
         if self._run is None:
             raise ValueError("a run begins before its commands are made")
         return self._run

@@ -87,7 +87,7 @@ def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterat
     if not reads:
         yield not_applicable_answer("Nothing was read.", reads=0)
         return
-    least = _minimum_bytes_per_read(view)
+    least = _min_device_bytes_per_uncached_read(view)
     each, ios = store.read_bytes / reads, store.read_ios / reads
     # A key that memory does not hold takes an I/O of its own. The page cache may hold a part of its
     # block, but of all blocks no more than it has room for.
@@ -167,7 +167,7 @@ def _read_key_count(view: KeyValueView, host_index: int) -> int:
     )
 
 
-def _minimum_bytes_per_read(view: KeyValueView) -> int:
+def _min_device_bytes_per_uncached_read(view: KeyValueView) -> int:
     """What a device must read at the least for a key that memory does not hold."""
     job = view.key_value_job
     if isinstance(job, KeyValueJob):

@@ -188,7 +188,7 @@ class BinnedLatency(Record):
 
         It is the bin that holds it, cut at the extremes: nothing finer was recorded.
         """
-        held, _ = self._bin_at(quantile)
+        held, _ = self._bin_and_count_below(quantile)
         return max(held.low_ns, self.min_ns), min(held.high_ns, self.max_ns)
 
     def interpolated_quantile_ns(self, quantile: float) -> float:
@@ -196,7 +196,7 @@ class BinnedLatency(Record):
 
         As `HistogramStat::Percentile` of RocksDB has it (monitoring/histogram.cc).
         """
-        held, below = self._bin_at(quantile)
+        held, below = self._bin_and_count_below(quantile)
         share = (self.count * quantile - below) / held.count
         at = held.low_ns + (held.high_ns - held.low_ns) * share
         return float(min(max(at, self.min_ns), self.max_ns))
@@ -211,7 +211,7 @@ class BinnedLatency(Record):
         low, high = self.quantile_bounds_ns(quantile)
         return (high - low) / low if low else float("inf")
 
-    def _bin_at(self, quantile: float) -> tuple[LatencyBin, int]:
+    def _bin_and_count_below(self, quantile: float) -> tuple[LatencyBin, int]:
         """The bin in which the quantile lies, and the latencies in the bins below it."""
         if not 0 <= quantile <= 1:
             raise ValueError(f"{quantile} is not a quantile")

@@ -406,7 +406,11 @@ def labelled_points_plot(
     `error_bar_notes` says what the intervals are.
     """
     x_scale, y_scale = (
-        linear_scale(figures[0].unit, [end for each in figures for end in _extent(each)], ticks=3)
+        linear_scale(
+            figures[0].unit,
+            [end for each in figures for end in _metric_value_and_ends(each)],
+            ticks=3,
+        )
         for figures in ([x for _, _, x, _, _ in points], [y for *_, y, _ in points])
     )
     places = [
@@ -444,7 +448,7 @@ def labelled_points_plot(
     return Plot(POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {per_unit}".rstrip())
 
 
-def _extent(metric: Metric) -> tuple[float, ...]:
+def _metric_value_and_ends(metric: Metric) -> tuple[float, ...]:
     """What a plot needs room for: the value, and its interval where that is shown."""
     return (metric.value or 0.0, *(metric.displayable_interval or ()))
 

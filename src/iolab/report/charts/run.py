@@ -115,7 +115,7 @@ def timeline_chart(subject: str, timeline: Timeline, token: Token, noun: str = "
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         plots=(*plots[:-1], last),
-        table=_spans_table(timeline, panels),
+        table=_equal_spans_table(timeline, panels),
     )
 
 
@@ -177,7 +177,7 @@ def _panel_sentence(panel: Panel, timeline: Timeline) -> str:
     return f"{name}: {mean} on average, between {low} and {high}."
 
 
-def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
+def _equal_spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
     """Every trace over equal spans of the run: its mean, of latencies the highest cell."""
     named = [(panel, trace) for panel in panels for trace in panel.lines]
     size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))

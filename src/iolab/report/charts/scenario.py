@@ -97,7 +97,7 @@ def scenario_chart(
         finding=finding,
         note=" ".join(_chart_notes(scenarios)),
         plots=tuple(plots),
-        table=_spans_table(scenarios),
+        table=_equal_spans_table(scenarios),
         columns=12,
     )
 
@@ -192,7 +192,7 @@ def _chart_notes(scenarios: Sequence[ScenarioFigures]) -> list[str]:
     return notes
 
 
-def _spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
+def _equal_spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     """Equal spans: the mean rate, and the highest p99 of a second."""
     size = max(1, math.ceil(max(len(scenario.rates) for scenario in scenarios) / TABLE_ROWS))
     heads = [
