@@ -128,7 +128,7 @@ def _value_with_prefix_text(
     for scale, name in scales:
         if 2 * magnitude < scale:
             break
-        if magnitude >= scale or round(magnitude / divisor) * divisor >= scale:
+        if round(magnitude / divisor) * divisor >= scale:
             divisor, unit = scale, name
     text = _three_digits_text(number / divisor)
     if trimmed or float(text) == 0 or float(number / divisor).is_integer():

@@ -36,7 +36,8 @@ from iolab.report.matrix import (
 )
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.other_load import other_load_sentence
-from iolab.report.phrases import Objection
+from iolab.report.page import build_report_page
+from iolab.report.phrases import Objection, merge_objections
 from iolab.report.provenance import repeats_sentence, scale_changes, scale_sentence
 from iolab.report.table import (
     Cell,
@@ -45,8 +46,10 @@ from iolab.report.table import (
     table_without_constant_columns,
     text_and_number_columns,
 )
+from iolab.report.value import CostCapacityFigure, CostCapacityRow
 from tests.facts import tells
 from tests.report import growing, shared
+from tests.report.charts.outcomes import result
 
 RUNS = VerdictCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
 
@@ -91,6 +94,57 @@ def test_latencies_of_another_span_than_the_rate_are_told() -> None:
     plain = figure("one", 1e3)
     assert "whole run" not in noted(plain)
     assert "whole run" in noted(replace(plain, has_whole_run_latency=True))
+
+
+def test_bold_of_costs_and_latencies_alone_is_explained() -> None:
+    rows = workload_rows((figure("one", 1e3), figure("two", 1.01e3)))
+    costs = [
+        CostCapacityFigure(name, name, amount) for name, amount in (("one", 1.0), ("two", 2.0))
+    ]
+    sure = CostCapacityRow("Cost per usable TB", tuple(costs), BetterDirection.LOWER)
+    assert "Bold" not in marks_note(rows)
+    assert "Bold" in marks_note(rows, [sure])
+    assert "Bold" not in marks_note(rows, [replace(sure, is_undecided=True)])
+
+
+def test_a_bar_is_drawn_only_where_longer_is_better() -> None:
+    (row,) = told(figure("one", 1e3), figure("two", 2e3))
+    assert all(cell.bar is not None for cell in row[1:])
+    (row,) = told(figure("one", 1e6, unit="ns"), figure("two", 2e6, unit="ns"))
+    assert all(cell.bar is None for cell in row[1:])
+    (row,) = told(figure("one", 1e3), names=("one",))  # the only one would always be full
+    assert all(cell.bar is None for cell in row[1:])
+
+
+def test_figures_that_are_not_measurable_are_named() -> None:
+    lost = [
+        figure("one", 1e3, title=f"Metadata rates: file {name}", level=Level.INVALID)
+        for name in ("create", "stat")
+    ]
+    text = answer_sentence(study("one"), (figure("one", 1e3), *lost), RUNS, ())
+    assert tells(text, "Not measurable: Metadata rates", "file create", "file stat"), text
+
+
+def test_trust_says_which_latencies_are_surely_the_lowest() -> None:
+    texts = build_report_page(shared.brief("two")).answer.trust_texts
+    (support,) = [text for text in texts if "They support" in text]
+    assert tells(support, "a winner in", "the lowest mean latency at one load in"), support
+
+
+def test_other_io_of_sessions_of_any_version_is_told_in_one_range() -> None:
+    run = result(1, 1.0, Level.INDICATIVE)
+    runs = []
+    for share, end in ((0.257, "26 % of the run's."), (78.7, "78.7 times the run's own.")):
+        busy = CheckResult(
+            "device-busy",
+            Level.INDICATIVE,
+            f"Before the start sda did 5 IOPS for others: {end}",
+            {"share_of_run": share},
+        )
+        runs.append(replace(run, verdict=Verdict(Level.INDICATIVE, (busy,))))
+    (objection,) = merge_objections(runs)
+    assert objection.message.endswith("0.257 to 78.7 times the run's own.")
+    assert tells(other_load_sentence(shared.brief("two").study, runs), "0.257 to 78.7 times")
 
 
 def test_figures_below_a_thousand_keep_their_own_unit() -> None:

@@ -230,7 +230,7 @@ def test_a_sentence_of_several_runs_has_the_range_of_each_number() -> None:
     (check,) = run.verdict.objections
     texts = ("a2 did 646 IOPS: 7 % of 5.", "a1 did 1.24 k IOPS: 0.5 % of 5.")
     found = _objection_with_messages(run, check, texts)
-    assert found.message == "a2 and a1 did 0.646 to 1.24 k IOPS: 0.5 to 7 % of 5."
+    assert found.message == "a2 or a1 did 0.646 to 1.24 k IOPS: 0.5 to 7 % of 5."
     assert objection_runs_text(found) == "all 2 runs"
     (alone,) = merge_objections([run])
     assert alone.message == check.message

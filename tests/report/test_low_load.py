@@ -6,7 +6,13 @@ from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, Level, Verdict
 from iolab.report.brief import Brief
-from iolab.report.low_load import GROUP, LEAST_OF_ALL, LESS_IS_INVALID, low_load_rows
+from iolab.report.low_load import (
+    GROUP,
+    LEAST_OF_ALL,
+    LESS_IS_INVALID,
+    PointLatency,
+    low_load_rows,
+)
 from iolab.report.page import build_report_page
 from tests.facts import tells
 from tests.report import shared
@@ -37,6 +43,22 @@ def test_the_matrix_has_them_under_a_title_and_none_of_single_loads() -> None:
     table = build_report_page(shared.brief("two")).answer.best_table
     assert GROUP in [title for _, title in table.groups]
     assert low_load_rows(shared.brief("kpi")) == ()
+
+
+def test_repeats_of_a_latency_that_are_far_apart_are_told() -> None:
+    brief = shared.brief("two")
+    point = next(point for point in brief.points if point.metric_value("lat_ns_mean"))
+    run = point.results[0]
+    known = point.metrics["lat_ns_mean"]
+    runs = [
+        replace(run, metrics={**run.metrics, "lat_ns_mean": replace(known, value=value)})
+        for value in (35.9e6, 55e6, 78.1e6)
+    ]
+    bare = replace(known, low=None, high=None)
+    apart = replace(point, results=tuple(runs), metrics={**point.metrics, "lat_ns_mean": bare})
+    assert PointLatency(apart, "lat_ns_mean").repeats_text == "repeats 35.9 to 78.1 ms"
+    near = replace(apart, results=(runs[1], runs[1]))
+    assert PointLatency(near, "lat_ns_mean").repeats_text == ""
 
 
 def test_the_latency_to_remember_stands_in_the_matrix() -> None:

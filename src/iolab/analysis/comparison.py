@@ -27,9 +27,8 @@ from iolab.analysis.pairs import (
     WorkloadAndAxis,
     compare_metrics,
     compare_pair,
-    keys_of_all_places,
+    default_metric_keys_of_pairs,
     match_points,
-    metric_keys_by_place,
     missing_default_metric_reasons,
     operation_rate_keys,
 )
@@ -98,8 +97,8 @@ def compare_sides(
         for side in (baseline, candidate)
     )
     pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
-    keys_by_place = metric_keys_by_place(baseline.study, pairs, metrics)
-    priors = _fit_pair_priors(pairs, baseline, keys_of_all_places(keys_by_place))
+    used = metrics or default_metric_keys_of_pairs(baseline.study, pairs)
+    priors = _fit_pair_priors(pairs, baseline, used)
 
     def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
         if same:
@@ -107,7 +106,7 @@ def compare_sides(
         prior = priors.prior_of_point(_side_point_key(workload_and_axis, "baseline"), metric)
         return compare_pair(pairs[workload_and_axis], metric, prior, one_session=one_session)
 
-    rows, without = compare_metrics(pairs, keys_by_place, compare_metric_of_pair)
+    rows, without = compare_metrics(pairs, baseline.study, metrics, compare_metric_of_pair)
     if not metrics:
         without += [
             SkippedPoint(*place, reason)

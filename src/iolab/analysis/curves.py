@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from iolab.analysis.findings import POINTS_MIN, LoadFindings
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.core.workload import Workload
 from iolab.study.schedule import SearchSpace, expand_points, load_curve_searches, searches_in
 
 
 def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
     """The findings of a session; runs that went without a host do not enter."""
-    if not any(_has_curve(workload) for workload in study.workloads):
-        return LoadFindings((), (), ())
     full_fleet = [result for result in results if not result.excluded_hosts]
     measured = {result.digest for result in full_fleet}
     points = [point for point in expand_points(study) if point.data_set]
@@ -34,14 +31,6 @@ def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindin
     from iolab.analysis import fits  # and numpy, which most results need for nothing else
 
     return fits.fit_load_findings(study, full_fleet, searches, lines)
-
-
-def _has_curve(workload: Workload) -> bool:
-    """Whether it searches, or has an axis of load with enough values for a curve."""
-    return workload.search_goal.is_adaptive or any(
-        axis.name in workload.job.load_axes and len(axis.values) >= POINTS_MIN
-        for axis in workload.sweep
-    )
 
 
 def _measured_point_count(search: SearchSpace, measured: set[str]) -> int:

@@ -136,19 +136,14 @@ def _metered_boundaries(side: PointSummary) -> set[str]:
     }
 
 
-def metric_keys_by_place(
-    study: Study, pairs: Mapping[WorkloadAndAxis, Pair], metrics: Sequence[str]
-) -> dict[WorkloadAndAxis, Sequence[str]]:
-    """The metrics named, else those of `default_metric_keys`, at each place."""
-    return {
-        place: metrics or default_metric_keys(study.workload(place[0]), pair)
-        for place, pair in pairs.items()
-    }
-
-
-def keys_of_all_places(keys_by_place: Mapping[WorkloadAndAxis, Sequence[str]]) -> list[str]:
-    """The metrics that are compared at any place, each once."""
-    return list(dict.fromkeys(key for keys in keys_by_place.values() for key in keys))
+def default_metric_keys_of_pairs(study: Study, pairs: Mapping[WorkloadAndAxis, Pair]) -> list[str]:
+    """The same of all pairs together."""
+    every = (
+        key
+        for (workload, _), pair in pairs.items()
+        for key in default_metric_keys(study.workload(workload), pair)
+    )
+    return list(dict.fromkeys(every))
 
 
 def operation_rate_keys(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
@@ -292,22 +287,24 @@ def match_points(
 
 def compare_metrics(
     pairs: Mapping[WorkloadAndAxis, Pair],
-    keys_by_place: Mapping[WorkloadAndAxis, Sequence[str]],
+    study: Study,
+    metrics: Sequence[str],
     judge: Callable[[WorkloadAndAxis, str], Comparison],
 ) -> tuple[tuple[ComparedMetric, ...], list[SkippedPoint]]:
     """What `judge` says of each metric of each pair, and what cannot be compared, with the reason.
 
-    `keys_by_place` are the metrics at each place. Verdicts are held together by Holm's correction.
+    Without metrics named those of `default_metric_keys`. Verdicts are held together by Holm's
+    correction.
     """
     compared: list[ComparedMetric] = []
     skipped: list[SkippedPoint] = []
     for place, pair in pairs.items():
-        level = worst_level(side.level for side in pair)
-        for metric in keys_by_place[place]:
+        for metric in metrics or default_metric_keys(study.workload(place[0]), pair):
             if why := incomparability_reason(pair, metric):
                 skipped.append(SkippedPoint(*place, f"{metric}: {why}"))
                 continue
             first, second = (side.metrics[metric] for side in pair)
+            level = worst_level(side.level for side in pair)
             error = pair_log_bin_error(pair, metric)
             compared.append(
                 ComparedMetric(*place, metric, first, second, judge(place, metric), level, error)
@@ -475,12 +472,9 @@ def _gains_over_baseline(
         for name in names
     )
     pairs, skipped = match_points(baseline, candidate, names)
-    keys_by_place = metric_keys_by_place(study, pairs, metrics)
+    used = metrics or default_metric_keys_of_pairs(study, pairs)
     priors = fit_point_priors(
-        {side.key: side.results for pair in pairs.values() for side in pair},
-        study,
-        keys_of_all_places(keys_by_place),
-        known,
+        {side.key: side.results for pair in pairs.values() for side in pair}, study, used, known
     )
 
     def compare_metric_of_pair(workload_and_axis: WorkloadAndAxis, metric: str) -> Comparison:
@@ -489,7 +483,7 @@ def _gains_over_baseline(
             pair, metric, priors.prior_of_point(pair[0].key, metric), one_session=True
         )
 
-    cells, without = compare_metrics(pairs, keys_by_place, compare_metric_of_pair)
+    cells, without = compare_metrics(pairs, study, metrics, compare_metric_of_pair)
     return ConfigurationGains(*names, cells, (*skipped, *without))
 
 

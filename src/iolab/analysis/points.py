@@ -344,8 +344,6 @@ class PointPriors(Record):
 
     def prior_of_point(self, point_key: PointKey, metric: str) -> VariancePrior:
         """The prior of a point that these are the priors of."""
-        if not self.strata:  # no point was measured twice
-            return NO_PRIOR
         kind, *mix = self.places[point_key]
         strata = self.strata.get((kind, metric))
         return NO_PRIOR if strata is None else strata.prior_of_finest_stratum(tuple(mix))

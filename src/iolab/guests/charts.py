@@ -11,7 +11,7 @@ from iolab.analysis.findings import LoadCurve
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.bins import PERCENTILES
-from iolab.core.metric import Result
+from iolab.core.metric import Level, Metric, Result
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
@@ -22,7 +22,7 @@ from iolab.guests.groups import (
     points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_breakdown import latency_breakdown_chart
-from iolab.guests.node_chart import node_timeline_chart
+from iolab.guests.node_chart import DISK_IO_METRICS, node_timeline_chart
 from iolab.guests.tables import (
     hypervisors_table,
     latency_breakdowns,
@@ -34,6 +34,7 @@ from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_chart
 from iolab.report.charts.palette import series_token
+from iolab.report.numbers import metric_value_text
 from iolab.report.table import Table
 from iolab.text import counted_noun, list_text
 
@@ -47,6 +48,9 @@ WANTED: Final = "p99_99"
 
 TAILS: Final = tuple(name for name, _ in PERCENTILES if name != "p50")
 """Beside a mean the median says nothing of the tail."""
+
+OTHER_IO_FACTOR: Final = 4.0
+"""From so many times the I/O of its guests on a node's disks do that of others."""
 
 NEIGHBOURS_SHOWN: Final = 3
 """Nodes of the same machine that are named; the others are counted."""
@@ -202,11 +206,40 @@ def node_timeline_charts(inside: NodeTimeline | None, caveat: str, name: str) ->
     figure = node_timeline_chart(
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
+    objection = next(iter(inside.result.verdict.objections), None)
+    is_invalid = inside.result.verdict.level is Level.INVALID and objection is not None
+    doubt = f" (this run is invalid: {objection.code})" if is_invalid and objection else ""
     note = (
         f"{counted_noun(inside.guest_count, 'guest')} on this node: "
-        f"{name}.{_shared_disks_note(inside)}"
+        f"{name}{doubt}.{_shared_disks_note(inside)}"
     )
+    if others := other_io_text(inside):
+        note = f"{note} {others}"
     return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
+
+
+def other_io_text(inside: NodeTimeline) -> str:
+    """What the disks of a node did beyond its guests' load; empty where that may be its own.
+
+    File systems and layers of the node add to what guests ask for, but not many times that.
+    """
+    asked = inside.result.metrics.get("iops", UNKNOWN_METRIC).value
+    disks = next((own.panel for own in inside.panels if own.metrics == DISK_IO_METRICS), None)
+    if not asked or disks is None:
+        return ""
+    measured = [
+        sum(line.values[place] or 0.0 for line in disks.lines)
+        for place, at_s in enumerate(inside.at_s)
+        if inside.begin_s <= at_s <= inside.end_s
+    ]
+    mean = sum(measured) / max(len(measured), 1)
+    if mean < OTHER_IO_FACTOR * asked:
+        return ""
+    names = list_text([line.name for line in disks.lines], NEIGHBOURS_SHOWN)
+    done, load = (metric_value_text(Metric(value, "1/s")) for value in (mean, asked))
+    return (
+        f"Other I/O on {inside.node}: {names} did {done} in the mean, where the guests did {load}."
+    )
 
 
 def _shared_disks_note(inside: NodeTimeline) -> str:

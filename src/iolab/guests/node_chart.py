@@ -49,6 +49,9 @@ from iolab.report.table import Cell, Table, text_and_number_columns
 from iolab.text import counted_noun, escape_invisible, list_text, percent_text
 from iolab.units import format_duration_s
 
+DISK_IO_METRICS: Final = ("read_iops", "write_iops")
+"""What the panel of a node's disks is of."""
+
 PANEL_HEIGHT: Final = 66
 GAP: Final = 30
 HEAD: Final = 26
@@ -351,7 +354,7 @@ def _node_panels(
         NodePanel(
             _panel_of_rows("I/O of each disk", "1/s", series_averaged_on_grid(counters.iops)),
             "disk",
-            ("read_iops", "write_iops"),
+            DISK_IO_METRICS,
         ),
         NodePanel(
             _panel_of_rows(

@@ -219,10 +219,17 @@ class GuestsReport:
         return (charts,) if charts else ()
 
     def caveat_texts(self, brief: Brief) -> tuple[str, ...]:
-        """Emulated processors, modelled and limited disks."""
+        """Emulated processors, modelled and limited disks, other I/O on the node that is drawn."""
         from iolab.guests.tables import guest_fleets_by_run
 
-        return fleet_caveat_texts(guest_fleets_by_run(brief).values(), brief.facts)
+        texts = fleet_caveat_texts(guest_fleets_by_run(brief).values(), brief.facts)
+        if brief.node_timeline is None:
+            return texts
+        from iolab.guests.charts import other_io_text
+
+        others = other_io_text(brief.node_timeline)
+        run = result_run_text(brief.node_timeline.result)
+        return (*texts, f"{others.removesuffix('.')} ({run}).") if others else texts
 
     def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
         """See `study_caveat_texts`."""

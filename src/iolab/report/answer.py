@@ -23,7 +23,11 @@ from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.choice import MEASURE_AGAIN, choice_sentence
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.hardware import demonstration_text
-from iolab.report.low_load import low_load_rows
+from iolab.report.low_load import (
+    is_surely_lower,
+    low_load_rows,
+    workloads_with_low_load_latency,
+)
 from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
@@ -54,7 +58,7 @@ from iolab.report.short_names import column_names
 from iolab.report.storage_classes import storage_classes_sentence
 from iolab.report.table import Table
 from iolab.report.value import cost_capacity_rows, with_storage_alone_notes
-from iolab.text import counted_noun, list_text, percent_text, uncapitalised
+from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -69,6 +73,9 @@ DOUBTS_SHOWN: Final = 1
 
 CHECK_CODES_SHOWN: Final = 2
 """Checks named in the line on how sure figures are."""
+
+UNKNOWN_SHOWN: Final = 4
+"""Figures that are not measurable which the answer names; others are counted."""
 
 DEPTH_WORKLOADS_SHOWN: Final = 3
 """Workloads named for a depth; others are counted."""
@@ -164,7 +171,7 @@ def build_answer(
                 None,
                 (
                     confidence_line(best_figures) if best_figures else "",
-                    _supported_leads_sentence(rows),
+                    _supported_leads_sentence(brief, rows),
                     repeats_sentence(verdict_counts, brief),
                 ),
             )
@@ -172,6 +179,7 @@ def build_answer(
         scale_sentence(brief.study),
     )
     conclusion = conclusion_sentences(brief, rows, costs)
+    other_rows = (*low_load_rows(brief), *with_storage_alone_notes(costs))
     return Answer(
         sentence=answer_sentence(
             brief.study,
@@ -200,9 +208,9 @@ def build_answer(
             labels,
             anchors,
             brief.series_styles,
-            (*low_load_rows(brief), *with_storage_alone_notes(costs)),
+            other_rows,
         ),
-        table_note=marks_note(rows),
+        table_note=marks_note(rows, other_rows),
         charts=_best_figure_charts(best_figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
@@ -241,6 +249,15 @@ def _other_reason_texts(
             parts.append(f"{caveat.code} in {counted_noun(len(more), 'run')}")
     if parts:
         yield f"Of the others: {', '.join(parts)}."
+    of_same_runs = [
+        caveat.code
+        for caveat in caveats
+        if caveat.level is level
+        and caveat not in quoted
+        and {run.key for run in caveat.runs} == {run.key for own in quoted for run in own.runs}
+    ]
+    if of_same_runs:
+        yield f"Invalid, too, by {list_text(of_same_runs, CHECK_CODES_SHOWN)}."
 
 
 def _affected_run_count_text(objection: Objection) -> str:
@@ -248,14 +265,34 @@ def _affected_run_count_text(objection: Objection) -> str:
     return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
 
-def _supported_leads_sentence(rows: Sequence[WorkloadRow]) -> str:
-    """In how many workloads intervals support the best; empty of a single configuration."""
+def _supported_leads_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
+    """In how many workloads intervals support the best figure, and the lowest latency.
+
+    `They support a winner in 0 of 4 workloads, the lowest mean latency at one load in 1 of 2
+    (4 KiB random read: C).` Empty of a single configuration.
+    """
     compared = [row for row in rows if row.figure_count > 1]
     if not compared:
         return ""
     decided = sum(row.has_supported_winner for row in compared)
-    number = f"{decided} of {counted_noun(len(compared), 'workload')}"
-    return f"They support a winner in {number}."
+    parts = [f"a winner in {decided} of {counted_noun(len(compared), 'workload')}"]
+    labels = {name: style.label for name, style in brief.series_styles.items()}
+    shown = {row.title for row in low_load_rows(brief)}
+    for name, text in (("mean", "mean latency"), ("p99", "p99 latency")):
+        places = [
+            (workload, ranked)
+            for workload, ranked in workloads_with_low_load_latency(brief, f"lat_ns_{name}")
+            if workload.title in shown and len(ranked) > 1
+        ]
+        sure = [
+            f"{workload.title}: {labels.get(ranked[0].point.key.configuration, '')}"
+            for workload, ranked in places
+            if is_surely_lower(brief, *ranked[:2])
+        ]
+        if places:
+            where = f" ({'; '.join(sure)})" if sure else ""
+            parts.append(f"the lowest {text} at one load in {len(sure)} of {len(places)}{where}")
+    return f"They support {list_text(parts)}."
 
 
 class SessionAnswer(Record):
@@ -371,8 +408,7 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     # An imported configuration has no name but the session's.
     name = TARGET if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
-    unknown = len(rows) - len(measured)
-    lost = f" {counted_noun(unknown, 'figure')} {NOT_MEASURABLE}." if unknown else ""
+    lost = _unknown_figures_sentence([row.title for row in rows if row.best is None])
     # A rate that was requested is no limit of the target.
     verb = (
         "serves"
@@ -397,6 +433,17 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     if not from_storage:
         reached = f"{FROM_MEMORY}{uncapitalised(reached) if name == TARGET else reached}{MORE_DATA}"
     return f"{reached}{lost}{doubt}"
+
+
+def _unknown_figures_sentence(titles: Sequence[str]) -> str:
+    """Which figures are not measurable; what all their titles begin with is told once."""
+    if not titles:
+        return ""
+    begins = {title.partition(": ")[0] for title in titles}
+    if len(titles) > 1 and len(begins) == 1 and all(": " in title for title in titles):
+        names = list_text([title.partition(": ")[2] for title in titles], UNKNOWN_SHOWN)
+        return f" {capitalised(NOT_MEASURABLE)}: {begins.pop()} ({names})."
+    return f" {capitalised(NOT_MEASURABLE)}: {list_text(titles, UNKNOWN_SHOWN)}."
 
 
 def confidence_line(best_figures: Sequence[BestFigure]) -> str:

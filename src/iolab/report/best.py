@@ -90,6 +90,7 @@ class BestFigure(Record):
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
+    `noise_text` says why it can be no more than noise.
     `repeats_range` is the least and the most of its repeats, where these are no longer close and
     no interval is known.
     """
@@ -116,6 +117,7 @@ class BestFigure(Record):
     load_text: str = ""
     has_whole_run_latency: bool = False
     repeats_range: tuple[float, float] | None = None
+    noise_text: str = ""
 
     @property
     def ends(self) -> tuple[float, float]:

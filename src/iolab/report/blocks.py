@@ -258,7 +258,8 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
             if answer.charts
             else ""
         )
-        yield from _note_paragraphs(" ".join(filter(None, (answer.table_note, charts))))
+        yield from _note_paragraphs(answer.table_note)
+        yield from _note_paragraphs(charts)
     if answer.charts:
         yield FigureGroup(answer.charts, has_table_before=True)
 

@@ -52,7 +52,7 @@ BUSY_SHARE_SHOWN: Final = 0.05
 _ROLE_PREFIXES: Final = {
     Role.CLIENT: "",
     Role.STORAGE: "the storage node ",
-    Role.HYPERVISOR: "the node ",
+    Role.HYPERVISOR: "the hypervisor ",
 }
 
 _RESOURCE_COLUMNS: Final = (
@@ -642,7 +642,7 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
 
     An interval that reaches beyond it is told: no mean can.
     """
-    text = _cause_without_name_text(finding)
+    text = _cause_without_name_text(finding).removesuffix(" on the processors")
     use, figure = finding.decision.use, workload_row.figure_of_configuration(finding.configuration)
     if (
         figure is None

@@ -132,7 +132,8 @@ def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The best figure of each unit and operation, then those of the other rows."""
-    bests = [row.best for row in rows if row.best is not None]
+    every = [row.best for row in rows if row.best is not None]
+    bests = [best for best in every if not best.noise_text] or every
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
         value = metric_value_text(best.value)
         others = next(row for row in rows if best in row.cells)
@@ -200,7 +201,7 @@ def _latency_fact(
     overlap = "not distinguishable" if is_undecided else ""
     left_out = best.point.left_out_repeats_text
     together = best.operation_text(workload.job).removesuffix(" together")
-    notes = (workload.title, together, against, overlap, left_out, doubt)
+    notes = (workload.title, together, against, best.repeats_text, overlap, left_out, doubt)
     note = ", ".join(filter(None, notes))
     return FastFact(metric_value_text(best.metric), label, note)
 

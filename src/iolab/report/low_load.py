@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.findings import CLOSE_RATIO
+from iolab.analysis.points import finite_metric_value
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
 from iolab.report.best import gravest_objection_code_and_text
-from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text
+from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text, value_text
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import CostCapacityFigure, CostCapacityRow
 from iolab.stats.comparison import ComparisonVerdict
@@ -56,6 +58,19 @@ class PointLatency(Record):
     def value(self) -> float:
         """Nanoseconds."""
         return self.metric.value or 0.0
+
+    @property
+    def repeats_text(self) -> str:
+        """`repeats 35.9 to 78.1 ms` where these disagree and no interval is known; else empty."""
+        known = (finite_metric_value(run, self.key) for run in self.point.results)
+        values = sorted(value for value in known if value)
+        if self.metric.displayable_interval is not None or len(values) < 2:
+            return ""
+        if values[-1] <= CLOSE_RATIO * values[0]:
+            return ""
+        low, high = (value_text(end, self.metric.unit) for end in (values[0], values[-1]))
+        is_same_unit = low.split(" ")[1:] == high.split(" ")[1:]
+        return f"repeats {low.split(' ')[0] if is_same_unit else low} to {high}"
 
     def operation_text(self, job: AnyJob) -> str:
         """What it is of, where that is not the only operation of the load."""
@@ -214,7 +229,19 @@ def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], job: Any
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
     several = latency.operation_text(job)
     doubt = Level.INDICATIVE.value if latency.point.level is Level.INDICATIVE else ""
-    return " · ".join(filter(None, (p99, several, latency.point.left_out_repeats_text, doubt)))
+    range_text = tail.repeats_text if tail else ""
+    return " · ".join(
+        filter(
+            None,
+            (
+                f"{p99} ({range_text})" if range_text else p99,
+                several,
+                latency.repeats_text,
+                latency.point.left_out_repeats_text,
+                doubt,
+            ),
+        )
+    )
 
 
 def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:

@@ -7,6 +7,7 @@ one is no figure: it stands there as not measurable, with the reason.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -234,12 +235,13 @@ def matrix_table(
     return _operation_columns_table(rows, anchors, cost_capacity_rows)
 
 
-def marks_note(rows: Sequence[WorkloadRow]) -> str:
+def marks_note(rows: Sequence[WorkloadRow], other_rows: Sequence[CostCapacityRow] = ()) -> str:
     """What the marks of the matrix say, what keeps all its leads open, and what is not known."""
     several = [row for row in rows if len(row.cells) > 1]
     notes = []
-    if any(row.has_supported_winner for row in several):
-        notes.append("Bold: the best of its row.")
+    has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in other_rows)
+    if has_bold or any(row.has_supported_winner for row in several):
+        notes.append("Bold: surely the best of its row.")
     if any(_has_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
     open_figures = [(row, figure) for row in rows for figure in row.indistinguishable]
@@ -250,6 +252,7 @@ def marks_note(rows: Sequence[WorkloadRow]) -> str:
     if reason := _shared_undecided_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
     unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]
+    unknown += ["p99"] * any(f"p99 {DASH}" in own.note for row in other_rows for own in row.figures)
     if unknown:
         names = " or ".join(dict.fromkeys(unknown))
         notes.append(f"Figures without {names} had too few I/Os for it.")
@@ -374,11 +377,9 @@ def _cost_capacity_cell(
         and not cost_capacity_row.is_undecided
     )
     bar = None
-    if (
-        cost_capacity_row.better is not None
-        and figure.amount
-        and len(cost_capacity_row.figures_best_first) > 1
-    ):
+    # Where less is better the longest bar would be the worst.
+    is_more_better = cost_capacity_row.better is BetterDirection.HIGHER
+    if is_more_better and figure.amount and len(cost_capacity_row.figures_best_first) > 1:
         token = styles[name].token if name in styles else SERIES[0]
         bar = CellBar(
             figure.amount / max(own.amount or 0.0 for own in cost_capacity_row.figures_best_first),
@@ -417,6 +418,8 @@ def _cell_with_bar(cell: Cell, workload_row: WorkloadRow, name: str, styles: Ser
     )
     if figure is None or not figure.is_quotable or not most or workload_row.figure_count < 2:
         return cell
+    if figure.better is BetterDirection.LOWER:
+        return cell  # the longest bar would be the worst
     token = styles[name].token if name in styles else SERIES[0]
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, token))
 
@@ -473,6 +476,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
         _ratio_to_best_text(workload_row, figure),
         figure.left_out_repeats_text,
         "from memory" if figure.is_mostly_read_from_memory else "",
+        figure.noise_text,
         f"limit: {limit}" if (limit := dict(workload_row.limits).get(configuration)) else "",
         _doubt_text(figure),
     ]
@@ -612,9 +616,13 @@ def _operation_columns_table(
     pairs = _operation_pairs(rows)
     names = ("Read", "Write") if any(len(pair.rows) > 1 for pair in pairs) else ("Best",)
     most: dict[str, float] = {}
+    counts: Counter[str] = Counter()
     for row in rows:
-        values = (cell.value.value or 0.0 for cell in row.cells if cell.is_quotable)
+        values = [cell.value.value or 0.0 for cell in row.cells if cell.is_quotable]
+        counts[row.unit] += len(values)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
+    # The bar of the only figure of a unit would always be full.
+    most = {unit: value for unit, value in most.items() if counts[unit] > 1}
     lines: list[tuple[Cell, ...]] = []
     for pair in pairs:
         cells = [_operation_cell(row, most, anchors) for row in pair.rows]
@@ -656,10 +664,12 @@ def _operation_cell(
 def best_figures_by_operation(best_figures: Sequence[BestFigure]) -> Iterator[BestFigure]:
     """The best figure of each unit and operation, in the order of the figures.
 
-    Figures of mixed operations stand where no other has their unit.
+    Figures of mixed operations stand where no other has their unit, and so do those that can only
+    be noise.
     """
     for unit in dict.fromkeys(figure.value.unit for figure in best_figures):
-        of_unit = [figure for figure in best_figures if figure.value.unit == unit]
+        every = [figure for figure in best_figures if figure.value.unit == unit]
+        of_unit = [figure for figure in every if not figure.noise_text] or every
         plain = [figure for figure in of_unit if not figure.is_mixed] or of_unit
         for operation in dict.fromkeys(figure.operation for figure in plain):
             yield best_figure_of_metric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -45,6 +46,8 @@ NAMES_SHOWN: Final = 3
 """Runs named with an objection; more are counted: the table of runs has them."""
 
 IOPS_UNIT: Final = "1/s"
+
+_SHARE_IN_PERCENT: Final = re.compile(r"[\d.,]+ % of the run's( own)?\.$")
 
 LEVEL_SENTENCES: Final = {
     Level.VALID: "",
@@ -91,7 +94,7 @@ class Objection(Record, dict=True):
         if covered.issuperset(self.messages):
             return ""
         own = sum(
-            any(check.code == self.code and check.message in covered for check in checks)
+            any(check.code == self.code and _check_message(check) in covered for check in checks)
             for checks in (run.verdict.objections for run in self.runs)
         )
         return f" (this of {own}, others differ)"
@@ -100,6 +103,17 @@ class Objection(Record, dict=True):
     def concerns_every_run(self) -> bool:
         """Whether every run of the session met it."""
         return len(self.runs) == self.run_count
+
+
+def _check_message(check: CheckResult) -> str:
+    """A check's sentence; a small share of the run's own I/O as times it, as larger ones are.
+
+    Sessions have it in per cent, cut at 100, that were judged before all were told alike.
+    """
+    share = check.evidence.get("share_of_run")
+    if not isinstance(share, int | float):
+        return check.message
+    return _SHARE_IN_PERCENT.sub(f"{share:.3g} times the run's own.", check.message)
 
 
 def merge_objections(
@@ -120,7 +134,7 @@ def merge_objections(
         Objection(
             code=code,
             level=level,
-            messages=tuple(dict.fromkeys(check.message for _, check in hits)),
+            messages=tuple(dict.fromkeys(_check_message(check) for _, check in hits)),
             runs=tuple(result for result, _ in hits),
             run_count=len(results),
             configuration_titles=names,

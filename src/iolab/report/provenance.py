@@ -462,7 +462,9 @@ def method_table(
         else "as written"
     )
     files = dict.fromkeys(
-        f"{counted_noun(len(data_set.file_names()), 'file')} of "
+        f"{format_bytes(data_set.bytes_per_host)} of the raw device of each host"
+        if data_set.device
+        else f"{counted_noun(len(data_set.file_names()), 'file')} of "
         f"{format_bytes(data_set.bytes_per_host // len(data_set.file_names()))} on each host"
         for data_set in plan.data_sets
     )

@@ -111,7 +111,10 @@ def _merged_part_text(parts: Sequence[_Part]) -> str:
     first = parts[0]
     if first.kind == "number":
         return f"{first.before}{_range_text(parts)}{first.after}"
-    names = list_text(dict.fromkeys(part.text for part in parts), NAMES_SHOWN)
+    # Each sentence has one of them: no run has them all.
+    names = " or ".join(
+        list_text(list(dict.fromkeys(part.text for part in parts)), NAMES_SHOWN).rsplit(" and ", 1)
+    )
     return f"{names}{first.after}" if first.kind else first.text
 
 

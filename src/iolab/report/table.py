@@ -212,7 +212,8 @@ def table_html(
         f'scope="col"{_NUMBER_CLASS if column.is_number else ""}>{_escape_html(column.title)}</th>'
         for column in table.columns
     )
-    stacked = len(table.columns) > 2 and len(table.rows) <= STACKED_ROWS_MAX
+    is_wide = len(table.columns) > 2 or table.has_bars
+    stacked = is_wide and len(table.rows) <= STACKED_ROWS_MAX
     classes = [
         *(["plain"] if table.columns[0].title == NAMES_HEADING else []),
         *(["matrix"] if table.has_bars else []),
@@ -251,7 +252,7 @@ def _cell_attributes(table: Table, column_index: int, width: int, stacked_cell: 
     attributes = f' class="{kind}"' + (f' colspan="{width}"' if width > 1 else "")
     if stacked_cell is None or stacked_cell.text in ("", DASH):
         return attributes
-    covers_all = column_index == 0 or width == len(table.columns) - 1 > 1
+    covers_all = column_index == 0 or width == len(table.columns) - 1
     names = (
         []
         if covers_all

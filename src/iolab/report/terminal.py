@@ -96,7 +96,6 @@ def run_label(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: in
 TerminalCell = Text | str
 Row = Sequence[TerminalCell]
 """Cells of a table; plain strings are our own or cleaned already."""
-TextRow = Sequence[Text]
 
 
 def terminal_table(
@@ -171,30 +170,26 @@ class GroupedTable(Record):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The heading, then title and rows of each group."""
-        groups = [
-            (name, [[_as_text(cell) for cell in row] for row in rows]) for name, rows in self.groups
-        ]
-        every = [row for _, rows in groups for row in rows]
-        natural = self._natural_widths(every)
+        natural = self._natural_widths()
         if self.is_summary:
             width = min(options.max_width, SUMMARY_WIDTH_MAX)
-            shown = self._informative_columns(every, natural, width)
+            shown = self._informative_columns(natural, width)
         else:
-            shown = self._fitting_columns(every, natural, options.max_width)
-        widths = self._column_widths(every, natural, shown, options.max_width)
+            shown = self._fitting_columns(natural, options.max_width)
+        widths = self._column_widths(natural, shown, options.max_width)
         if sum(widths) + GAP * (len(widths) - 1) > options.max_width:
-            yield from self._stacked_lines(groups)
+            yield from self._stacked_lines()
             return
         headings = [self.headings[column] for column in shown]
         yield terminal_table(headings, [], widths)
         bare = [replace(heading, title="") for heading in headings]
-        for name, rows in groups:
+        for name, rows in self.groups:
             if name is not None:
                 yield name
             for row in rows:
                 cells = [self._cell_text(row, column, shown) for column in shown]
                 blanks = [width - cell.cell_len for cell, width in zip(cells, widths, strict=True)]
-                if min(blanks) >= 0 and "\n" not in "".join([cell.plain for cell in cells]):
+                if min(blanks) >= 0 and all(_is_single_line(cell) for cell in cells):
                     yield from _row_segments(console, headings, cells, blanks)
                 else:
                     cells[0] = _wrap_with_hanging_indent(console, cells[0], widths[0])
@@ -216,54 +211,50 @@ class GroupedTable(Record):
             and self.headings[column].is_stackable
         )
 
-    def _cell_text(self, row: TextRow, column: int, shown_columns: Sequence[int]) -> Text:
+    def _cell_text(self, row: Row, column: int, shown_columns: Sequence[int]) -> Text:
         """A cell, with that of the next column on a line below it if that found no room beside."""
+        cell = _as_text(row[column])
         if not self._is_stacked_below(column + 1, shown_columns):
-            return row[column]
-        return Text("\n").join((row[column], row[column + 1]))
+            return cell
+        return Text("\n").join((cell, _as_text(row[column + 1])))
 
-    def _stacked_lines(
-        self, groups: Sequence[tuple[Text | None, Sequence[TextRow]]]
-    ) -> RenderResult:
+    def _stacked_lines(self) -> RenderResult:
         """The name of each row, and below it its other cells, each after its heading."""
-        for name, rows in groups:
+        for name, rows in self.groups:
             if name is not None:
                 yield name
             for first, *cells in rows:
-                yield first
+                yield _as_text(first)
                 parts = [
-                    Text(f"{heading.title} ", style=QUIET_STYLE).append_text(cell)
+                    Text(f"{heading.title} ", style=QUIET_STYLE).append_text(_as_text(cell))
                     for heading, cell in zip(self.headings[1:], cells, strict=True)
-                    if cell.plain.strip() not in {"", DASH}
+                    if _as_text(cell).plain.strip() not in {"", DASH}
                 ]
                 yield Padding(Text(", ").join(parts), (0, 0, 0, 4))
 
-    def _natural_widths(self, rows: Sequence[TextRow]) -> list[int]:
+    def _natural_widths(self) -> list[int]:
         """How wide each column is where nothing gives way."""
+        every = [row for _, rows in self.groups for row in rows]
         return [
-            max([len(heading.title), *[row[at].cell_len for row in rows]])
+            max([len(heading.title), *(_as_text(row[at]).cell_len for row in every)])
             for at, heading in enumerate(self.headings)
         ]
 
-    def _fitting_columns(
-        self, rows: Sequence[TextRow], natural: Sequence[int], available_width: int
-    ) -> list[int]:
+    def _fitting_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
         """The columns that there is room for."""
         shown = list(range(len(self.headings)))
         for column in [at for at in reversed(shown) if self.headings[at].is_optional]:
             if (
-                sum(self._column_widths(rows, natural, shown, available_width))
-                + GAP * (len(shown) - 1)
+                sum(self._column_widths(natural, shown, available_width)) + GAP * (len(shown) - 1)
                 > available_width
             ):
                 shown.remove(column)
         return shown
 
-    def _informative_columns(
-        self, rows: Sequence[TextRow], natural: Sequence[int], available_width: int
-    ) -> list[int]:
+    def _informative_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
         """The columns that say something and fit without breaking a name."""
-        texts = [{row[at].plain for row in rows} for at in range(len(self.headings))]
+        rows = [row for _, rows in self.groups for row in rows]
+        texts = [{_as_text(row[at]).plain for row in rows} for at in range(len(self.headings))]
         shown = [
             at
             for at, heading in enumerate(self.headings)
@@ -278,11 +269,7 @@ class GroupedTable(Record):
         return shown
 
     def _column_widths(
-        self,
-        rows: Sequence[TextRow],
-        natural: Sequence[int],
-        shown_columns: Sequence[int],
-        available_width: int,
+        self, natural: Sequence[int], shown_columns: Sequence[int], available_width: int
     ) -> list[int]:
         widths = [
             max(
@@ -299,8 +286,9 @@ class GroupedTable(Record):
             over = sum(widths) + GAP * last - available_width
             if over <= 0:
                 break
+            every = [row for _, rows in self.groups for row in rows]
             texts = [self.headings[shown_columns[column]].title]
-            texts += [row[shown_columns[column]].plain for row in rows]
+            texts += [_as_text(row[shown_columns[column]]).plain for row in every]
             longest = max(len(word) for text in texts for word in text.split() or [""])
             widths[column] = max(widths[column] - max(over, 0), longest)
         return widths
@@ -343,6 +331,10 @@ class UnwrappedLine(Record):
 
 def _as_text(cell: Text | str) -> Text:
     return cell if isinstance(cell, Text) else Text(cell)
+
+
+def _is_single_line(cell: Text) -> bool:
+    return "\n" not in cell.plain
 
 
 def _wrap_with_hanging_indent(console: Console, name: Text, width: int) -> Text:

@@ -55,7 +55,7 @@ def point_directory(session: Path, digest: str) -> Path:
     """The directory of a point; ValueError for a digest that could lead elsewhere."""
     if not _DIGEST.fullmatch(digest):
         raise ValueError(f"'{digest}' is not the digest of a point")
-    return session.joinpath(POINTS, digest)
+    return session / POINTS / digest
 
 
 def is_run_key(digest: object, repeat: object) -> bool:

@@ -19,6 +19,7 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief
+from iolab.report.matrix import best_figures_by_operation
 from iolab.report.page import ReportPage, build_report_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
@@ -110,7 +111,8 @@ def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
 
 
 def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief) -> None:
-    assert ("Engine", "db_bench 7.8.3, assertions enabled") in page.facts
+    (engine,) = (text for name, text in page.facts if name == "Engine")
+    assert tells(engine, "db_bench 7.8.3, assertions enabled", "of keys and values", "of memory")
     tables = {table.title: table for table in page.job_tables}
     shape = tables["Databases as the runs began on them"]
     assert [cells[-1].text for cells in shape.rows] == ["12", "12"]
@@ -312,6 +314,23 @@ def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: K
     assert mixed.latencies[0][0] == "mean"
     words = mixed.latencies[0][1].replace(" /", "").split()
     assert words[2::3] == ["read", "update"]
+
+
+def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None:
+    runs = {(run.workload, run.axis): run for run in rocks.results()}
+    axis = next(axis for workload, axis in runs if workload == "read-random")
+    alone, beside = (runs[workload, axis] for workload in ("read-random", "read-while-writing"))
+    rate = alone.metrics["ops_per_s"]
+    for factor, is_noise in ((2.0, True), (0.9, False)):
+        faster = replace(rate, value=factor * (rate.value or 0.0), low=None, high=None)
+        run = replace(beside, metrics={**beside.metrics, "ops_per_s": faster})
+        groups = study_point_groups(rocks.study, summarise_points([alone, run], rocks.study))
+        reads, written = key_value_best_figures(groups, rocks.study)
+        assert (reads.noise_text, bool(written.noise_text)) == ("", is_noise)
+        if is_noise:
+            assert tells(written.noise_text, "2.00×", "noise")
+            (best,) = best_figures_by_operation((reads, written))
+            assert best is reads
 
 
 def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import iteration_rates_chart, operation_token
 from iolab.loads.metadata.iterations import best_points, point_statistics
@@ -215,6 +215,28 @@ def test_points_of_an_axis_are_told_apart() -> None:
     assert best_points(points)[0].axis == (("ranks", 4),)
     matrix = build_report_page(build_brief(swept)).answer.best_table
     assert all("ranks\xa04" in row[1].note for row in matrix.rows)
+
+
+def test_an_operation_without_a_common_window_has_its_rate_over_the_whole_phase() -> None:
+    swept = kpi_with_metadata(JOB, 2, io=False)
+    spoilt = []
+    for result in swept.results():
+        check = CheckResult("rank-skew", Level.INVALID, "Ranks worked apart.")
+        bare = {
+            key: replace(metric, value=None) if key == "file_create_ops_per_s" else metric
+            for key, metric in result.metrics.items()
+        }
+        whole = {"file_create_ops_per_s_whole": Metric(5_000.0, "ops/s")}
+        verdict = Verdict(Level.INVALID, (check,))
+        spoilt.append(replace(result, metrics={**bare, **whole}, verdict=verdict))
+    table = build_report_page(build_brief(replace(swept, results_given=tuple(spoilt)))).answer
+    notes = {row[0].text: row[1].note for row in table.best_table.rows}
+    (create,) = [note for title, note in notes.items() if title.endswith("file create")]
+    assert tells(create, "whole phase", "5.00 k ops/s", "anks worked apart") or tells(
+        create, "whole phase", "5 k ops/s"
+    )
+    (stat,) = [note for title, note in notes.items() if title.endswith("file stat")]
+    assert "whole phase" not in stat
 
 
 def test_an_invalid_point_is_no_best_one() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from iolab.core.metric import LatencyLayer, Level, Outlier
+from iolab.core.metric import CheckResult, LatencyLayer, Level, Outlier, Verdict
+from iolab.guests.charts import node_timeline_charts, other_io_text
 from iolab.guests.latency_breakdown import (
     RUNS_MAX,
     latency_breakdown_chart,
@@ -23,7 +24,28 @@ from iolab.report.charts.scale import PLOT_WIDTH, parameter_axis
 from iolab.report.charts.svg import draw_inline_svg, ticks_with_room
 from tests.facts import tells
 from tests.report.charts.fleets import accounts, node, wide_node
+from tests.report.charts.outcomes import result
 from tests.report.hostile import EVERY
+
+
+def test_disks_that_do_many_times_the_load_of_guests_serve_others() -> None:
+    inside = wide_node(2)  # two disks of 50 k IOPS each
+    idle = replace(inside, result=result(8, 349.0))
+    assert tells(other_io_text(idle), "node-1", "nvme0n1", "nvme1n1", "100 k IOPS", "349 IOPS")
+    assert other_io_text(replace(inside, result=result(8, 40_000.0))) == ""
+    assert other_io_text(node()) == ""  # its disks' I/O was not counted
+
+
+def test_the_node_of_an_invalid_run_is_called_so() -> None:
+    doubtful = CheckResult("start-skew", Level.INVALID, "They started apart.")
+    run = result(8, 349.0, Level.INVALID)
+    lost = replace(run, verdict=Verdict(Level.INVALID, (doubtful,)))
+    charts = node_timeline_charts(replace(wide_node(2), result=lost), "", "read-70")
+    assert charts is not None
+    assert tells(charts.figures[0].note, "read-70", "invalid: start-skew", "100 k IOPS")
+    sound = node_timeline_charts(replace(wide_node(2), result=result(8, 9e4)), "", "read-70")
+    assert sound is not None
+    assert "invalid" not in sound.figures[0].note
 
 
 def test_parts_of_a_latency_add_up_to_it() -> None:

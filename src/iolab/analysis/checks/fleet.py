@@ -69,7 +69,11 @@ def check_start_skew(view: RunView) -> CheckAnswer:
     }
     text = f"The first I/Os of the hosts came {format_ns(skew_s * 1e9)} apart"
     if skew_s > SKEW_BAD_S:
-        return invalid_answer(f"{text}, {last} last: they were not started together.", **evidence)
+        return invalid_answer(
+            f"{text}, {last} last, {SKEW_BAD_S:g} s at most is accepted: they were not started "
+            "together.",
+            **evidence,
+        )
     verdict = indicative_answer if skew_s > SKEW_GOOD_S else valid_answer
     return verdict(f"{text}.", **evidence)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.analysis.findings import first_knee_load
+from iolab.analysis.findings import CLOSE_RATIO, first_knee_load
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.analysis.pairs import (
     ComparedMetric,
@@ -40,7 +40,7 @@ from iolab.loads.keyvalue.tables import (
     published_percentile,
     timed_operations,
 )
-from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.workload import READ_RANDOM, KeyOperation, KeyValueJob
 from iolab.record import Record
 from iolab.report.best import BestFigure, PointFigures, best_figure, operation_latencies_text
 from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
@@ -55,7 +55,13 @@ from iolab.report.charts.lines import (
     remaining_lines_in_groups,
 )
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
-from iolab.report.numbers import DASH, axis_values_text, document_of_flat_record, metric_value_text
+from iolab.report.numbers import (
+    DASH,
+    axis_values_text,
+    document_of_flat_record,
+    metric_value_text,
+    ratio_text,
+)
 from iolab.report.phrases import metric_column_name
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, percent_text
@@ -69,6 +75,9 @@ LARGEST_NOTE: Final = (
     "The largest of several gains is large by chance too: its interval holds for all cells of its "
     "row at once, and is wider than that of its cell alone."
 )
+
+NOISE_TEXT: Final = "{} the reads without a writer, which cannot help them: noise"
+"""Beside a rate of readers with a writer that is higher than without."""
 
 _SERVICE_NOTE: Final = (
     "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
@@ -339,12 +348,29 @@ def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
 
 
 def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:
-    """The most operations a second of each group and configuration, with its main latencies."""
-    return tuple(
-        best_figure(headline, tuple(_latency_texts(headline.best, group)) if headline.best else ())
+    """The most operations a second of each group and configuration, with its main latencies.
+
+    Readers beside a writer that are faster than the same readers alone are told as noise.
+    """
+    alone = {
+        (point.key.configuration, point.key.axis): point.metric_value(WHOLE_OPERATIONS_RATE_KEY)
         for group in groups
-        for headline in group_headlines(group, study)
-    )
+        if isinstance(group.workload.job, KeyValueJob)
+        and group.workload.job.workload == READ_RANDOM
+        for point in group.points
+    }
+    found = []
+    for group in groups:
+        job = group.workload.job
+        has_writer = isinstance(job, KeyValueJob) and job.has_writer
+        for headline in group_headlines(group, study):
+            texts = tuple(_latency_texts(headline.best, group)) if headline.best else ()
+            figure = best_figure(headline, texts)
+            rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
+            ratio = (figure.value.value or 0.0) / rate if rate else 0.0
+            noise = NOISE_TEXT.format(ratio_text(ratio)) if ratio > CLOSE_RATIO else ""
+            found.append(replace(figure, noise_text=noise))
+    return tuple(found)
 
 
 def _latency_texts(best: PointFigures, point_group: PointGroup) -> Iterator[tuple[str, str]]:

@@ -161,7 +161,21 @@ def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
         for host in hosts
         if (reply := key_value_run_of_host(host)) is not None
     ]
-    return tuple(dict.fromkeys(text for text in builds if text))
+    sizes = _data_size_text(study)
+    texts = dict.fromkeys(text for text in builds if text)
+    return tuple(f"{text}; {sizes}" if sizes else text for text in texts)
+
+
+def _data_size_text(study: Study) -> str:
+    """`20.3 MB of keys and values, memory 256 MiB`: whether memory holds the data."""
+    jobs = [workload.job for workload in study.workloads]
+    own = [job for job in jobs if isinstance(job, KeyValueJob) and not job.database]
+    sizes = {(job.loaded.keys * job.loaded.entry_bytes, job.memory_bytes) for job in own}
+    if len(sizes) != 1:
+        return ""
+    ((size, memory),) = sizes
+    limit = f", at most {format_bytes(memory)} of memory" if memory else ""
+    return f"{format_bytes(size)} of keys and values{limit}"
 
 
 def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:

@@ -34,6 +34,7 @@ from iolab.report.numbers import axis_values_text, metric_value_text
 from iolab.report.runs import runs_table
 from iolab.report.table import Table, table_markdown
 from iolab.report.terminal import Screen
+from iolab.text import uncapitalised
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
@@ -220,7 +221,20 @@ def _operation_objection(
         runs, statistics.level
     )
     doubt = statistics.repeats_disagree_check
-    return (doubt.code, doubt.message) if doubt and not reason[0] else reason
+    code, message = (doubt.code, doubt.message) if doubt and not reason[0] else reason
+    rates = _whole_phase_rates_text(statistics)
+    if statistics.level is Level.INVALID and rates and message:
+        return code, f"{rates}; {uncapitalised(message)}"
+    return code, message
+
+
+def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
+    """`Over the whole phase 5.00 to 5.23 k ops/s`; empty where the rate is over a common window."""
+    rates = [rate for rate in statistics.values if rate]
+    if statistics.is_over_common_window or not rates:
+        return ""
+    low, high = (metric_value_text(Metric(find(rates), "ops/s")) for find in (min, max))
+    return f"Over the whole phase {low}" if low == high else f"Over the whole phase {low} to {high}"
 
 
 def _phase_objection(

@@ -27,12 +27,13 @@ from iolab.units import format_count
 CONFIGURATIONS_MAX: Final = 12
 """Configurations drawn; the others stand in the table alone."""
 
-SHADES: Final = (1.0, 0.6, 0.28)
+SHADES: Final = (1.0, 0.65, 0.42)
 """Opacity of servers, network and storage: three shades that are told apart on either paper."""
 
 PARTS: Final = ("servers", "network", "storage")
 _NAMED: Final = 4
 _CURRENCY_CHARACTERS: Final = 16
+_LONG_AMOUNT: Final = 100_000
 
 
 def server_network_storage_costs(cost: ProcurementCost) -> tuple[float, float, float]:
@@ -81,11 +82,16 @@ def _capacity_text(configuration: Configuration) -> str:
 
 def _cost_bar(style: ConfigurationStyle, cost: ProcurementCost, capacity: str) -> StackedBar:
     pieces = (
-        StackedBarPart(amount, style.token, format_count(amount), shade)
+        StackedBarPart(amount, style.token, _amount_text(amount), shade)
         for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True)
     )
     heading = ": ".join(filter(None, (escape_invisible(style.label), capacity)))
-    return StackedBar(tuple(pieces), heading, total=format_count(cost.total))
+    return StackedBar(tuple(pieces), heading, total=_amount_text(cost.total))
+
+
+def _amount_text(amount: float) -> str:
+    """As tables write it, unless that is longer than there is room for."""
+    return f"{amount:,.0f}" if amount < _LONG_AMOUNT else format_count(amount)
 
 
 def _procurement_cost_sentence(priced: Sequence[tuple[ConfigurationStyle, ProcurementCost]]) -> str:
@@ -142,7 +148,8 @@ def value_for_money_chart(
         note=" ".join(
             (
                 "Up and to the right is more of both for the money.",
-                *error_bar_notes(each.value for pair in pairs for each in pair),
+                # What was bought has no interval.
+                *error_bar_notes(rate.value for _, rate in pairs),
             )
         ),
         plots=(plot,),
