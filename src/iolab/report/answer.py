@@ -268,8 +268,8 @@ def _affected_run_count_text(objection: Objection) -> str:
 def _supported_leads_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
     """In how many workloads intervals support the best figure, and the lowest latency.
 
-    `They support a winner in 0 of 4 workloads, the lowest mean latency at one load in 1 of 2
-    (4 KiB random read: C).` Empty of a single configuration.
+    `They support a winner in 0 of 4 workloads and a lowest mean latency in 1 of 2 (4 KiB random
+    read: C).` Latencies are those at one load. Empty of a single configuration.
     """
     compared = [row for row in rows if row.figure_count > 1]
     if not compared:
@@ -291,7 +291,7 @@ def _supported_leads_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
         ]
         if places:
             where = f" ({'; '.join(sure)})" if sure else ""
-            parts.append(f"the lowest {text} at one load in {len(sure)} of {len(places)}{where}")
+            parts.append(f"a lowest {text} in {len(sure)} of {len(places)}{where}")
     return f"They support {list_text(parts)}."
 
 
