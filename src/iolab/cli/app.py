@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -27,7 +28,7 @@ from iolab.cli.output import (
 from iolab.cli.settings import read_settings
 
 if TYPE_CHECKING:
-    from iolab.cli.settings import UserSettings
+    from typer._click import Command as ClickCommand
 
 NO_COLOR: Final = "--no-color"
 
@@ -35,11 +36,8 @@ SLOW_COMMAND_S: Final = 2.0
 """Seconds after which a command without output prints that it is working."""
 
 
-def create_app(settings: UserSettings | None = None) -> typer.Typer:
+def create_app() -> typer.Typer:
     """The app with every command of the table; a test holds them against docs/reference/cli.md."""
-    defaults = (
-        {} if settings is None else {name: settings.option_defaults(name) for name in COMMANDS}
-    )
     app = typer.Typer(
         name="iolab",
         cls=GroupedCommands,
@@ -48,10 +46,7 @@ def create_app(settings: UserSettings | None = None) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={
-            "help_option_names": ["-h", "--help"],
-            "default_map": defaults,
-        },
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root_callback)
     return app
@@ -67,15 +62,23 @@ def run_command_line(argv: Sequence[str]) -> int:
         settings = read_settings(tuple(COMMANDS))
         if len(words) < len(argv) or not settings.has_color:
             os.environ["NO_COLOR"] = "1"  # rich and the engines follow it
-        app = create_app(settings)
+        defaults = {name: settings.option_defaults(name) for name in COMMANDS}
         # The pager shows results once they are all there.
         with (
             page_output(settings.pager, is_wanted=command is not None and command.is_paged),
             notice_for_slow_command(argv),
         ):
-            return app(args=words, prog_name="iolab", standalone_mode=False)
+            return _root_command()(
+                args=words, prog_name="iolab", standalone_mode=False, default_map=defaults
+            )
 
     return run_with_error_handling(run_app_with_settings, argv)
+
+
+@cache
+def _root_command() -> ClickCommand:
+    """The app's command, made once for all command lines of this process."""
+    return typer.main.get_command(create_app())
 
 
 @contextmanager
