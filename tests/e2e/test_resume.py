@@ -22,13 +22,14 @@ format = 1
 id = "resumed"
 [[workload]]
 id = "read"
+engine = "native"
 rw = "randread"
 bs = "4k"
 iodepth = [1, 2, 4]
 filesize = "4m"
 [method]
 warmup = "0s"
-runtime = "2s"
+runtime = "1s"
 settle = "0s"
 idle_watch = 0
 generator_limit = false

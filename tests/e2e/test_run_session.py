@@ -34,7 +34,7 @@ question = "Does it all work?"
 
 [method]
 warmup = "0s"
-runtime = "2s"
+runtime = "3s"
 settle = "0s"
 idle_watch = 0
 generator_limit = false
