@@ -21,7 +21,7 @@ AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name 
 DEMO_PATH ?= scratch/demo
 # Where its session goes.
 DEMO_OUT ?= scratch/sessions/demo-$(shell date -u +%Y%m%dT%H%M%SZ)
-# How many tests run at a time on two cores: a third of unit tests' time is waiting, and most of end-to-end tests'.
+# How many tests run at a time on two cores: a third of unit tests' time is waiting, and half of end-to-end tests'.
 # Long ones have guests, Java and rates that would take the cores from each other.
 WORKERS ?= 3
 e2e: WORKERS = 4
@@ -158,9 +158,10 @@ demo: setup ## measure a scratch directory with the cluster-kpi study and write 
 	@mkdir -p $(DEMO_PATH)
 	@$(BIN)/iolab demo --path $(abspath $(DEMO_PATH)) --out $(DEMO_OUT)
 
-# To link the agent takes one core for a minute, and to check types another.
+# To link the agent takes one core for a minute, and to check types another. End-to-end tests wait for half of their
+# time: unit tests have the processors meanwhile, and give way to them.
 test: .venv/.synced test-packages ## lint, types and the tests that tell whether iolab works
-	@tools/phases.sh "setup lint" guest-kit rust unit e2e
+	@tools/phases.sh "setup lint" guest-kit rust "unit e2e"
 
 test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
 	@tools/phases.sh docs java-kits object-server guest-kit drive-qemu e2e-long e2e-alone properties
@@ -208,7 +209,7 @@ rust-aarch64: agents ## the tests of the agent for aarch64, emulated
 	    --skip one_write_at_a_time_to_a_file_is_made_by_a_plain_call
 
 unit: setup ## the unit tests
-	@$(PYTEST) --dist loadfile -m "not e2e"
+	@nice $(PYTEST) --dist loadfile -m "not e2e"
 
 e2e: setup ## the end-to-end tests of make test
 	@$(PYTEST) $(E2E) -m "e2e and not long and not alone"
