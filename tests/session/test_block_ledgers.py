@@ -172,3 +172,36 @@ def test_a_later_segment_fills_a_device_anew_as_nobody_knows_its_blocks() -> Non
     assert told.ledgers[0][1] == told.ledgers[1][1] is not None
     phases = [event.phase for event in again.notes.of(PhaseStarted)]
     assert Phase.PRECONDITION in phases
+
+
+PHASED = """
+[[phase]]
+id = "before"
+seconds = "5s"
+[[phase]]
+id = "after"
+seconds = "5s"
+"""
+
+
+def test_a_resumed_session_reads_all_blocks_before_its_first_load_again() -> None:
+    """Else damage of before any event would be the store's loss in the repeats that are left."""
+
+    def play_phases(earlier: EarlierSegments) -> tuple[Stage, list[str]]:
+        told = Told([])
+        head = HEAD.replace('runtime = "4s"\n', "").replace("repeats = 1", "repeats = 2")
+        text = head + WRITE + PHASED
+        stage = Stage({"local": told.script()}, text=text, earlier=earlier).play()
+        assert stage.status is SessionStatus.DONE, stage.fault
+        return stage, [spec["jobs"][0]["rw"] for spec in told.specs]
+
+    stage, does = play_phases(NO_EARLIER_SEGMENTS)
+    # Before the first load, and after each of two.
+    assert [rw for rw in does if rw != "write"] == ["read", *["randwrite", "read"] * 2]
+    first = stage.plan.runs[0]
+    done = frozenset({(first.point.digest, first.repeat)})
+    again, does = play_phases(EarlierSegments(done_runs=done))
+    assert [rw for rw in does if rw != "write"] == ["read", "randwrite", "read"]
+    (record,) = again.records
+    assert record.scenario is not None
+    assert len(record.scenario.first_readbacks) == 1

@@ -135,7 +135,7 @@ class IoDriver(ProcessDriver):
         if session.study.scenario is None or not isinstance(self._files, NativeEngine):
             return
         name = run.point.data_set
-        if run.repeat == 1 and run.attempt == 1 and name not in self._first_readbacks:
+        if name not in self._first_readbacks:  # Also of a session that goes on with a later repeat.
             self._first_readbacks[name] = await read_back(session, run, host_runs, self._files)
         by_host = {readback.host: readback for readback in self._first_readbacks.get(name, ())}
         for host_run in host_runs:
