@@ -469,6 +469,15 @@ def test_every_invalid_run_has_its_check_in_trust() -> None:
     assert "run-too-short" not in text
 
 
+def test_another_check_that_objects_to_the_same_runs_is_named() -> None:
+    runs = shared.brief("sweep").results[:2]
+    caveats = [
+        Objection("phase-too-short", Level.INVALID, ("A phase was short.",), runs, 6),
+        Objection("rank-skew", Level.INVALID, ("Ranks worked apart.",), runs, 6),
+    ]
+    assert tells(gravest_caveats_sentence(caveats), "phase-too-short", "Invalid, too, by rank-skew")
+
+
 def test_repeats_that_are_invalid_are_in_no_mean() -> None:
     brief = shared.brief("sweep")
     method = replace(brief.study.method, repeats=2)
