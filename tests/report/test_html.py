@@ -258,7 +258,7 @@ def test_a_session_without_any_run_is_a_page(brief: Brief) -> None:
     assert "No host was reached yet." in page
 
 
-def test_limits_and_caveats_stand_open_on_a_phone_and_hardware_folds() -> None:
+def test_limits_and_caveats_stand_open_on_a_phone_and_the_method_folds() -> None:
     page = shared.drawn(shared.brief("two"))
 
     def is_folded(anchor: str) -> bool:
@@ -267,7 +267,7 @@ def test_limits_and_caveats_stand_open_on_a_phone_and_hardware_folds() -> None:
     assert '<section id="limits">' in page
     assert not is_folded("limits")
     assert not is_folded("caveats")  # as what they cast doubt on
-    assert is_folded("hardware")
+    assert is_folded("method")
 
 
 def test_what_was_measured_stands_above_the_answer_in_its_section() -> None:
