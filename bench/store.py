@@ -25,7 +25,7 @@ if __package__ in {None, ""}:
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 from iolab.core.events import SessionStatus
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.registry import report_kinds
 from iolab.report.formats.html import render_html
 from iolab.report.gather import build_brief

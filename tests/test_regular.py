@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.toml import PARTS_MAX, DeepKeyError, parse_toml, read_regular_file
+from iolab.core.regular_file import read_regular_file
+from iolab.core.toml import PARTS_MAX, DeepKeyError, parse_toml
 from tests.cli.in_process import call
 
 

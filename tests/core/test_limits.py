@@ -28,7 +28,7 @@ from iolab.core import limits
 from iolab.core.compressed import decompress_frames
 from iolab.core.generator import GeneratorTotals
 from iolab.core.libraries import LibraryUse, LoadedLibrary
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.guests.hosts import parse_cpu_list

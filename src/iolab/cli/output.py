@@ -32,7 +32,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from iolab.core.leftover_texts import collect_leftover_texts
-from iolab.core.toml import file_type_name
+from iolab.core.regular_file import file_type_name
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
 from iolab.text import one_line, quote_value
 from iolab.units import format_bytes

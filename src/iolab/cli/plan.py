@@ -35,7 +35,7 @@ from iolab.cli.output import (
     write_new_file,
 )
 from iolab.cli.studies import bundled_studies
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.errors import IolabError, StudyError, UsageError
 from iolab.text import counted_noun, one_line, quote_value
 

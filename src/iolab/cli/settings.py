@@ -10,11 +10,10 @@ Options that name a target, destroy data or answer a question are never settings
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.errors import Fault, UsageError
 from iolab.text import quote_value
 
@@ -85,6 +84,8 @@ def read_settings(commands: tuple[str, ...]) -> UserSettings:
         return UserSettings(Path(SETTINGS_FILE), {})
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror}.", _HINT) from error
+    import tomllib  # which takes longer than all else here, and few have the file
+
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except ValueError as error:  # also of text that is not UTF-8

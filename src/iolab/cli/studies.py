@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.errors import StoreError, UsageError
 from iolab.record import Record
 from iolab.text import quote_value, suggestion

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from iolab.core import limits
 from iolab.core.compressed import ZSTD_MAGIC, decompress_frames
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.errors import Fault
 from iolab.importers.duplicate_runs import DuplicateRuns, remove_duplicate_runs
 from iolab.importers.foreign_run import ForeignRun

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from iolab.core.regular_file import read_regular_file
 from iolab.core.tagged import decode_tagged_record
-from iolab.core.toml import read_regular_file
 from iolab.errors import StoreError
 from iolab.record import DECODE_ERRORS, fault_place_and_text
 from iolab.store import layout

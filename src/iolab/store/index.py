@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from iolab.core.metric import Level, Result
+from iolab.core.regular_file import read_regular_file
 from iolab.core.run import RunKey, RunStatus
-from iolab.core.toml import read_regular_file
 from iolab.record import DECODE_ERRORS
 from iolab.store import layout
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from iolab.core.regular_file import require_regular_file
 from iolab.core.samples import EncodedNames
-from iolab.core.toml import require_regular_file
 from iolab.errors import StoreError
 from iolab.store.codec import to_valid_utf8
 from iolab.store.durable import (

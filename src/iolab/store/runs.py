@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 from msgspec.structs import asdict
 
 from iolab.core.compressed import CompressedBytes
+from iolab.core.regular_file import read_regular_file
 from iolab.core.run import EngineOutput, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
-from iolab.core.toml import read_regular_file
 from iolab.record import field_names
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, encode

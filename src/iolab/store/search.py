@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.record import Record
 from iolab.store import layout
 

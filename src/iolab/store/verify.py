@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from iolab.core.metric import Result
+from iolab.core.regular_file import open_regular_file, read_regular_file
 from iolab.core.run import RunKey
-from iolab.core.toml import open_regular_file, read_regular_file
 from iolab.errors import StoreError
 from iolab.record import Record
 from iolab.store import layout

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from iolab.core import limits
-from iolab.core.toml import read_regular_file
+from iolab.core.regular_file import read_regular_file
 from iolab.importers.files import ForeignFileError
 from iolab.importers.submissions.yaml_scalars import yaml_scalars
 from iolab.record import DECODE_ERRORS, Record
