@@ -26,10 +26,10 @@ from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
 from iolab.registry import report_kinds
-from iolab.report.answer import session_answer
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections
+from iolab.report.session_answer import session_answer
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable
 from tests.cli.command_line import RESULTS, STUDY

@@ -14,7 +14,6 @@ from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
 from iolab.registry import report_kinds
-from iolab.report.answer import session_answer
 from iolab.report.best import best_point_headlines, count_verdicts, median_result
 from iolab.report.best_terminal import left_out_repeats_notes
 from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted_runs
@@ -28,6 +27,7 @@ from iolab.report.phrases import (
     result_run_text,
     run_with_configuration_text,
 )
+from iolab.report.session_answer import session_answer
 from tests.facts import tells
 from tests.report.studies import one_configuration, sweep
 from tests.report.synthetic import job, objecting, study_of, workload

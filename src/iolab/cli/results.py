@@ -18,10 +18,10 @@ from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.registry import report_kinds
-from iolab.report.answer import SessionAnswer
 from iolab.report.bottleneck import bottlenecks_line
 from iolab.report.numbers import utc_minute_text
 from iolab.report.phrases import Objection, load_finding_sentences
+from iolab.report.session_answer import SessionAnswer
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,

@@ -21,7 +21,6 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.record import Record
 from iolab.registry import report_kinds
-from iolab.report.answer import SessionAnswer
 from iolab.report.best_terminal import (
     best_figures_terminal_table,
     best_line_count,
@@ -31,6 +30,7 @@ from iolab.report.best_terminal import (
 )
 from iolab.report.drives import drives_table
 from iolab.report.power import power_table
+from iolab.report.session_answer import SessionAnswer
 from iolab.report.short_names import column_names
 from iolab.report.terminal import (
     QUIET_STYLE,

@@ -167,7 +167,7 @@ def print_session(
     from iolab.cli.results import is_unfinished, session_heading_lines
     from iolab.cli.session_screen import SessionScreen, session_screen_lines
     from iolab.registry import report_kinds
-    from iolab.report.answer import session_answer
+    from iolab.report.session_answer import session_answer
 
     summaries = summarise_points(results, study) if points is None else points
     answer = session_answer(report_kinds(), study, summaries, results, reader.facts)

@@ -18,9 +18,9 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.errors import IolabError, StoreError
 from iolab.record import Record
-from iolab.report.answer import session_answer
 from iolab.report.best import VerdictCounts, count_verdicts
 from iolab.report.brief import LoadReportKinds
+from iolab.report.session_answer import session_answer
 from iolab.serve.limits import (
     ENTRIES_MAX,
     FILE_BYTES_MAX,
