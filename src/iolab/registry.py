@@ -1,8 +1,9 @@
 """Every kind of load and of booted host, and its parts for studies, sessions, analysis, reports.
 
 Whoever reads a session imports this module: then every type that stands in stored documents, and
-every metric, is known. The parts of a kind are named as "module:attribute" and imported when they
-are asked for: reading results that were judged needs no checks, and planning no drivers.
+every metric, is known. The jobs and parts of a kind are named as "module:attribute" and imported
+when they are asked for: reading results that were judged needs no checks, planning no drivers, and
+a session none of the kinds of load that it is not of.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
 from iolab.core.metric_spec import declare_metrics
 from iolab.core.power import POWER_METRICS
+from iolab.core.tagged import declare_parts, import_attribute
 from iolab.core.wear import WEAR_METRICS
-from iolab.loads.kind import LoadKind, import_attribute
+from iolab.loads.kind import LoadKind
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ GUESTS: Final = BootedHostKind(
 )
 
 for _kind in LOADS:
+    declare_parts(_kind.jobs)
     declare_metrics(_kind.metrics)
 declare_metrics(POWER_METRICS)
 declare_metrics(WEAR_METRICS)
@@ -92,7 +95,7 @@ def analysis_kinds() -> AnalysisKinds:
     """What results are judged by."""
     from iolab.analysis.kinds import AnalysisKinds
 
-    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_types}
+    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.jobs}
     specs = (*(spec for kind in LOADS for spec in kind.metrics), *POWER_METRICS, *WEAR_METRICS)
     declared = dict.fromkeys(spec.key for spec in specs)
     return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -18,6 +19,11 @@ PLAN = """import iolab.registry, iolab.cli.planning, iolab.hosts.connect, iolab.
 iolab.registry.study_kinds()"""
 RESULTS = """import iolab.registry, iolab.cli.results, iolab.store.reader
 iolab.registry.report_kinds().booted_hosts"""
+
+KNOWN_OF_EVERY_KIND = {"kind", "metric_specs"}
+"""Modules of a kind of load that its registration imports."""
+
+PAGE_ONLY = {"answer", "fast_facts", "value", "low_load", "not_in_study", "narrative", "page"}
 
 
 @pytest.mark.parametrize(
@@ -63,6 +69,37 @@ def test_results_of_metadata_load_are_shown_without_numpy(
     assert not imported & {"numpy", "duckdb"}
 
 
+@pytest.mark.parametrize("options", [(), ("--repeats",), ("--json",)])
+def test_other_kinds_of_load_are_not_imported_to_show_a_session(
+    session: Path, options: tuple[str, ...]
+) -> None:
+    imported = imported_to_show(session, *options)
+    assert "iolab.loads.fileio.workload" in imported
+    assert {
+        module
+        for module in imported
+        if module.startswith("iolab.loads.") and module.count(".") > 2
+        if not module.startswith("iolab.loads.fileio.")
+        if module.rpartition(".")[2] not in KNOWN_OF_EVERY_KIND
+    } == set()
+    assert "iolab.importers.foreign_run" not in imported
+
+
+def test_a_session_is_shown_without_what_a_page_alone_has(session: Path) -> None:
+    imported = imported_to_show(session)
+    assert "iolab.report.session_answer" in imported
+    assert not imported & {f"iolab.report.{name}" for name in PAGE_ONLY}
+
+
+def test_help_reads_no_toml_where_there_are_no_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    imported = imported_by("--help")
+    assert "iolab.cli.settings" in imported
+    assert "tomllib" not in imported
+
+
 def test_a_study_is_planned_on_its_target_without_numpy(tmp_path: Path) -> None:
     imported = imported_by("plan", "cluster-kpi", "--path", str(tmp_path), "--scale", "small")
     assert "iolab.session.discovery" in imported
@@ -74,9 +111,9 @@ def imported_to_show(session: Path, *options: str) -> set[str]:
 
 
 def imported_by(*words: str) -> set[str]:
-    argv = [sys.executable, "-X", "importtime", "-m", "iolab", *words]
-    done = run_program(argv, check=True)
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    # `-X importtime` leaves out what `importlib.import_module` imports.
+    done = run_program([sys.executable, "-v", "-m", "iolab", *words], check=True)
+    return set(re.findall(r"^import '([^']+)'", done.stderr, re.MULTILINE))
 
 
 def test_a_page_is_made_without_what_draws_on_terminals(session: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class AppendStudy(LoadStudyKind):
 
 KIND: Final = LoadKind(
     "append",
-    (AppendJob,),
+    {"append": f"{__name__}:AppendJob"},
     session=f"{__package__}.engine:SESSION",
     study=f"{__name__}:AppendStudy",
     analysis=f"{__package__}.analysis:AppendAnalysis",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from iolab.analysis.kinds import AnalysisKinds, judge_run
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
+from iolab.core.tagged import type_tag_of
 from iolab.core.workload import Direction
 from tests.analysis.records import Burst, bursts_record, facts_of
 from tests.toy.analysis import AppendAnalysis
@@ -15,7 +16,7 @@ from tests.toy.engine import AppendReader
 from tests.toy.kind import APPEND_ENGINE, AppendJob
 
 JOB = AppendJob(APPEND_ENGINE, 4096)
-KINDS = AnalysisKinds({AppendJob: AppendAnalysis})
+KINDS = AnalysisKinds({type_tag_of(AppendJob): AppendAnalysis})
 
 
 def record(lat_ns: int) -> RunRecord:

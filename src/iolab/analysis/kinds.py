@@ -266,18 +266,18 @@ class HostKindAnalysis(HostKindQueries, Protocol):
 
 
 class AnalysisKinds(Record):
-    """Every kind of load by the jobs that it makes, made when it is asked for, and of host.
+    """Every kind of load by the names of its jobs, made when it is asked for, and of host.
 
     `declared_metric_keys` are those of all kinds that are no rate or latency of operations.
     """
 
-    loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
+    loads: Mapping[str, Callable[[], LoadAnalysis[Any]]]
     hosts: tuple[HostKindAnalysis, ...] = ()
     declared_metric_keys: tuple[str, ...] = ()
 
     def load_analysis_for_run(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
-        return self.loads[type(record.run.point.job)]()
+        return self.loads[type_tag_of(record.run.point.job)]()
 
     @property
     def metric_keys(self) -> tuple[str, ...]:
@@ -296,7 +296,7 @@ class AnalysisKinds(Record):
 
     def checks_for_job(self, job: type[AnyJob]) -> tuple[Check[Any], ...]:
         """Every check of what that job makes, in the order in which they are shown."""
-        return tuple(self._checks_of_kind(self.loads[job]()))
+        return tuple(self._checks_of_kind(self.loads[type_tag_of(job)]()))
 
     def _checks_of_kind(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
         for check in kind.checks:

@@ -1,13 +1,14 @@
 """Parts of a study or of a run's record that a kind of load or of host owns.
 
 Common code has a base class for each such place and asks it what every kind can answer. A stored
-part names its kind, and is found again among those that are imported: whoever reads a session
-imports all kinds first (`iolab.registry`).
+part names its kind, and is found again among those that are declared: whoever reads a session
+imports `iolab.registry` first, which declares those of all kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Union
 
@@ -23,6 +24,8 @@ else:
 
 TYPE_KEY: Final = "type"
 """The key in a stored document that names the kind of a part."""
+
+_DECLARED: Final[dict[str, str]] = {}
 
 
 class TaggedRecord(_Base):
@@ -63,17 +66,52 @@ def type_tag_of(part: TaggedRecord | type[TaggedRecord]) -> str:
     return str(part.__struct_config__.tag)
 
 
-def tagged_classes(base: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
-    """All parts that a place can hold, of the kinds that are imported."""
-    return tuple(base.__subclasses__())
+def declare_parts(references: Mapping[str, str]) -> None:
+    """Say what else is known: the names of parts, each with its "module:attribute".
+
+    They are imported when a document has such a part: most sessions are of one kind of load.
+    """
+    _DECLARED.update(references)
+
+
+def tagged_classes(place: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
+    """All parts that a place can hold; imports whatever was declared."""
+    for reference in _DECLARED.values():
+        import_attribute(reference)
+    return tuple(place.__subclasses__())
+
+
+def find_tagged_class(place: type[TaggedRecord], tag: object) -> type[TaggedRecord] | None:
+    """The part of that name which a place can hold; None where there is none."""
+    found = _imported_class(place, tag)
+    if found is None and isinstance(tag, str) and tag in _DECLARED:
+        import_attribute(_DECLARED[tag])
+        found = _imported_class(place, tag)
+    if found is None:  # the parts of a kind need not be called as its jobs are
+        tagged_classes(place)
+        found = _imported_class(place, tag)
+    return found
+
+
+def _imported_class(place: type[TaggedRecord], tag: object) -> type[TaggedRecord] | None:
+    return next((part for part in place.__subclasses__() if type_tag_of(part) == tag), None)
 
 
 def decode_tagged_record(base: type, document: object) -> object:
     """The part in a document, as a `dec_hook` of msgspec reads it; ValueError where it is none."""
     if not issubclass(base, TaggedRecord):
         raise NotImplementedError(f"{base.__name__} is not stored")
-    parts: Any = Union[tagged_classes(base)]  # noqa: UP007 - of a tuple
+    tag = document.get(TYPE_KEY) if isinstance(document, dict) else None
+    part: Any = find_tagged_class(base, tag)
+    if part is None:
+        part = Union[tagged_classes(base)]  # noqa: UP007 - of a tuple
     try:
-        return convert(document, parts, dec_hook=decode_tagged_record, str_keys=True)
+        return convert(document, part, dec_hook=decode_tagged_record, str_keys=True)
     except ValidationError as error:
         raise ValueError(str(error)) from error
+
+
+def import_attribute(reference: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """What "module:attribute" names; ImportError or AttributeError where it is not there."""
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.kind import LoadKind
 
 KIND: Final = LoadKind(
     "imported",
-    (ImportedJob,),
+    {"imported": "iolab.importers.foreign_run:ImportedJob"},
     session="iolab.session.kinds:NO_LOAD_SESSION",
     analysis="iolab.importers.analysis:ImportedAnalysis",
     report="iolab.importers.report:ImportedReport",

@@ -6,9 +6,10 @@ planned without drivers, analysis or report.
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from iolab.core.tagged import import_attribute
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class LoadKind(Record):
-    """One kind of load: its name, its `job_types`, and the names of its parts.
+    """One kind of load: its name, its `jobs`, and the names of its parts.
+
+    `jobs` are what its workloads ask clients to do, by their names in documents; the module of a
+    job has the other parts of records that are the kind's.
 
     `study`, `analysis` and `report` name subclasses of `LoadStudyKind`, `LoadAnalysis` and
     `LoadReport`, `session` a `LoadSessionKind`. The defaults are those of load whose operations are
@@ -31,13 +35,18 @@ class LoadKind(Record):
     """
 
     name: str
-    job_types: tuple[type[AnyJob], ...]
+    jobs: Mapping[str, str]
     session: str
     study: str = "iolab.study.kinds:LoadStudyKind"
     analysis: str = "iolab.analysis.kinds:LoadAnalysis"
     report: str = "iolab.report.single_figure:SingleFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
     document_lists: tuple[str, ...] = ()
+
+    @property
+    def job_types(self) -> tuple[type[AnyJob], ...]:
+        """What its workloads ask clients to do."""
+        return tuple(map(import_attribute, self.jobs.values()))
 
     def make_study_kind(self) -> LoadStudyKind:
         """Its part of studies and plans."""
@@ -58,9 +67,3 @@ class LoadKind(Record):
         """Its part of reports; `hosts` reports hosts that are booted."""
         made: LoadReport = import_attribute(self.report)(self.job_types, hosts)
         return made
-
-
-def import_attribute(reference: str) -> Any:  # noqa: ANN401 - whatever stands there
-    """What "module:attribute" names; ImportError or AttributeError where it is not there."""
-    module, _, attribute = reference.partition(":")
-    return getattr(import_module(module), attribute)

@@ -494,8 +494,8 @@ class RegisteredLoadKind(Protocol):
         """What it is called."""
 
     @property
-    def job_types(self) -> tuple[type[AnyJob], ...]:
-        """What its workloads ask clients to do."""
+    def jobs(self) -> Mapping[str, str]:
+        """What its workloads ask clients to do: "module:attribute" by names in documents."""
 
     @property
     def document_lists(self) -> tuple[str, ...]:
@@ -610,12 +610,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
-        return next(
-            kind
-            for kind in self.registered_kinds
-            for job in kind.job_types
-            if type_tag_of(job) == type_tag
-        )
+        return next(kind for kind in self.registered_kinds if type_tag in kind.jobs)
 
     def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:
         if kind.name not in self._reports_by_name:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from iolab.core.tagged import TYPE_KEY, TaggedRecord, tagged_classes, type_tag_of
+from iolab.core.tagged import TYPE_KEY, TaggedRecord, find_tagged_class
 
 
 def with_nan_for_nulls(document: object, shape: type) -> object:
@@ -40,9 +40,9 @@ def _value_with_nan_for_nulls(value: Any, kind: inspect.Type) -> object:  # noqa
                 for item, own in zip(value, items, strict=False)
             ]
         case inspect.CustomType(), dict() if issubclass(kind.cls, TaggedRecord):
-            for part in tagged_classes(kind.cls):
-                if type_tag_of(part) == value.get(TYPE_KEY):
-                    return with_nan_for_nulls(value, part)
+            part = find_tagged_class(kind.cls, value.get(TYPE_KEY))
+            if part is not None:
+                return with_nan_for_nulls(value, part)
     return value
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.loads.checkpoint.metric_specs import METRICS
-from iolab.loads.checkpoint.workload import CheckpointJob
 from iolab.loads.kind import LoadKind
 
 KIND: Final = LoadKind(
     "checkpoint",
-    (CheckpointJob,),
+    {"checkpoint": "iolab.loads.checkpoint.workload:CheckpointJob"},
     session="iolab.loads.checkpoint.driver:SESSION",
     study="iolab.loads.checkpoint.study:CheckpointStudyKind",
     analysis="iolab.loads.checkpoint.analysis:CheckpointAnalysis",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.loads.fileio.workload import Job
 from iolab.loads.kind import LoadKind
 
 KIND: Final = LoadKind(
     "fileio",
-    (Job,),
+    {"io": "iolab.loads.fileio.workload:Job"},
     session="iolab.loads.fileio.driver:FILE_IO",
     study="iolab.loads.fileio.study:FileIoStudyKind",
     analysis="iolab.loads.fileio.analysis:FileAnalysis",

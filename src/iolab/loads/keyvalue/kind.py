@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
 from iolab.loads.kind import LoadKind
 
 KIND: Final = LoadKind(
     "keyvalue",
-    (KeyValueJob, YcsbJob),
+    {
+        "db_bench": "iolab.loads.keyvalue.workload:KeyValueJob",
+        "ycsb": "iolab.loads.keyvalue.workload:YcsbJob",
+    },
     session="iolab.loads.keyvalue.driver:KEY_VALUE",
     study="iolab.loads.keyvalue.study:KeyValueStudyKind",
     analysis="iolab.loads.keyvalue.analysis:KeyValueAnalysis",

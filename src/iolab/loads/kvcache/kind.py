@@ -6,11 +6,10 @@ from typing import Final
 
 from iolab.loads.kind import LoadKind
 from iolab.loads.kvcache.metric_specs import METRICS
-from iolab.loads.kvcache.workload import KvCacheJob
 
 KIND: Final = LoadKind(
     "kv-cache",
-    (KvCacheJob,),
+    {"kv-cache": "iolab.loads.kvcache.workload:KvCacheJob"},
     session="iolab.loads.kvcache.driver:SESSION",
     study="iolab.loads.kvcache.study:KvCacheStudyKind",
     analysis="iolab.loads.kvcache.analysis:KvCacheAnalysis",

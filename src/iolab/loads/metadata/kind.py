@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.loads.kind import LoadKind
-from iolab.loads.metadata.workload import MetadataJob
 
 KIND: Final = LoadKind(
     "metadata",
-    (MetadataJob,),
+    {"metadata": "iolab.loads.metadata.workload:MetadataJob"},
     session="iolab.loads.metadata.driver:METADATA",
     study="iolab.loads.metadata.study:MetadataStudyKind",
     analysis="iolab.loads.metadata.analysis:MetadataAnalysis",

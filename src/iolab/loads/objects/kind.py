@@ -6,11 +6,10 @@ from typing import Final
 
 from iolab.loads.kind import LoadKind
 from iolab.loads.objects.metric_specs import METRICS
-from iolab.loads.objects.workload import ObjectsJob
 
 KIND: Final = LoadKind(
     "objects",
-    (ObjectsJob,),
+    {"objects": "iolab.loads.objects.workload:ObjectsJob"},
     session="iolab.loads.objects.driver:SESSION",
     study="iolab.loads.objects.study:ObjectsStudyKind",
     analysis="iolab.loads.objects.analysis:ObjectsAnalysis",

@@ -6,11 +6,10 @@ from typing import Final
 
 from iolab.loads.kind import LoadKind
 from iolab.loads.training.metric_specs import METRICS
-from iolab.loads.training.workload import TrainingJob
 
 KIND: Final = LoadKind(
     "training-read",
-    (TrainingJob,),
+    {"training-read": "iolab.loads.training.workload:TrainingJob"},
     session="iolab.loads.training.driver:SESSION",
     study="iolab.loads.training.study:TrainingStudyKind",
     analysis="iolab.loads.training.analysis:TrainingAnalysis",
