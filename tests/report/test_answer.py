@@ -14,12 +14,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import AnswerKind, Study
-from iolab.report.answer import (
-    answer_sentence,
-    build_answer,
-    confidence_line,
-    gravest_caveats_sentence,
-)
+from iolab.report.answer import build_answer, gravest_caveats_sentence
 from iolab.report.best import (
     BestFigure,
     VerdictCounts,
@@ -39,6 +34,7 @@ from iolab.report.other_load import other_load_sentence
 from iolab.report.page import build_report_page
 from iolab.report.phrases import Objection, merge_objections
 from iolab.report.provenance import repeats_sentence, scale_changes, scale_sentence
+from iolab.report.session_answer import answer_sentence, confidence_line
 from iolab.report.table import (
     Cell,
     Table,
