@@ -12,17 +12,22 @@ from iolab.analysis.pairs import default_metric_keys
 from iolab.analysis.points import summarise_points
 from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key
+from iolab.report.blocks import brief_blocks
 from iolab.report.scenario import (
+    NEIGHBOURS_TITLE,
     fault_impact_sentence,
     neighbours_note,
     neighbours_table,
     phases_table,
     run_fault_impact_sentence,
+    scenario_section,
 )
+from iolab.report.table import Table
 from iolab.report.terminal import grouped_report_table
 from tests.analysis.planted import Session, neighboured, timed
 from tests.analysis.records import JOB, Burst, bursts_record
 from tests.judging import judge
+from tests.report import shared
 from tests.report.growing import STUDY
 
 ALONE_NS, BESIDE_NS, LIMITED_NS = 2_000_000, 15_000_000, 2_100_000
@@ -156,6 +161,21 @@ def test_the_table_has_both_loads_of_each_phase() -> None:
     assert "noise" in " ".join(rows[0])
     assert "7.48" in " ".join(rows[0])
     assert "noise" not in " ".join(rows[2])
+
+
+def test_a_report_has_the_table_of_neighbours_open_below_that_of_phases() -> None:
+    brief = shared.brief("pair")
+    (first, *_) = brief.results
+    run = replace(first, scenario=scenario_of(judged(victim())))
+    point = replace(summarise_points([first], brief.study)[0], results=(run,))
+    section = scenario_section(replace(brief, points=(point,)))
+    assert section is not None
+    page = replace(shared.page("pair"), sections=(section,))
+    tables = [block for block in brief_blocks(brief, page) if isinstance(block, Table)]
+    place = [table.title for table in tables].index(NEIGHBOURS_TITLE)
+    # The table of phases: its columns that are alike in all rows stand in its heading.
+    assert tables[place - 1].columns[0].title == tables[place].columns[0].title == "Phase"
+    assert len(tables[place - 1].rows) == len(tables[place].rows) + 1
 
 
 def test_the_end_of_a_neighbour_is_that_of_its_seconds() -> None:

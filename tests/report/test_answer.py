@@ -228,7 +228,7 @@ def test_the_answer_says_which_to_take_for_what() -> None:
     ]
     text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text.startswith("Take Two for a (2.00×) and b (2.00×) and One for c (2.00×).")
-    assert "No sure difference in d." in text
+    assert "Not distinguishable in d." in text
 
 
 def test_one_of_many_workloads_has_the_range_of_its_leads() -> None:

@@ -62,7 +62,7 @@ def test_several_winners_have_their_workloads_and_the_rest_is_said() -> None:
     text = concluded(
         *pair("reads", 100.0, 200.0), *pair("writes", 150.0, 100.0), *pair("mix", 100.0, 100.1)
     )
-    assert tells(text, "Take", "two for reads", "one for writes", "No sure difference in mix")
+    assert tells(text, "Take", "two for reads", "one for writes", "Not distinguishable in mix")
 
 
 def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:

@@ -80,7 +80,7 @@ def test_what_is_better_by_chance_is_not_said_to_be() -> None:
     text = " ".join(told(near))
     assert "the most" not in text
     assert tells(text, "not supported by 4 repeats in 3")
-    assert "too close to call" not in text
+    assert "not distinguishable in" not in text
     (bend,) = [one for one in told(found_in(curve(BASE, RISING, spread=0.3))) if "bends" in one]
     assert "low confidence" in bend
 

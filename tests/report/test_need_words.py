@@ -46,7 +46,9 @@ def test_what_intervals_do_not_support_is_inconclusive() -> None:
     both = ("Performance", "Mainstream")
     found = needs(rates=near, width=0.02)[BuyerNeed.PERFORMANCE]
     text = recommendation_sentence(found, NAMES)
-    assert tells(text, "too close to call", "Performance", "1.01×", "Mainstream", "intervals"), text
+    assert tells(text, "not distinguishable", "Performance", "1.01×", "Mainstream", "intervals"), (
+        text
+    )
     alone = needs(rates=near, width=None)[BuyerNeed.PERFORMANCE]
     assert tells(
         recommendation_sentence(alone, NAMES),

@@ -6,17 +6,23 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.analysis.findings import LargestSpeedupFinding
 from iolab.analysis.ranked_findings import all_findings
+from iolab.core.metric import Level, Verdict
 from iolab.registry import report_kinds
 from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
 from iolab.report.gather import build_brief
 from iolab.report.matrix import workload_rows
+from iolab.report.narrative import linked_sentences
 from iolab.store.reader import SessionReader
 from tests.cli.in_process import call
+from tests.report.studies import with_results
 from tests.samples import unpack
+
+LARGEST = "supported gain"
 
 COMPARED = dict[tuple[str, str, str], dict[str, object]]
 
@@ -57,6 +63,23 @@ def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARE
         ends = sorted((1 + sign * (finding.low or 0.0), 1 + sign * (finding.high or 0.0)))
         assert ends == pytest.approx([row["low"], row["high"]])
         assert row["verdict"] == "better"
+
+
+def test_a_gain_in_a_workload_without_a_sure_best_says_so(brief: Brief) -> None:
+    """A load of one configuration is invalid: another of it may have been the best."""
+    gains = {item.text for item in linked_sentences(brief) if LARGEST in item.text}
+    assert gains
+    assert not any("not certain" in text for text in gains)
+    best = next(figure for figure in brief.best_figures if figure.axis)
+    lost = next(
+        run for run in brief.results if run.workload == best.workload and run.axis != best.axis
+    )
+    spoilt = tuple(
+        replace(run, verdict=Verdict(Level.INVALID, ())) if run.digest == lost.digest else run
+        for run in brief.results
+    )
+    texts = [item.text for item in linked_sentences(with_results(brief, spoilt))]
+    assert any(LARGEST in text and "not certain" in text for text in texts), texts
 
 
 def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared: COMPARED) -> None:

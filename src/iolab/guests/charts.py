@@ -22,7 +22,7 @@ from iolab.guests.groups import (
     points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_breakdown import latency_breakdown_chart
-from iolab.guests.node_chart import DISK_IO_METRICS, node_timeline_chart
+from iolab.guests.node_chart import DISK_IO_METRICS, PROCESSOR_METRICS, node_timeline_chart
 from iolab.guests.tables import (
     hypervisors_table,
     latency_breakdowns,
@@ -36,7 +36,7 @@ from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_chart
 from iolab.report.charts.palette import series_token
 from iolab.report.numbers import metric_value_text
 from iolab.report.table import Table
-from iolab.text import counted_noun, list_text
+from iolab.text import counted_noun, list_text, percent_text
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
@@ -51,6 +51,9 @@ TAILS: Final = tuple(name for name, _ in PERCENTILES if name != "p50")
 
 OTHER_IO_FACTOR: Final = 4.0
 """From so many times the I/O of its guests on a node's disks do that of others."""
+
+FULL_PROCESSORS_SHARE: Final = 0.9
+"""From so much of its time on a node's processors have nothing left to give."""
 
 NEIGHBOURS_SHOWN: Final = 3
 """Nodes of the same machine that are named; the others are counted."""
@@ -219,27 +222,36 @@ def node_timeline_charts(inside: NodeTimeline | None, caveat: str, name: str) ->
 
 
 def other_io_text(inside: NodeTimeline) -> str:
-    """What the disks of a node did beyond its guests' load; empty where that may be its own.
+    """What a node did beyond its guests' load; empty where that may be its own.
 
-    File systems and layers of the node add to what guests ask for, but not many times that.
+    File systems and layers of the node add to what guests ask for, but not many times that. Its
+    processors run the guests too: what is told of them is that they were full.
     """
     asked = inside.result.metrics.get("iops", UNKNOWN_METRIC).value
-    disks = next((own.panel for own in inside.panels if own.metrics == DISK_IO_METRICS), None)
-    if not asked or disks is None:
-        return ""
+    parts = []
+    disks, mean = _panel_names_and_mean(inside, DISK_IO_METRICS)
+    if asked and mean >= OTHER_IO_FACTOR * asked:
+        done, load = (metric_value_text(Metric(value, "1/s")) for value in (mean, asked))
+        names = list_text(disks, NEIGHBOURS_SHOWN)
+        parts.append(f"{names} did {done} in the mean, where the guests did {load}")
+    cores, busy = _panel_names_and_mean(inside, PROCESSOR_METRICS)
+    busy /= max(len(cores), 1)
+    if busy >= FULL_PROCESSORS_SHARE:
+        parts.append(f"its processors were {percent_text(busy)} busy, with its guests and all else")
+    return f"Other load on {inside.node}: {list_text(parts)}." if parts else ""
+
+
+def _panel_names_and_mean(
+    inside: NodeTimeline, metrics: tuple[str, ...]
+) -> tuple[list[str], float]:
+    """The lines of a panel, and the mean of their sum in the measured window; of none 0."""
+    lines = next((own.panel.lines for own in inside.panels if own.metrics == metrics), ())
     measured = [
-        sum(line.values[place] or 0.0 for line in disks.lines)
+        sum(line.values[place] or 0.0 for line in lines)
         for place, at_s in enumerate(inside.at_s)
         if inside.begin_s <= at_s <= inside.end_s
     ]
-    mean = sum(measured) / max(len(measured), 1)
-    if mean < OTHER_IO_FACTOR * asked:
-        return ""
-    names = list_text([line.name for line in disks.lines], NEIGHBOURS_SHOWN)
-    done, load = (metric_value_text(Metric(value, "1/s")) for value in (mean, asked))
-    return (
-        f"Other I/O on {inside.node}: {names} did {done} in the mean, where the guests did {load}."
-    )
+    return [line.name for line in lines], sum(measured) / max(len(measured), 1)
 
 
 def _shared_disks_note(inside: NodeTimeline) -> str:

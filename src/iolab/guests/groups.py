@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value
-from iolab.core.metric import Result
+from iolab.core.metric import Level, Result
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -166,15 +166,16 @@ def runs_needing_manifests(
 
 
 def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
-    """The run that shows a node from inside: as published at the most guests, else of the most.
+    """The run that shows a node from inside: of those that are not invalid, if there are any.
 
-    Of several the one that is trusted most.
+    As published at the most guests, else of the most; of several the one that is trusted most.
     """
     written = {point.digest: point.job.study_values_by_key for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
-    def published_mix_and_guest_count_key(result: Result) -> tuple[bool, int, int]:
+    def published_mix_and_guest_count_key(result: Result) -> tuple[bool, bool, int, int]:
         return (
+            result.verdict.level is not Level.INVALID,
             _is_published_mix(written.get(result.digest, {})),
             guest_count(result),
             -result.verdict.level.rank,

@@ -52,6 +52,9 @@ from iolab.units import format_duration_s
 DISK_IO_METRICS: Final = ("read_iops", "write_iops")
 """What the panel of a node's disks is of."""
 
+PROCESSOR_METRICS: Final = ("busy_share",)
+"""What the panel of its processors is of."""
+
 PANEL_HEIGHT: Final = 66
 GAP: Final = 30
 HEAD: Final = 26
@@ -363,7 +366,7 @@ def _node_panels(
             "disk",
             ("write_lat_ns",),
         ),
-        NodePanel(_panel_of_rows(_processors_title(numa), "share", numa), "cpu", ("busy_share",)),
+        NodePanel(_panel_of_rows(_processors_title(numa), "share", numa), "cpu", PROCESSOR_METRICS),
         NodePanel(
             _panel_of_rows("Sent by each port", "bytes/s", {name: sent[name] for name in busy}),
             "nic",

@@ -108,12 +108,14 @@ def build_answer(
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in best_figures}
+    quoted_codes = {figure.objection[0] for figure in best_figures if not figure.is_quotable}
     touching = sorted(
         caveats,
         key=lambda caveat: (
             -caveat.level.rank,
             not is_explained_by_other_load(caveat),
             not _is_about_quoted_run(caveat, quoted),
+            caveat.code not in quoted_codes,
         ),
     )
     trust = (

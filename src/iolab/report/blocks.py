@@ -351,9 +351,14 @@ def _chart_group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> I
         (table,) = _without_repeated_titles(heading, [group.table])
         yield table_without_constant_columns(table) if in_brief else table
     yield from _note_paragraphs(group.note)
+    yield from _noted_table_blocks(group.tables_below)
     if group.figures:
         yield FigureGroup(group.figures, is_detailed=not in_brief)
-    for table, note in () if in_brief else group.detail_tables:
+    yield from _noted_table_blocks(() if in_brief else group.detail_tables)
+
+
+def _noted_table_blocks(noted_tables: Iterable[tuple[Table, str]]) -> Iterator[Block]:
+    for table, note in noted_tables:
         yield table
         yield from _note_paragraphs(note if table.rows else "")
 

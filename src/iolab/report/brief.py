@@ -185,6 +185,11 @@ class Brief(Record, dict=True):
         return {run.key: f"run-{i}" for i, run in enumerate(self.results, 1)}
 
     @cached_property
+    def best_figures(self) -> tuple[BestFigure, ...]:
+        """The best of each workload in each configuration, as its kind of load tells them."""
+        return self.kinds.best_figures(self)
+
+    @cached_property
     def best_points(self) -> tuple[BestPointFinding, ...]:
         """The best point of each workload in each configuration."""
         from iolab.analysis.findings import best_point_findings

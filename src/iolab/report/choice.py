@@ -7,8 +7,8 @@ from typing import Final
 
 from iolab.core.metric import Level
 from iolab.report.matrix import POINT_LOST, WorkloadRow
-from iolab.report.numbers import ratio_text
-from iolab.text import counted_noun, list_text
+from iolab.report.numbers import NOT_DISTINGUISHABLE, ratio_text
+from iolab.text import capitalised, counted_noun, list_text
 
 TITLES_SHOWN: Final = 3
 """Workloads named for a configuration; others are counted."""
@@ -121,8 +121,8 @@ def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int, *, is_advi
         return ""
     if len(alike) == workload_count:
         of = "the only workload" if workload_count == 1 else f"any of {workload_count} workloads"
-        return f"{'Take any: repeats' if is_advice else 'Repeats'} show no sure difference in {of}."
-    return f"No sure difference in {list_text(alike, TITLES_SHOWN)}."
+        return f"{'Take any: not' if is_advice else 'Not'} distinguishable in {of}."
+    return f"{capitalised(NOT_DISTINGUISHABLE)} in {list_text(alike, TITLES_SHOWN)}."
 
 
 def _single_candidate_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:

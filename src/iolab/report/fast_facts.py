@@ -25,7 +25,13 @@ from iolab.report.matrix import (
     best_figures_by_operation,
     repeats_range_text,
 )
-from iolab.report.numbers import axis_name_text, metric_value_text, quotient_value_text, ratio_text
+from iolab.report.numbers import (
+    NOT_DISTINGUISHABLE,
+    axis_name_text,
+    metric_value_text,
+    quotient_value_text,
+    ratio_text,
+)
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import COST
 from iolab.text import list_text
@@ -152,7 +158,7 @@ def _best_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str,
     notes = (
         who,
         "" if sound else axis_text_not_in_title(best),
-        "no sure difference"
+        NOT_DISTINGUISHABLE
         if is_tie
         else workload_row.undecided_reason and f"not sure: {workload_row.undecided_reason}",
         repeats_range_text(best),
@@ -198,7 +204,7 @@ def _latency_fact(
     doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
     is_undecided = others and not is_surely_lower(brief, best, others[0])
-    overlap = "not distinguishable" if is_undecided else ""
+    overlap = NOT_DISTINGUISHABLE if is_undecided else ""
     left_out = best.point.left_out_repeats_text
     together = best.operation_text(workload.job).removesuffix(" together")
     notes = (workload.title, together, against, best.repeats_text, overlap, left_out, doubt)

@@ -22,11 +22,13 @@ from iolab.report.best import BestFigure, best_figure_of_metric
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
+    NOT_DISTINGUISHABLE,
     NOT_MEASURABLE,
     TOO_FEW_REPEATS,
     axis_values_text,
     metric_value_text,
     missing_interval_reason,
+    range_text,
     ratio_text,
     verdict_mark,
 )
@@ -50,8 +52,8 @@ INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure whose ratio to the best of its row has an interval that holds 1."""
 
 ALIKE_NOTE: Final = (
-    "≈: not distinguishable from the best, the interval of their ratio over repeats in pairs holds "
-    "1."
+    f"≈: {NOT_DISTINGUISHABLE} from the best, the interval of their ratio over repeats in pairs "
+    "holds 1."
 )
 """What the mark says, and why lines of a chart may seem to say something else."""
 
@@ -494,9 +496,7 @@ def repeats_range_text(figure: BestFigure) -> str:
         return ""
     unit = figure.value.unit
     low, high = (metric_value_text(Metric(end, unit)) for end in figure.repeats_range)
-    number, _, low_unit = low.partition(" ")
-    is_same_unit = low_unit == high.partition(" ")[2]
-    return f"repeats {number if is_same_unit else low} to {high}"
+    return f"repeats {range_text(low, high)}"
 
 
 def _interval_of_ratio_to_best(

@@ -55,7 +55,8 @@ _SECTION_INTRODUCTION: Final = (
 )
 _FACTORS_NOTE: Final = (
     " Factors compare bests, wherever each was reached; their intervals reach as far as both "
-    "intervals allow. The best of many points is a little better than it would be again."
+    "intervals allow, where key findings compare repeats in pairs at one load. The best of many "
+    "points is a little better than it would be again."
 )
 _CLIENTS_NOTE: Final = (
     "A mean of hosts is the total over their number; the slowest and the fastest are those of the "

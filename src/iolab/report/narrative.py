@@ -5,7 +5,7 @@ No sentence without a finding. What an interval does not support is not said as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +33,7 @@ from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.numbers import (
+    NOT_DISTINGUISHABLE,
     axis_name_text,
     metric_value_text,
     missing_interval_reason,
@@ -55,6 +56,7 @@ from iolab.text import counted_noun, list_text, percent_text
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.series import RunAnchors
+    from iolab.report.matrix import WorkloadRow
 
 INDISTINGUISHABLE_SHOWN: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
@@ -158,7 +160,7 @@ def _best_point_sentence(best: BestPointFinding, names: ConfigurationNames) -> s
             [axis_values_phrase(axis) for axis in best.indistinguishable_axes],
             INDISTINGUISHABLE_SHOWN,
         )
-        text += f"; not distinguishable from {others}"
+        text += f"; {NOT_DISTINGUISHABLE} from {others}"
     if best.left_out_repeats_text:
         text += f"; {best.left_out_repeats_text}"
     return f"{text}.{LEVEL_SENTENCES[best.level]}"
@@ -187,7 +189,7 @@ def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> st
         ComparisonVerdict.BETTER: "better in {}",
         ComparisonVerdict.WORSE: "worse in {}",
         ComparisonVerdict.SAME: "the same in {}",
-        ComparisonVerdict.INCONCLUSIVE: "no sure difference in {}",
+        ComparisonVerdict.INCONCLUSIVE: NOT_DISTINGUISHABLE + " in {}",
     }
     unsupported = sum(number for _, number in finding.apart_counts)
     counts = [
@@ -353,7 +355,7 @@ def _undecided_text(recommendation: Recommendation, best: str, second: str) -> s
     if recommendation.lead_factor < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
     is_close = recommendation.lead_factor <= CLOSE_RATIO
-    undecided = "too close to call" if is_close else "not decided"
+    undecided = NOT_DISTINGUISHABLE if is_close else "not decided"
     call = "too few runs to call" if recommendation.has_single_runs else undecided
     why = (
         "but by single runs"
@@ -479,10 +481,47 @@ def linked_sentences(
     sentences = distinct_sentences(
         sentences_for_findings(study, every, ConfigurationNames(labels, mixed_workload_ids(study)))
     )
+    from iolab.report.matrix import workload_rows
+
+    rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.cells}
+    noise = {best.run: best.noise_text for best in brief.best_figures if best.noise_text}
     return tuple(
-        _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
+        _link_sentence(
+            _with_workload_title(
+                _with_lead_doubt(_without_best_of_noise(sentence, noise), rows), study
+            ),
+            names,
+            brief.run_anchors,
+        )
         for sentence in sentences
     )
+
+
+def _without_best_of_noise(
+    sentence: Sentence, noise_texts: Mapping[RunKey | None, str]
+) -> Sentence:
+    """The sentence on a best figure that can be no more than noise: as that, and as no best."""
+    best = sentence.finding
+    if not isinstance(best, BestPointFinding):
+        return sentence
+    noise = next((noise_texts[key] for key in best.runs if key in noise_texts), None)
+    if noise is None:
+        return sentence
+    figure = _metric_with_interval_text(best.value)
+    text = f"{best.workload}: the highest figure, {figure} at {axis_values_phrase(best.axis)}"
+    return replace(sentence, text=f"{text}, is no best: {noise}.{LEVEL_SENTENCES[best.level]}")
+
+
+def _with_lead_doubt(sentence: Sentence, rows: Mapping[str, WorkloadRow]) -> Sentence:
+    """A supported gain with why it makes no winner of its workload, where that is not certain."""
+    gain = sentence.finding
+    row = rows.get(gain.workload) if isinstance(gain, LargestSpeedupFinding) else None
+    if row is None or not isinstance(gain, LargestSpeedupFinding) or not row.undecided_reason:
+        return sentence
+    level = LEVEL_SENTENCES[gain.level]
+    text = sentence.text.removesuffix(level).removesuffix(".")
+    doubt = f"which is the best in this workload is not certain ({row.undecided_reason})"
+    return replace(sentence, text=f"{text}; {doubt}.{level}")
 
 
 def _repeats_matrix(finding: Finding) -> bool:

@@ -34,6 +34,9 @@ DIGITS: Final = 6
 _EXACT_INTEGER_MAX: Final = 2**53
 """Up to here every whole number is a float of its own."""
 
+NOT_DISTINGUISHABLE: Final = "not distinguishable"
+"""What figures are of which intervals leave open which is the better one."""
+
 NOT_MEASURABLE: Final = "not measurable"
 """What stands for a figure that is invalid."""
 
@@ -69,6 +72,14 @@ _AXIS_DISPLAY_NAMES: Final = {
     "block_size": "block size",
     "requests_per_s": "requests/s",
 }
+
+
+def range_text(low: str, high: str) -> str:
+    """`5.00 to 5.23 k ops/s`: two values, with the unit once where it is that of both."""
+    number, _, low_unit = low.partition(" ")
+    if low == high:
+        return low
+    return f"{number if low_unit == high.partition(' ')[2] else low} to {high}"
 
 
 def money_text(amount: float) -> str:

@@ -152,7 +152,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         alerts=session_alerts(brief),
         hardware_caveat=measured_storage_caveat(brief.study, brief.facts),
         answer=build_answer(
-            brief, brief.kinds.best_figures(brief), count_verdicts(brief.results), caveats, bests
+            brief, brief.best_figures, count_verdicts(brief.results), caveats, bests
         ),
         topology=topology,
         has_topology_in_brief=topology is not None
@@ -236,7 +236,14 @@ def appendix_chart_sections(
     """What backs the charts of the brief: their other charts and tables, as one section."""
     groups = (*workloads, *(group for section in sections for group in section.groups))
     further = tuple(
-        replace(group, table=None, note="", figures=group.appendix_figures, appendix_figures=())
+        replace(
+            group,
+            table=None,
+            note="",
+            tables_below=(),
+            figures=group.appendix_figures,
+            appendix_figures=(),
+        )
         for group in groups
         if group.appendix_figures or any(table.rows for table, _ in group.detail_tables)
     )

@@ -512,8 +512,6 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
         title,
         (chart,),
         phases_table(scenarios, metrics),
-        detail_tables=(
-            *(((neighbours, neighbours_note(scenarios)),) if neighbours else ()),
-            (changes_table(scenarios), _CHANGES_NOTE),
-        ),
+        tables_below=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
+        detail_tables=((changes_table(scenarios), _CHANGES_NOTE),),
     )

@@ -78,7 +78,12 @@ def merge_sentences(sentences: Iterable[str]) -> MergedSentence:
     alike = {
         sentence: parts for sentence, parts in every if tuple(part.form for part in parts) == form
     }
-    words = (_merged_part_text(parts) for parts in zip(*alike.values(), strict=True))
+    words: list[str] = []
+    for parts in zip(*alike.values(), strict=True):
+        word = _merged_part_text(parts)
+        # All of a number that differs are all of them, not of a range.
+        if not (words[-1:] == ["all"] and parts[0].kind == "number" and " to " in word):
+            words.append(word)
     return MergedSentence(" ".join(words), frozenset(alike))
 
 

@@ -20,12 +20,14 @@ from iolab.loads.keyvalue.tables import (
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.matrix import best_figures_by_operation
+from iolab.report.narrative import linked_sentences
 from iolab.report.page import ReportPage, build_report_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
 from tests.report import shared
 from tests.report.made import build_brief
+from tests.report.studies import with_results
 from tests.report.synthetic import objecting
 
 
@@ -331,6 +333,26 @@ def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None
             assert tells(written.noise_text, "2.00×", "noise")
             (best,) = best_figures_by_operation((reads, written))
             assert best is reads
+
+
+def test_readers_that_a_writer_seems_to_help_are_no_best_in_the_bottom_line(
+    rocks: KeySource,
+) -> None:
+    runs = rocks.results()
+    axis = max((run.axis for run in runs), key=str)
+    alone = next(run for run in runs if (run.workload, run.axis) == ("read-random", axis))
+    rate = alone.metrics["ops_per_s"]
+    faster = replace(rate, value=9.0 * (rate.value or 0.0), low=None, high=None)
+    spoilt = tuple(
+        replace(run, metrics={**run.metrics, "ops_per_s": faster})
+        if (run.workload, run.axis) == ("read-while-writing", axis)
+        else run
+        for run in runs
+    )
+    brief = with_results(build_brief(rocks), spoilt)
+    (text,) = [sentence.text for sentence in linked_sentences(brief) if "noise" in sentence.text]
+    assert tells(text, "is no best", "9.00×")
+    assert "The best is" not in text
 
 
 def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +18,11 @@ from iolab.guests.latency_breakdown import (
     latency_parts_and_clipped_layers,
     layers_table,
 )
-from iolab.guests.node_chart import NAMED_MAX, node_timeline_chart
+from iolab.guests.node_chart import NAMED_MAX, PROCESSOR_METRICS, node_timeline_chart
 from iolab.report.charts.chart import Line, Rectangles
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import PLOT_WIDTH, parameter_axis
+from iolab.report.charts.series import NodePanel, Panel, panel_line_from_array
 from iolab.report.charts.svg import draw_inline_svg, ticks_with_room
 from tests.facts import tells
 from tests.report.charts.fleets import accounts, node, wide_node
@@ -32,7 +34,14 @@ def test_disks_that_do_many_times_the_load_of_guests_serve_others() -> None:
     inside = wide_node(2)  # two disks of 50 k IOPS each
     idle = replace(inside, result=result(8, 349.0))
     assert tells(other_io_text(idle), "node-1", "nvme0n1", "nvme1n1", "100 k IOPS", "349 IOPS")
-    assert other_io_text(replace(inside, result=result(8, 40_000.0))) == ""
+    own = replace(inside, result=result(8, 40_000.0))
+    assert other_io_text(own) == ""
+    rest = tuple(panel for panel in own.panels if panel.metrics != PROCESSOR_METRICS)
+    for share, is_full in ((0.97, True), (0.5, False)):
+        cores = panel_line_from_array("all cores", np.full(len(own.at_s), share))
+        busy = NodePanel(Panel("Processors busy", "share", (cores,)), "cpu", PROCESSOR_METRICS)
+        text = other_io_text(replace(own, panels=(*rest, busy)))
+        assert (tells(text, "node-1", "processors", "97 %") if is_full else not text) is True
     assert other_io_text(node()) == ""  # its disks' I/O was not counted
 
 

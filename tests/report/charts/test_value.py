@@ -121,7 +121,7 @@ def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -
     assert {one.token for one in bars[:3]} == {SERIES[0]}
     lengths = [(x2 or 0) - (x or 0) for one in bars for x, _, x2, _ in one.boxes]
     assert lengths == [180e3, 40e3, 130e3, 40e3, 260e3]
-    assert {"350 k", "servers", "network", "storage"} <= set(texts(figure))
+    assert {"350 k", "servers", "network 40,000", "storage"} <= set(texts(figure))
     assert any(tells(text, "Mainstream", "TB usable") for text in texts(figure))
 
 

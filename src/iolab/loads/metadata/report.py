@@ -30,7 +30,7 @@ from iolab.loads.metadata.terminal import operation_lines
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
 from iolab.report.best import BestFigure, gravest_objection_code_and_text
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
-from iolab.report.numbers import axis_values_text, metric_value_text
+from iolab.report.numbers import axis_values_text, metric_value_text, range_text
 from iolab.report.runs import runs_table
 from iolab.report.table import Table, table_markdown
 from iolab.report.terminal import Screen
@@ -234,7 +234,7 @@ def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
     if statistics.is_over_common_window or not rates:
         return ""
     low, high = (metric_value_text(Metric(find(rates), "ops/s")) for find in (min, max))
-    return f"Over the whole phase {low}" if low == high else f"Over the whole phase {low} to {high}"
+    return f"Over the whole phase {range_text(low, high)}"
 
 
 def _phase_objection(

@@ -390,8 +390,8 @@ def too_wide_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
 class ChartGroup(Record):
     """Charts that belong together, as those of one workload, with their table and its note.
 
-    `detail_tables` are tables, each with a note, and `appendix_figures` figures that go to the
-    appendix.
+    `tables_below` stand below that table, `detail_tables` are folded, each with a note, and
+    `appendix_figures` are figures that go to the appendix.
     """
 
     title: str
@@ -400,6 +400,7 @@ class ChartGroup(Record):
     note: str = ""
     detail_tables: tuple[tuple[Table, str], ...] = ()
     appendix_figures: tuple[Figure, ...] = ()
+    tables_below: tuple[tuple[Table, str], ...] = ()
 
 
 class ReportSection(Record):

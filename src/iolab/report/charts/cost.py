@@ -55,9 +55,10 @@ def procurement_cost_chart(
     if not priced:
         return None
     drawn = priced[:CONFIGURATIONS_MAX]
+    amounts = zip(*(server_network_storage_costs(cost) for _, cost, _ in drawn), strict=True)
     legend = [
-        (part, StackedBarPart(0.0, MUTED, opacity=shade))
-        for part, shade in zip(PARTS, SHADES, strict=True)
+        (_legend_text(part, own), StackedBarPart(0.0, MUTED, opacity=shade))
+        for part, own, shade in zip(PARTS, amounts, SHADES, strict=True)
     ]
     left_out = len(priced) - len(drawn)
     return Figure(
@@ -69,6 +70,12 @@ def procurement_cost_chart(
         table=table,
         by_configuration=True,
     )
+
+
+def _legend_text(part: str, amounts: Sequence[float]) -> str:
+    """`network 100` where all have the same: a narrow part has no room for its amount."""
+    first = amounts[0]
+    return f"{part} {_amount_text(first)}" if first and {*amounts} == {first} else part
 
 
 def _capacity_text(configuration: Configuration) -> str:

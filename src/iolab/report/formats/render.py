@@ -474,7 +474,10 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
         *(
             table
             for group in page.chart_groups
-            for table in (group.table, *(extra for extra, _ in group.detail_tables))
+            for table in (
+                group.table,
+                *(extra for extra, _ in (*group.tables_below, *group.detail_tables)),
+            )
         ),
         *page.hardware_tables,
         page.method_table,
