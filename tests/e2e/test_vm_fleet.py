@@ -205,7 +205,7 @@ def test_it_is_shown_and_reported(said: tuple[Path, str]) -> None:
     session = said[0]
     document = json.loads(iolab("show", session, "--json").stdout)
     assert len(document["results"]) == 2
-    assert "emulated-guest" in iolab("show", session).stdout
+    assert "emulated-guest" in iolab("show", session, "--details").stdout
     assert [node["name"] for node in document["results"][0]["nodes"]] == ["node-1", "node-2"]
     page = (session / "report.html").read_text(encoding="utf-8")
     assert "node-1-vm01" in page
