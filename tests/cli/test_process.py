@@ -32,12 +32,12 @@ from tests.processes import run_program
 MINE = """
 import os, signal, sys
 from iolab.__main__ import main
-from iolab.cli.commands import COMMANDS, Command, Group
+from iolab.cli.commands import COMMANDS, Command, CommandGroup
 divide = lambda: 1 / 0
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 fill = lambda: bytearray(1 << 30)
 thread = lambda: __import__("threading").Thread(target=int).start()
-add = lambda name: COMMANDS.update({name: Command(name, f"__main__:{name}", "", Group.READ)})
+add = lambda name: COMMANDS.update({name: Command(name, f"__main__:{name}", "", CommandGroup.READ)})
 def finalize():
     import time, weakref
     class Held: pass

@@ -45,9 +45,9 @@ generator_limit = false
 A_BUG: Final = """
 import sys
 from iolab.__main__ import main
-from iolab.cli.commands import COMMANDS, Command, Group
+from iolab.cli.commands import COMMANDS, Command, CommandGroup
 bug = lambda: 1 / 0
-COMMANDS["bug"] = Command("bug", "__main__:bug", "", Group.READ)
+COMMANDS["bug"] = Command("bug", "__main__:bug", "", CommandGroup.READ)
 main()
 """
 
