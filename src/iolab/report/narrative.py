@@ -32,6 +32,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
+from iolab.report.matrix import WorkloadRow, workload_rows
 from iolab.report.numbers import (
     NOT_DISTINGUISHABLE,
     axis_name_text,
@@ -56,7 +57,6 @@ from iolab.text import counted_noun, list_text, percent_text
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.series import RunAnchors
-    from iolab.report.matrix import WorkloadRow
 
 INDISTINGUISHABLE_SHOWN: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
@@ -315,10 +315,7 @@ def _metric_with_interval_text(metric: Metric) -> str:
 
 def recommendation_sentence(recommendation: Recommendation, names: ConfigurationNames) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
-    best, second = (
-        names.title(recommendation.configuration),
-        names.title(recommendation.runner_up),
-    )
+    best, second = names.title(recommendation.configuration), names.title(recommendation.runner_up)
     level = LEVEL_SENTENCES[recommendation.level] if recommendation.level is not None else ""
     if recommendation.leader_by_workload:
         leader = names.title(recommendation.leader_by_workload)
@@ -481,19 +478,12 @@ def linked_sentences(
     sentences = distinct_sentences(
         sentences_for_findings(study, every, ConfigurationNames(labels, mixed_workload_ids(study)))
     )
-    from iolab.report.matrix import workload_rows
-
     rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.cells}
     noise = {best.run: best.noise_text for best in brief.best_figures if best.noise_text}
+    doubted = (_with_lead_doubt(_without_best_of_noise(each, noise), rows) for each in sentences)
     return tuple(
-        _link_sentence(
-            _with_workload_title(
-                _with_lead_doubt(_without_best_of_noise(sentence, noise), rows), study
-            ),
-            names,
-            brief.run_anchors,
-        )
-        for sentence in sentences
+        _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
+        for sentence in doubted
     )
 
 
@@ -515,8 +505,10 @@ def _without_best_of_noise(
 def _with_lead_doubt(sentence: Sentence, rows: Mapping[str, WorkloadRow]) -> Sentence:
     """A supported gain with why it makes no winner of its workload, where that is not certain."""
     gain = sentence.finding
-    row = rows.get(gain.workload) if isinstance(gain, LargestSpeedupFinding) else None
-    if row is None or not isinstance(gain, LargestSpeedupFinding) or not row.undecided_reason:
+    if not isinstance(gain, LargestSpeedupFinding):
+        return sentence
+    row = rows.get(gain.workload)
+    if row is None or not row.undecided_reason:
         return sentence
     level = LEVEL_SENTENCES[gain.level]
     text = sentence.text.removesuffix(level).removesuffix(".")
