@@ -166,7 +166,7 @@ def check_totals_disagree(view: RunView) -> CheckAnswer:
 
 
 def _engine_totals_answer(
-    view: RunView, host_index: int, counted_count: int, binned: int
+    view: RunView, host_index: int, interval_ios: int, binned: int
 ) -> CheckAnswer:
     host = view.hosts[host_index]
     if host.error is not None:
@@ -174,17 +174,17 @@ def _engine_totals_answer(
     if host.totals is None:
         return unchecked_answer(f"the engine{view.host_suffix_text(host)} left no totals")
     claimed = sum(way.ios for way in engine_totals_by_direction(host) if way is not None)
-    difference = max(abs(counted_count - claimed), abs(counted_count - binned)) / max(claimed, 1)
+    difference = max(abs(interval_ios - claimed), abs(interval_ios - binned)) / max(claimed, 1)
     evidence: EvidenceValues = {
         "host": host.host,
-        "interval_ios": counted_count,
+        "interval_ios": interval_ios,
         "binned_ios": binned,
         "engine_ios": claimed,
     }
     if difference > DISAGREE_GOOD:
         verdict = invalid_answer if difference > DISAGREE_BAD else indicative_answer
         return verdict(
-            f"Intervals{view.host_suffix_text(host)} hold {counted_count} I/Os, their bins "
+            f"Intervals{view.host_suffix_text(host)} hold {interval_ios} I/Os, their bins "
             f"{binned}, "
             "the engine "
             f"claims {claimed}.",
@@ -297,28 +297,28 @@ check_rate_kept = check("coordinated-omission", "Latency of a rate that was not 
 
 
 def operation_count_text_and_evidence(
-    by: str, operation: str, claimed_count: int, counted_count: float
+    by: str, operation: str, claimed: int, counted: float
 ) -> tuple[str, EvidenceValues]:
     """Both counts as a sentence without its end, and as evidence."""
     text = (
-        f"{by} counted {format_count(counted_count)} operations of {operation}, the engine claims "
-        f"{format_count(claimed_count)}"
+        f"{by} counted {format_count(counted)} operations of {operation}, the engine claims "
+        f"{format_count(claimed)}"
     )
     return text, {
         "operation": operation,
-        "claimed": claimed_count,
-        "counted": counted_count,
-        "counted_share": counted_count / claimed_count,
+        "claimed": claimed,
+        "counted": counted,
+        "counted_share": counted / claimed,
     }
 
 
 def operation_count_answer(
-    claimed_count: int, counted_count: float, text: str, evidence: EvidenceValues
+    claimed: int, counted: float, text: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""
-    if counted_count < FEWER_GOOD * claimed_count:
-        verdict = invalid_answer if counted_count < FEWER_BAD * claimed_count else indicative_answer
-        part = percent_text(1 - counted_count / claimed_count)
+    if counted < FEWER_GOOD * claimed:
+        verdict = invalid_answer if counted < FEWER_BAD * claimed else indicative_answer
+        part = percent_text(1 - counted / claimed)
         return verdict(f"{text}: {part} of them were not done.", **evidence)
     return valid_answer(f"{text}.", **evidence)
 

@@ -366,7 +366,7 @@ def _changed_metric_text(figures: ScenarioFigures) -> str:
     return "rate" if figures.changed_metric == "iops" else "p99"
 
 
-COURSE_CHECKS: Final = (
+SCENARIO_CHECKS: Final = (
     check_phase_unfinished,
     check_healthy_before_first_event,
     check_baseline_unsteady,

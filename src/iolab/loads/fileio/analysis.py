@@ -16,7 +16,7 @@ from iolab.analysis.checks.run import (
     check_unequal_state,
     check_verify_mismatch,
 )
-from iolab.analysis.checks.scenario import COURSE_CHECKS
+from iolab.analysis.checks.scenario import SCENARIO_CHECKS
 from iolab.analysis.checks.time import check_burst_credits, check_startup_transient
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.view import RunView
@@ -44,7 +44,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            check_engine_errors: (check_verify_mismatch, check_files_changed, *COURSE_CHECKS),
+            check_engine_errors: (check_verify_mismatch, check_files_changed, *SCENARIO_CHECKS),
             check_startup_transient: (check_burst_credits,),
             check_target_in_memory: (check_buffered_io, check_cache_hits),
             check_bytes_moved: (check_block_size, check_access_pattern),

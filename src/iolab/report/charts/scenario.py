@@ -33,7 +33,7 @@ from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun, list_text
 from iolab.units import format_duration_s
 
-COURSE_TITLE: Final = "Rate and latency of each second"
+RATES_AND_LATENCIES_TITLE: Final = "Rate and latency of each second"
 HEIGHT: Final = 150
 P99_HEIGHT: Final = 90
 TOP: Final = 62
@@ -93,7 +93,7 @@ def scenario_chart(
         plots.append(Plot(P99_HEIGHT, marks, titled, scale, title=title, top=TOP + HEIGHT + GAP))
     return Figure(
         subject=subject,
-        title=COURSE_TITLE,
+        title=RATES_AND_LATENCIES_TITLE,
         finding=finding,
         note=" ".join(_chart_notes(scenarios)),
         plots=tuple(plots),
@@ -209,7 +209,7 @@ def _equal_spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
         )
         for number, pairs in enumerate(spans)
     )
-    return Table(COURSE_TITLE, text_and_number_columns((), ("From", *heads)), rows)
+    return Table(RATES_AND_LATENCIES_TITLE, text_and_number_columns((), ("From", *heads)), rows)
 
 
 def _span_texts(scenario: ScenarioFigures, size: int) -> list[tuple[str, str]]:
