@@ -120,7 +120,9 @@ def disk_of_process(folder: Path, manner: str) -> Iterator[tuple[Target, int]]:
 
 
 def test_acknowledged_writes_that_a_disk_forgets_are_found(tmp_path: Path) -> None:
-    study = WORKLOAD.format(rw="randwrite", bs="4k", jobs=2, size="16m") + TWO_PHASES
+    """The rate is low: a fast machine would write all forgotten blocks anew before the end."""
+    workload = WORKLOAD.format(rw="randwrite", bs="4k", jobs=2, size="16m")
+    study = workload + "rate_iops = 200\n" + TWO_PHASES
     with disk_of_process(tmp_path, "forgetful") as (target, pid):
         lose = action("lose", program_path("kill"), "-USR1", pid)
         result = run_session(tmp_path, study, local_host(target.path, lose), "lose@here")
