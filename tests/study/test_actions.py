@@ -102,7 +102,16 @@ def test_an_action_says_what_it_does_and_what_undoes_it(
         ('limit = "/sys/fs/cgroup/noise"', ("limit without device",)),
         ('limit = "/sys/fs/cgroup/noise"\ndevice = "/dev/sdb"', ("without a rate", "read_iops")),
         ('stop = "/run/a.pid"\nread_iops = 5', ("read_iops without limit",)),
-        ('kill = "/run/a.pid"\nundo_after = "5s"', ("undo_after, and nothing undoes it",)),
+        ('kill = "/run/a.pid"\nundo_after = "5s"', ("undo_after beside kill", "cut_link and stop")),
+        ('kill = "a.service"\nundo_after = "5s"', ("undo_after beside kill", "undo_phase")),
+        (
+            'command = ["/bin/lose"]\nundo = ["/bin/find"]\nundo_after = "5s"',
+            ("undo_after beside command", "undo_phase"),
+        ),
+        ('detach = "/dev/loop3"\nundo_after = "5s"', ("undo_after beside detach",)),
+        ('file = "/etc/hostname"\ntext = "a"', ("/etc/hostname", "/proc/sys", "command")),
+        ('file = "/sys/../etc/hostname"\ntext = "a"', ("/sys/../etc/hostname", "/proc/sys")),
+        ('file = "/proc/self/oom_adj"\ntext = "a"', ("/proc/self/oom_adj", "/proc/sys")),
         ('stop = "/run/a.pid"\ndestructive = true', ("destructive, and an undo",)),
     ],
 )
@@ -112,6 +121,33 @@ def test_what_cannot_be_meant_is_told_with_its_value(lines: str, parts: tuple[st
     told = " ".join(f"{fault.message} {fault.hint}" for fault in caught.value.faults)
     for part in parts:
         assert part in told
+
+
+@pytest.mark.parametrize(
+    "lines", ['stop = "/run/a.pid"', 'stop = "a.service"', 'cut_link = "eth1"']
+)
+def test_what_may_cut_its_host_off_is_undone_after_a_time(lines: str) -> None:
+    assert action_of(f"{lines}\nundo_after = '10s'").undo_after_s == 10
+
+
+def test_a_setting_is_any_file_of_the_kernel() -> None:
+    action = action_of('file = "/sys/block/sda/queue/scheduler"\ntext = "none"')
+    assert action.path == "/sys/block/sda/queue/scheduler"
+
+
+@pytest.mark.parametrize("policy", ["retry", "without-host"])
+def test_no_policy_repeats_an_event(policy: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        study_of(f'{STUDY}[method]\non_failure = "{policy}"\n')
+    (fault,) = caught.value.faults
+    assert f"'{policy}'" in fault.message
+    assert "'skip-point'" in fault.hint
+
+
+@pytest.mark.parametrize("policy", ["stop", "skip-point"])
+def test_a_run_with_events_that_fails_is_left_out(policy: str) -> None:
+    study = study_of(f'{STUDY}[method]\non_failure = "{policy}"\n')
+    assert study.method.on_failure.value == policy
 
 
 def test_destructive_events_are_named_apart() -> None:

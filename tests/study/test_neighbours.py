@@ -63,7 +63,8 @@ HOSTS
 id = "limit"
 limits = "begin"
 io_limit = { read_iops = 200, write_bw = "1m" }
-phase = "after"
+phase = "neighbour"
+after = "10s"
 """
 
 
@@ -123,6 +124,44 @@ def test_what_cannot_be_meant_is_told_with_its_value(
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("load_after", "limit", "parts"),
+    [
+        ("5s", 'phase = "neighbour"\nafter = "4s"', ("4 s into phase 'neighbour'", "5 s into")),
+        ("0s", 'phase = "after"', ("phase 'after'", "has ended")),
+        ("0s", 'phase = "later"', ("phase 'later'", "has ended", "phase 'after' begins")),
+        ("5s", 'phase = "neighbour"\nafter = "5s"', ()),
+        ("0s", 'phase = "neighbour"\nafter = "19s"', ()),
+    ],
+)
+def test_a_limit_is_of_a_load_that_runs(
+    load_after: str, limit: str, parts: tuple[str, ...]
+) -> None:
+    text = STUDY.replace("HOSTS", f'after = "{load_after}"')
+    text = text.replace('phase = "neighbour"\nafter = "10s"', limit)
+    text = text.replace("[[event]]", '[[phase]]\nid = "later"\nseconds = "20s"\n[[event]]', 1)
+    faults = study_faults(text)
+    assert len(faults) == bool(parts)
+    assert all(part in fault for fault in faults for part in parts)
+
+
+def test_a_limit_before_the_phase_of_its_load_is_told() -> None:
+    """Without an undo_phase the load goes on to the end: every later phase has it."""
+    text = STUDY.replace("HOSTS", "").replace('undo_phase = "after"', "")
+    later = text.replace('phase = "neighbour"\n\n', 'phase = "after"\n\n')
+    (fault,) = study_faults(later)
+    assert "before its load begins" in fault
+    assert study_faults(text.replace('phase = "neighbour"\nafter', 'phase = "after"\nafter')) == []
+
+
+def study_faults(text: str) -> list[str]:
+    try:
+        parse_study(text, "s.toml", StudyOverrides())
+    except StudyError as error:
+        return [f"{fault.message} {fault.hint}" for fault in error.faults]
+    return []
+
+
 def changed(old: str, new: str) -> Study:
     text = STUDY.replace("HOSTS", "")
     assert old in text
@@ -137,7 +176,7 @@ def changed(old: str, new: str) -> Study:
         ("read_iops = 200", "read_iops = 201", "event.limit.io_limit"),
         ("numjobs = 4", "numjobs = 5", "workload.noise.job"),
         ("fleet_rate_iops = 400", "fleet_rate_iops = 401", "workload.noise.job"),
-        ('limits = "begin"', 'limits = "begin"\nafter = "1s"', "event.limit.after_s"),
+        ('after = "10s"', 'after = "11s"', "event.limit.after_s"),
     ],
 )
 def test_another_scenario_is_another_plan_and_says_in_what(old: str, new: str, named: str) -> None:

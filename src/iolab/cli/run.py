@@ -134,21 +134,35 @@ def require_event_consent(
     study: Study, named: Collection[str], destructive: Collection[str]
 ) -> None:
     """UsageError unless just the events of the study are named, each with its host and option."""
-    missing = []
+    scenario = study.scenario
+    options = {
+        name: option
+        for option, is_destructive in (("--event", False), ("--destroy", True))
+        for name in (scenario.event_consent_names(destructive=is_destructive) if scenario else ())
+    }
     for option, texts in (("--event", named), ("--destroy", destructive)):
-        is_destructive = option == "--destroy"
-        scenario = study.scenario
-        wanted = scenario.event_consent_names(destructive=is_destructive) if scenario else ()
-        if unknown := [text for text in texts if text not in wanted]:
-            kind = (
-                "destructive event" if is_destructive else "event that can be consented by --event"
-            )
-            message = f"The study has no {kind} {quote_value(unknown[0])}."
-            raise UsageError(message, suggestion(unknown[0], wanted, "events"))
-        missing += [f"{option} {text}" for text in wanted if text not in texts]
+        for text in texts:
+            _require_event_option(options, option, text)
+    consented = {*named, *destructive}
+    missing = [f"{option} {name}" for name, option in options.items() if name not in consented]
     if missing:
         message = f"{counted_noun(len(missing), 'event')} would happen without your consent."
         raise UsageError(message, f"See 'iolab plan', and consent with {' '.join(missing)}.")
+
+
+def _require_event_option(options: Mapping[str, str], option: str, text: str) -> None:
+    """UsageError unless `text` is an event that is consented to by that option."""
+    if text not in options:
+        message = f"The study has no event {quote_value(text)} that needs a consent."
+        likely = next((name for name in options if name.partition("@")[0] == text), None)
+        if likely is not None:
+            raise UsageError(message, f"Name its host, too: {options[likely]} {likely}.")
+        raise UsageError(message, suggestion(text, tuple(options), "events"))
+    if options[text] != option:
+        is_destructive = options[text] == "--destroy"
+        why = "is destructive: nothing undoes it" if is_destructive else "is not destructive"
+        message = f"Event {quote_value(text)} {why}."
+        raise UsageError(message, f"Consent with {options[text]} {text}, and not {option}.")
 
 
 def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.engine import EngineName
@@ -31,7 +32,7 @@ from iolab.study.scenario_tables import (
     PhaseTable,
     WitnessTable,
 )
-from iolab.study.tables import Problem, StudyTables, add_problems
+from iolab.study.tables import Problem, StudyTables, TableItem, add_problems
 from iolab.text import list_text, quote_value, suggestion
 from iolab.units import parse_size
 
@@ -49,8 +50,14 @@ ACTION_KEYS: Final = (
 )
 """Of which an action has one: what it does."""
 
+TIMED_UNDO_KEYS: Final = frozenset({"cut_link", "stop"})
+"""Kinds of actions that may cut the host itself off, whose undo then needs a time of its own."""
+
 RATE_KEYS: Final = ("read_iops", "write_iops", "read_bytes", "write_bytes")
 """What a limit limits, in a second."""
+
+KERNEL_FOLDERS: Final = ("/sys", "/proc/sys")
+"""Below which an agent writes what a setting says."""
 
 ENGINES: Final = (EngineName("native"), EngineName("fio"))
 """Those of I/O on files; with the native one latency begins when an I/O is due."""
@@ -91,6 +98,7 @@ def add_phase_and_event_faults(
             problems = _event_problems(event, lengths)
         add_problems(document, item, problems)
         add_problems(document, item, _event_kind_problems(event, loads))
+    _add_limit_order_faults(document, [phase.id for _, phase in phases], events)
     _add_neighbour_faults(document, tables)
     if required:
         _add_inventory_faults(document, tables)
@@ -164,6 +172,26 @@ def _add_neighbour_faults(document: StudyDocument, tables: StudyTables) -> None:
     _add_neighbour_host_faults(document, tables)
 
 
+def _add_limit_order_faults(
+    document: StudyDocument, phases: Sequence[str], events: Sequence[tuple[TableItem, EventTable]]
+) -> None:
+    """Add a fault for each limit that begins where its load does not run."""
+    loads = {event.id: event for _, event in events if event.workload is not None}
+    for item, event in events:
+        load = loads.get(event.limits or "")
+        if load is None or event.phase not in phases or load.phase not in phases:
+            continue
+        begins = (phases.index(event.phase), event.after)
+        if begins < (phases.index(load.phase), load.after):
+            has = f"a limit {event.after:g} s into phase '{event.phase}', before its load begins"
+            hint = f"The load begins {load.after:g} s into phase '{load.phase}': limit it later."
+            add_problems(document, item, [Problem(("phase",), has, hint)])
+        elif load.undo_phase in phases and event.phase in phases[phases.index(load.undo_phase) :]:
+            has = f"a limit in phase '{event.phase}', when its load has ended"
+            hint = f"The load ends when phase '{load.undo_phase}' begins: limit it before."
+            add_problems(document, item, [Problem(("phase",), has, hint)])
+
+
 def _add_neighbour_host_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add a fault where neighbours leave no client for the measured load."""
     events = tables.items_of_table("event", EventTable)
@@ -185,8 +213,11 @@ def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
     if method.kind is not MethodKind.FIXED:
         message = f"method.kind is '{method.kind.value}', and phases say how long a run is."
         document.add_fault(("method", "kind"), message, "Set it to 'fixed', or leave it out.")
-    if method.on_failure is OnFailure.RETRY:
-        message = "on_failure is 'retry', and an event is never repeated by itself."
+    if method.on_failure not in {OnFailure.STOP, OnFailure.SKIP_POINT}:
+        message = (
+            f"on_failure is '{method.on_failure.value}', which would repeat a run, and an event is "
+            "never repeated by itself."
+        )
         document.add_fault(("method", "on_failure"), message, "Set it to 'stop' or 'skip-point'.")
     if "runtime" in method.model_fields_set:
         message = "method.runtime stands beside phases, which say how long a run is."
@@ -295,10 +326,18 @@ def _action_problems(action: ActionTable, hosts: Iterable[str]) -> Iterator[Prob
     if action.undo_text is not None and action.file is None:
         yield Problem(("undo_text",), "undo_text without file", "A command is undone by undo.")
     yield from _limit_problems(action)
-    if len(kinds) == 1 and not _build_action(action).has_undo:
-        if action.undo_after is not None:
-            yield Problem(("undo_after",), "undo_after, and nothing undoes it", "Give undo, too.")
-    elif action.destructive:
+    if action.file is not None and not is_kernel_file(action.file):
+        trees = list_text(KERNEL_FOLDERS)
+        has = f"file = {quote_value(action.file)}, which is below none of {trees}"
+        yield Problem(("file",), has, "Change other files by a command.")
+    if action.undo_after is not None and kinds and not set(kinds) <= TIMED_UNDO_KEYS:
+        has = f"undo_after beside {kinds[0]}"
+        hint = (
+            "Leave it out: it is for cut_link and stop, which may keep the host from hearing of "
+            "the end. An event's undo_phase says when it is undone."
+        )
+        yield Problem(("undo_after",), has, hint)
+    if action.destructive and not (len(kinds) == 1 and not _build_action(action).has_undo):
         yield Problem(("destructive",), "destructive, and an undo", "Leave one of them out.")
     yield from _host_problems(action.host, hosts)
 
@@ -332,6 +371,11 @@ def _witness_problems(witness: WitnessTable, hosts: Iterable[str]) -> Iterator[P
 def _argv_problems(key: str, argv: list[str] | None) -> Iterator[Problem]:
     if argv is not None and not (argv and argv[0].startswith("/")):
         yield Problem((key,), f"{key} = {quote_value(argv)}", LIST_HINT)
+
+
+def is_kernel_file(path: str) -> bool:
+    """Whether a setting may write to the file: one of the kernel, by no way around."""
+    return posixpath.normpath(path).startswith(tuple(f"{folder}/" for folder in KERNEL_FOLDERS))
 
 
 def _host_problems(host: str, hosts: Iterable[str]) -> Iterator[Problem]:
