@@ -288,6 +288,18 @@ def happened(s: Session, **changes: Any) -> Session:
     return s.but(replace(s.record, scenario=replace(s.record.scenario, events=(event,))))
 
 
+def silent(s: Session, from_s: int) -> Session:
+    """The same whose witness gave no usable answer from that second on."""
+    unseen = happened(s, seen_real_ns=None)
+    scenario = unseen.record.scenario
+    assert scenario is not None
+    answers = tuple(
+        replace(answer, state=None) if at >= from_s else answer
+        for at, answer in enumerate(scenario.answers)
+    )
+    return unseen.but(replace(unseen.record, scenario=replace(scenario, answers=answers)))
+
+
 def blind(counts: Sequence[int] = ()) -> Session:
     """The same whose witness saw for seven seconds after the event that all is well."""
     seen = happened(
@@ -1485,6 +1497,13 @@ PLANTED: Final = (
         "The event ended well and did nothing: the witness never saw a disk missing.",
         PHASED,
         lambda s: happened(s, seen_real_ns=None),
+    ),
+    Planted(
+        "event-unwitnessed",
+        INDICATIVE,
+        "The witness hung with the storage: whether the disk is missing is not known.",
+        PHASED,
+        lambda s: silent(s, from_s=91),
     ),
     Planted(
         "event-late",

@@ -37,6 +37,28 @@ def seen(second: float, host: str = "a") -> IntervalReported:
     return IntervalReported(host, RUN, second, 95_200.0, 390e6, 143_000.0)
 
 
+def test_the_limit_of_a_run_that_ends_when_it_may_is_no_estimate(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    state = replace(progress(), can_end_early=True)
+    view = LinesView(state, clock=lambda: 0.0)
+    view.open()
+    view.on_event(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
+    view.on_event(RunPreparing(RUN))
+    view.on_event(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
+    view.on_event(seen(1.0))
+    lines = capsys.readouterr().err.splitlines()
+    assert "(about 5 s)" in lines[0]
+    assert "(at most 10 s)" in lines[1]
+    assert "ETA at most " in lines[2]
+    view.on_event(RunFinished(make_record(RUN, SHAPE)))
+    view.on_event(RunPreparing(RUN))
+    view.on_event(seen(1.0))
+    # As long as the run that was timed.
+    assert "at most" not in capsys.readouterr().err
+    view.close()
+
+
 def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = LinesView(progress(), clock=lambda: 0.0)
     view.open()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from iolab.cli.planning import plan_document, plan_lines, plan_note_texts
 from iolab.errors import ExitCode
+from iolab.study.inventory import Inventory
 from iolab.study.parse import StudyOverrides
 from tests.cli.in_process import call
 from tests.cli.screens import drawn
@@ -42,6 +43,83 @@ def test_a_device_has_a_region_and_a_directory_has_files() -> None:
         assert tells(text, "first 2 MiB", f"written over {times}"), text
         assert "laid out" not in text
     assert tells(told(StudyOverrides(path="/mnt")), "2 MiB", "each host", "2 x 1 MiB")
+
+
+PHASES = """
+format = 1
+id = "loss"
+[[workload]]
+id = "reads"
+engine = "native"
+rw = "randread"
+bs = "4k"
+filesize = "16m"
+[[phase]]
+id = "before"
+seconds = "20s"
+[[phase]]
+id = "degraded"
+seconds = "20s"
+[[phase]]
+id = "rebuild"
+until = "whole"
+longest = "3m"
+[[event]]
+id = "lose"
+action = "lose"
+phase = "degraded"
+undo_phase = "rebuild"
+[[event]]
+id = "stop"
+action = "lose"
+phase = "degraded"
+after = "5s"
+[[event]]
+id = "fail"
+action = "fail"
+phase = "rebuild"
+[method]
+warmup = "2s"
+"""
+ACTIONS = """
+format = 1
+[[host]]
+name = "a"
+path = "/mnt/bench"
+[[action]]
+id = "lose"
+host = "a"
+command = ["/bin/lose"]
+undo = ["/bin/find"]
+[[action]]
+id = "fail"
+host = "a"
+command = ["/bin/fail"]
+destructive = true
+[[witness]]
+id = "whole"
+host = "a"
+command = ["/bin/state"]
+"""
+
+
+def test_a_plan_says_what_events_destroy_when_they_are_undone_and_what_consents() -> None:
+    options = StudyOverrides(inventory=Inventory(ACTIONS, "hosts.toml"))
+    study = parse_study(PHASES, "s.toml", options)
+    plan = make_plan(study)
+    rows = drawn(plan_lines(study, plan, None))
+    text = "\n".join(rows)
+    assert tells(text, "lose@a, 0 s into degraded", "undone when 'rebuild' begins: /bin/find")
+    assert tells(text, "stop@a, 5 s into degraded", "undone at the end of the run: /bin/find")
+    assert tells(text, "--event lose@a --event stop@a --destroy fail@a")
+    (destroys,) = (row for row in rows if row.startswith("destroys"))
+    assert tells(destroys, "event fail on host a", "/bin/fail")
+    assert "nothing" not in destroys
+    document = plan_document(study, plan, None)
+    assert len(document["destroys"]) == 1
+    # 2 s of warm-up and 40 s of phases, to three minutes more.
+    assert document["budget"]["seconds"] - document["budget"]["least_seconds"] == 180
+    assert tells(text, "phases of 40 s to 4 min")
 
 
 def shown(text: str, *sets: str, fs_type: str | None = None) -> str:

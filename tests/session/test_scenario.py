@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from iolab.core.events import Event, Notice
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from tests.fakes.fio import FakeLoad
+from tests.fakes.programs import FakeCall, FakeProgram
 from tests.fakes.script import FakeScript
 from tests.judging import judge
 from tests.session.stage import Stage
@@ -195,9 +197,130 @@ def test_a_refused_action_says_what_to_do(code: str, reason: str, words: tuple[s
     assert ("[[action]]" in text) is (code == "refused")
 
 
-def test_a_fault_before_its_time_is_found() -> None:
-    record, _ = record_of(played(state="broken"))
-    assert objections(record)["baseline-unhealthy"].level is Level.INVALID
+def refusals(stage: Stage) -> list[str]:
+    """Why a session did not begin, which then did nothing to its host."""
+    assert stage.fault is not None
+    assert stage.records == []
+    assert stage.hosts["a"].agent.steps == []
+    return [f"{fault.message} {fault.hint}" for fault in stage.fault.faults]
+
+
+def test_a_fault_before_its_time_ends_a_session_before_anything_is_done() -> None:
+    (refusal,) = refusals(played(state="broken"))
+    for part in ("'healthy' on host 'a'", "'not healthy' already", "'lose'", "/sys/fake/state"):
+        assert part in refusal
+
+
+COMMAND_WITNESS = 'command = ["/bin/state"]\nfield = "healthy"'
+
+
+def printing(text: str, code: int = 0) -> FakeProgram:
+    async def program(call: FakeCall) -> int:
+        call.say(text.encode())
+        return code
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("program", "parts"),
+    [
+        (printing("not JSON"), ("'not JSON'", "no JSON object")),
+        (printing('{"health": true}'), ("no key 'healthy'",)),
+        (printing('{"healthy": "yes"}'), ('"yes"', "neither true nor false")),
+        (printing("", 3), ("'/bin/state' ended with exit code 3",)),
+        (None, ("/bin/state",)),
+    ],
+)
+def test_a_witness_that_cannot_be_used_ends_a_session_before_anything_is_done(
+    program: FakeProgram | None, parts: tuple[str, ...]
+) -> None:
+    inventory = INVENTORY.replace('file = "/sys/fake/state"\nequals = "ok"', COMMAND_WITNESS)
+    assert inventory != INVENTORY
+    programs = {"other": printing("")} if program is None else {"state": program}
+    (refusal,) = refusals(played(inventory, programs=programs))
+    for part in ("Witness 'healthy' on host 'a'", *parts, "[[witness]]"):
+        assert part in refusal
+
+
+def test_a_witness_that_is_silent_is_told_and_proves_nothing() -> None:
+    """It may hang with a storage that is otherwise well: unknown is not what did not happen."""
+    inventory = INVENTORY.replace('file = "/sys/fake/state"\nequals = "ok"', COMMAND_WITNESS)
+    stage = played(inventory, programs={"state": printing('{"healthy": null}')})
+    assert any("Witness 'healthy'" in notice.text for notice in stage.notes.of(Notice))
+    record, scenario = record_of(stage)
+    assert scenario.events[1].start_real_ns is not None
+    found = objections(record)
+    assert found["event-unwitnessed"].level is Level.INDICATIVE
+    assert "unknown" in found["event-unwitnessed"].message
+
+
+def test_a_witness_of_a_file_that_is_not_there_ends_a_session() -> None:
+    inventory = INVENTORY.replace('file = "/sys/fake/state"\nequals', 'file = "/sys/no"\nequals')
+    (refusal,) = refusals(played(inventory))
+    assert "'/sys/no'" in refusal
+
+
+def test_what_an_action_lacks_ends_a_session_before_anything_is_done() -> None:
+    lose = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
+    inventory = INVENTORY.replace(lose, 'command = ["/bin/lose"]\nundo = ["/bin/find"]')
+    (refusal,) = refusals(played(inventory, ("event.lose.undo_phase=after",)))
+    assert all(part in refusal for part in ("'break'", "/bin/lose", "install"))
+    inventory = INVENTORY.replace('file = "/sys/fake/state"\ntext', 'file = "/sys/no"\ntext', 1)
+    (refusal,) = refusals(played(inventory))
+    assert all(part in refusal for part in ("'break'", "/sys/no"))
+
+
+def test_what_an_earlier_event_may_bring_about_is_no_refusal() -> None:
+    """The setting of the second action is not there yet: the first one may make it."""
+    mend = 'id = "mend"\nhost = "a"\nfile = "/sys/later"'
+    inventory = INVENTORY.replace('id = "mend"\nhost = "a"\nfile = "/sys/fake/state"', mend)
+    stage = played(inventory)
+    assert stage.fault is None
+    notes = [notice.text for notice in stage.notes.of(Notice)]
+    assert any("'mend' cannot be done yet" in note and "/sys/later" in note for note in notes)
+
+
+def test_a_fault_during_the_baseline_leaves_out_what_would_add_to_it() -> None:
+    """A second loss might be one too many."""
+    stage = Stage(
+        scripts={"a": FakeScript(contents={"/sys/fake/state": b"ok"})},
+        text=STUDY,
+        inventory=INVENTORY,
+    )
+
+    def break_in_baseline(event: Event) -> None:
+        if isinstance(event, Notice) and "'before' begins" in event.text:
+            stage.hosts["a"].agent.contents["/sys/fake/state"] = b"broken"
+
+    stage.notes.react = break_in_baseline
+    record, scenario = record_of(stage.play())
+    lose, mend = scenario.events
+    assert lose.start_real_ns is None
+    assert "'not healthy'" in lose.error
+    assert mend.start_real_ns is None
+    assert stage.hosts["a"].agent.steps == []
+    assert objections(record)["event-failed"].level is Level.INVALID
+
+
+def test_what_follows_an_event_that_failed_is_left_out() -> None:
+    stage = played(refuses={"undo_add": ("EACCES", "it may not")})
+    record, scenario = record_of(stage)
+    lose, mend = scenario.events
+    assert "it may not" in lose.error
+    assert mend.start_real_ns is None
+    assert "'lose'" in mend.error
+    assert stage.hosts["a"].agent.steps == []
+    assert objections(record)["event-failed"].level is Level.INVALID
+
+
+def test_what_follows_an_event_that_was_not_seen_is_left_out() -> None:
+    inventory = INVENTORY.replace('text = "broken"', 'text = "ok"', 1)
+    _, scenario = record_of(played(inventory))
+    lose, mend = scenario.events
+    assert (lose.error, lose.seen_real_ns) == ("", None)
+    assert mend.start_real_ns is None
+    assert "did not see event 'lose'" in mend.error
 
 
 def test_a_rebuild_that_does_not_end_is_found() -> None:

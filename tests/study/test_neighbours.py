@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.run import Plan
 from iolab.core.scenario import IoLimit
 from iolab.core.study import Study
-from iolab.errors import StudyError
+from iolab.errors import HostError, StudyError
 from iolab.registry import study_kinds
 from iolab.study.parse import StudyOverrides
 from iolab.study.readiness import study_change_faults
 from iolab.study.writes import forecast_writes
-from tests.plans import make_plan, parse_study
+from tests.plans import check_ready, make_plan, parse_study
+from tests.study.test_guard import FACTS, PROBE, TARGET
 
 STUDY = """
 format = 1
@@ -143,6 +145,34 @@ def test_a_limit_is_of_a_load_that_runs(
     faults = study_faults(text)
     assert len(faults) == bool(parts)
     assert all(part in fault for fault in faults for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("devices", "hosts", "refused"),
+    [
+        ({"a": (), "b": ("sdb",)}, "", ["'/mnt/a' on host 'a'"]),
+        ({"a": (), "b": ("sdb",)}, 'hosts = ["b"]', []),
+        ({"a": ("sda",), "b": ()}, 'hosts = ["b"]', ["'/mnt/b' on host 'b'"]),
+        ({"a": ("sda",), "b": ("sdb",)}, "", []),
+    ],
+)
+def test_a_limit_needs_a_block_device_where_its_load_runs(
+    devices: dict[str, tuple[str, ...]], hosts: str, refused: list[str]
+) -> None:
+    study, plan = planned(hosts)
+    facts = {}
+    for host, names in devices.items():
+        source = "/dev/sda1" if names else "server:/export"
+        target = replace(TARGET, path=f"/mnt/{host}", devices=names, mount_source=source)
+        facts[host] = replace(FACTS, target=replace(target, fs_type="xfs" if names else "nfs4"))
+    messages = []
+    try:
+        check_ready(study, plan, facts, dict.fromkeys(facts, PROBE))
+    except HostError as error:
+        messages = [f"{fault.message} {fault.hint}" for fault in error.faults]
+    assert len(messages) == len(refused)
+    for message, where in zip(messages, refused, strict=True):
+        assert all(part in message for part in ("'limit'", where, "nfs4", "workload.noise."))
 
 
 def test_a_limit_before_the_phase_of_its_load_is_told() -> None:

@@ -78,3 +78,11 @@ def test_a_session_learns_from_the_first_run_of_a_kind_alone() -> None:
     assert told is not None
     assert not told.depends_on_target_speed
     assert forecaster.add_result(finished(plan.points[1], 2e9)) is None
+
+
+def test_nothing_is_forecast_after_the_last_run() -> None:
+    study = load(workload(rw="randwrite"), *SETS)
+    plan = make_plan(study)
+    assert len(plan.runs) == 1
+    forecaster = WriteForecaster(study, plan, study_kinds())
+    assert forecaster.add_result(finished(plan.points[0], 1e9)) is None

@@ -87,8 +87,7 @@ def _run_name(run: Point | Result, repeat: int) -> str:
 
 def _session_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     """The study, how much of its plan is over, and the time left."""
-    least = "at least " if progress.runs_most > progress.run_count else ""
-    left = f"{least}{format_duration_s(round(progress.remaining_s))} left"
+    left = f"{progress.remaining_text} left"
     share = f"{100 * progress.completed_share:3.0f} %"
     room = width - len(share) - len(left) - 2 * _GAP
     text = Text(one_line(progress.study), style="bold")
@@ -359,7 +358,9 @@ class LinesView(LiveView):
         name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
         expected = ""
         if event.expected_s is not None and event.expected_s >= 1:
-            expected = f" (about {format_duration_s(event.expected_s)})"
+            is_limit = event.phase is Phase.MEASURE and self._progress.can_end_early
+            bound = "at most" if is_limit else "about"
+            expected = f" ({bound} {format_duration_s(event.expected_s)})"
         if event.run is None or event.phase is Phase.LAY_OUT:
             return name + expected
         makers = self._progress.current_guest_count_text if event.phase is Phase.MEASURE else ""
@@ -401,5 +402,5 @@ def _load_second_text(load: LoadSecond, progress: SessionProgress) -> str:
     if progress.cpu_busy:
         busiest = max(progress.cpu_busy.values())
         parts.append(f"CPU {percent_text(busiest)}")
-    parts.append(f"ETA {format_duration_s(round(progress.remaining_s))}")
+    parts.append(f"ETA {progress.remaining_text}")
     return ", ".join(parts)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from iolab.errors import Fault, IolabError
     from iolab.importers.job_files import StudyDraft
     from iolab.session.discovery import DiscoveredHosts
+    from iolab.session.witness import EventPreflight
     from iolab.store.reader import SessionReader
 
 
@@ -234,7 +235,9 @@ def plan(
     results = reader.results() if reader else ()
     # Pods that a session makes are not there yet.
     is_offline = offline or reader is not None or read.kubernetes is not None
-    facts, refusal = (None, None) if is_offline else _discover_facts_and_fault(read, plan)
+    facts, refusal, host_notes = (
+        (None, None, ()) if is_offline else _discover_facts_and_fault(read, plan)
+    )
     if reader is None and read.kubernetes is not None:
         from iolab.cli.pods import volume_size_fault
 
@@ -242,11 +245,19 @@ def plan(
     if output is not OutputFormat.TABLE:
         if refusal is not None:
             raise refusal
-        document = plan_document(read, plan, facts, results)
+        document = plan_document(read, plan, facts, results, host_notes)
         print_document(output, document, document["runs"])
         return
     print_renderables(
-        *plan_lines(read, plan, facts, summary=summary, refusal=refusal, results=results)
+        *plan_lines(
+            read,
+            plan,
+            facts,
+            summary=summary,
+            refusal=refusal,
+            results=results,
+            host_notes=host_notes,
+        )
     )
     if refusal is not None:
         raise refusal
@@ -287,8 +298,8 @@ def _session_in_place_of_study(options: StudyOptions) -> SessionReader | None:
 
 def _discover_facts_and_fault(
     study: Study, plan: Plan
-) -> tuple[Mapping[str, HostFacts], IolabError | None]:
-    """What the hosts say, and why the plan cannot run there."""
+) -> tuple[Mapping[str, HostFacts], IolabError | None, tuple[str, ...]]:
+    """What the hosts say, why the plan cannot run there, and what should be known of its events."""
     import asyncio
 
     from iolab.errors import HostError
@@ -296,34 +307,41 @@ def _discover_facts_and_fault(
     from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 
     kinds = study_kinds()
-    discovery, faults = asyncio.run(_discover_hosts(study))
+    discovery, events = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
             kinds.hosts.require_capable_nodes(study, plan, discovery.facts, discovery.probes)
+            if events.faults:
+                raise HostError(refusal_text(events.faults), NOTHING_WRITTEN, events.faults)
         else:
             require_ready(
-                study, plan, kinds, discovery.facts, discovery.probes, devices=discovery.devices
+                study,
+                plan,
+                kinds,
+                discovery.facts,
+                discovery.probes,
+                devices=discovery.devices,
+                more_faults=events.faults,
             )
     except IolabError as error:
-        return discovery.facts, error
-    if faults:
-        return discovery.facts, HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
-    return discovery.facts, None
+        return discovery.facts, error, events.notes
+    return discovery.facts, None, events.notes
 
 
-async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, tuple[Fault, ...]]:
+async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, EventPreflight]:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
-    Of guests that a session would boot their nodes are asked. The second are the refusals of what
-    events would do, and of meters.
+    Of guests that a session would boot their nodes are asked. The second is what speaks against
+    events, and meters.
     """
     from iolab.core.host import HostKind
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.meters import meter_faults
     from iolab.registry import study_kinds
-    from iolab.session.actions import action_faults
+    from iolab.session.actions import event_preflight
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
+    from iolab.session.witness import EventPreflight
     from iolab.study.targets import all_host_specs
 
     specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
@@ -331,5 +349,6 @@ async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, tuple[Fault, .
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds())
         )
-        faults = (*await meter_faults(study.hosts), *await action_faults(study, hosts))
-        return discovery, faults
+        events = await event_preflight(study, hosts)
+        faults = (*await meter_faults(study.hosts), *events.faults)
+        return discovery, EventPreflight(faults, events.notes)

@@ -11,7 +11,7 @@ from rich.text import Text
 from iolab.core.configuration import Objective
 from iolab.core.power import meter_interval_s
 from iolab.core.run import Plan, PlanDemand, PlannedRun
-from iolab.core.scenario import EventPlan, ScenarioPlan
+from iolab.core.scenario import READBACK_PHASE, Action, EventPlan, ScenarioPlan
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.registry import study_kinds
@@ -55,19 +55,20 @@ def plan_lines(
     summary: bool = False,
     refusal: IolabError | None = None,
     results: Sequence[Result] = (),
+    host_notes: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
     """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
 
-    Bytes are forecast at the rates of `results`, which are of finished runs of the plan. As a
-    `summary` a row for each workload. The first line is the cost as a whole, or why the plan
-    cannot run; no verdict is forecast then.
+    `host_notes` are what these say of events. Bytes are forecast at the rates of `results`, which
+    are of finished runs of the plan. As a `summary` a row for each workload. The first line is the
+    cost as a whole, or why the plan cannot run; no verdict is forecast then.
     """
     plan = study_kinds().plan_with_facts(study, plan, facts)
     writes = forecast_writes(study, plan, study_kinds(), results)
     if refusal is None:
         yield literal_text(_plan_cost_sentence(plan, writes), "bold")
-        for device in plan.destroyed_device_texts:
-            yield literal_text(f"Destroys {device}.", "bold red")
+        for destroyed in (*plan.destroyed_device_texts, *_destructive_event_texts(study)):
+            yield literal_text(f"Destroys {destroyed.rstrip('.')}.", "bold red")
     else:
         yield literal_text(_plan_refusal_sentence(refusal), "bold red")
     yield ""
@@ -78,7 +79,9 @@ def plan_lines(
     yield _workload_table(study, plan) if summary else _run_table(study, plan)
     yield ""
     is_refused = refusal is not None
-    yield name_value_grid(list(_cost_rows(study, plan, facts, writes, is_refused=is_refused)))
+    rows = list(_cost_rows(study, plan, facts, writes, is_refused=is_refused))
+    rows += [("note", Text(one_line(note), "yellow")) for note in host_notes]
+    yield name_value_grid(rows)
     if summary:
         return
     yield ""
@@ -110,6 +113,7 @@ def plan_document(
     plan: Plan,
     facts: Mapping[str, HostFacts] | None,
     results: Sequence[Result] = (),
+    host_notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
     plan = study_kinds().plan_with_facts(study, plan, facts)
@@ -151,9 +155,9 @@ def plan_document(
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
         "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
-        "destroys": list(plan.destroyed_device_texts),
+        "destroys": [*plan.destroyed_device_texts, *_destructive_event_texts(study)],
         **({} if study.scenario is None else {"scenario": to_builtins(study.scenario)}),
-        "notes": list(plan_note_texts(study, plan, facts)),
+        "notes": [*plan_note_texts(study, plan, facts), *map(one_line, host_notes)],
         "targets": [
             {
                 "host": target.host,
@@ -287,11 +291,8 @@ def _cost_rows(
     yield from _phase_and_event_rows(study)
     yield from _data_set_rows(study, plan)
     yield "writes", writes.text
-    if plan.destroyed_device_texts:
-        yield (
-            "destroys",
-            Text(", ".join(one_line(item) for item in plan.destroyed_device_texts), "bold red"),
-        )
+    if destroyed := (*plan.destroyed_device_texts, *_destructive_event_texts(study)):
+        yield "destroys", Text(", ".join(one_line(item) for item in destroyed), "bold red")
     else:
         kept = "stay there (keep_files)" if study.target.keep_files else "are removed at the end"
         stores = [configuration.object_store for configuration in study.configurations]
@@ -324,12 +325,40 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
             yield "event", one_line(_neighbour_event_text(scenario, event))
             continue
         action = scenario.action(event.action)
-        what = f"{event.id}@{action.host}, {event.after_s:g} s into {event.phase}: "
-        undo = action.undo_summary_text
-        lost = "; DESTRUCTIVE, nothing undoes it" if action.destructive else "; nothing undoes it"
-        undone = f"; undone by: {undo}" if undo else lost
         expected = f"; must show: {event.expected}" if event.expected else ""
-        yield "event", Text(one_line(f"{what}{action.summary_text}{undone}{expected}"), "bold red")
+        what = f"{_action_event_text(event, action)}{_undo_text(event, action)}{expected}"
+        yield "event", Text(one_line(what), "bold red")
+    consents = [
+        f"{option} {name}"
+        for option, is_destructive in (("--event", False), ("--destroy", True))
+        for name in scenario.event_consent_names(destructive=is_destructive)
+    ]
+    if consents:
+        yield "consent", one_line(" ".join(consents))
+
+
+def _action_event_text(event: EventPlan, action: Action) -> str:
+    when = "after the last phase" if event.phase == READBACK_PHASE else ""
+    when = when or f"{event.after_s:g} s into {event.phase}"
+    return f"{event.id}@{action.host}, {when}: {action.summary_text}"
+
+
+def _undo_text(event: EventPlan, action: Action) -> str:
+    """What undoes it, and when."""
+    undo = action.undo_summary_text
+    if not undo:
+        return f"; {'DESTRUCTIVE, ' if action.destructive else ''}nothing undoes it"
+    when = f"when '{event.undo_phase}' begins" if event.undo_phase else "at the end of the run"
+    return f"; undone {when}: {undo}"
+
+
+def _destructive_event_texts(study: Study) -> Iterator[str]:
+    """What events destroy, which nothing undoes."""
+    scenario = study.scenario
+    for event in () if scenario is None else scenario.events:
+        action = scenario.action(event.action) if scenario and event.action else None
+        if action is not None and action.destructive:
+            yield f"event {event.id} on host {action.host}: {action.summary_text}"
 
 
 def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:

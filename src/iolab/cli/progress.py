@@ -29,6 +29,7 @@ from iolab.core.run import PlannedRun
 from iolab.record import Record
 from iolab.study.cost import RUN_OVERHEAD_S
 from iolab.text import counted_noun
+from iolab.units import format_duration_s
 
 SECONDS_KEPT: Final = 120
 """A sparkline is no wider than this, and a run of hours must not grow the state."""
@@ -120,7 +121,8 @@ class SessionProgress(Record):
     `load_hosts_by_point` are, by configuration and guests a node, who makes a point's load;
     `booted_guest_count` of `guest_count` that the session boots are up. `present_hosts` are the
     hosts that answered when the session began, and were not left out since. `overhead_s` is what a
-    run takes beside its load and its rest.
+    run takes beside its load and its rest. Runs that `can_end_early` are foretold by their limit
+    until one was timed.
     """
 
     study: str
@@ -152,6 +154,7 @@ class SessionProgress(Record):
     booted_guest_count: frozenset[str] = frozenset()
     present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
+    can_end_early: bool = False
 
     def after_event(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
@@ -299,6 +302,14 @@ class SessionProgress(Record):
         in_run_s = self.now_s - self.run_since_s if self.run is not None else 0.0
         part = min(in_run_s / self._mean_run_s, 1.0) if self._mean_run_s > 0 else 0.0
         return min((self.ended_run_count + part) / self.run_count, 1.0)
+
+    @property
+    def remaining_text(self) -> str:
+        """The time that is left, and whether it is the least or the most."""
+        bound = "at most " if self.can_end_early and not self.timed_runs else ""
+        # Results may ask for more runs than the plan is sure of.
+        bound = "at least " if self.runs_most > self.run_count else bound
+        return f"{bound}{format_duration_s(round(self.remaining_s))}"
 
     @property
     def remaining_s(self) -> float:

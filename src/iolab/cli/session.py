@@ -421,6 +421,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         host_count=len(hosts),
         warmup_s=method.warmup_s,
         load_s=_mean_load_s(request),
+        can_end_early=_can_end_early(request.study),
         settle_s=method.settle_s,
         overhead_s=run_overhead_seconds(method) + meter_idle_seconds(request.study),
         now_s=time.monotonic(),
@@ -442,6 +443,12 @@ def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], 
             hosts, tuple(nodes)
         )
     return makers
+
+
+def _can_end_early(study: Study) -> bool:
+    """Whether runs end when a rule or a witness says so, and may be shorter than is foretold."""
+    least_s, most_s = study.load_seconds_range
+    return least_s < most_s
 
 
 def _mean_load_s(request: SessionRequest) -> float:

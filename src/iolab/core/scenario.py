@@ -237,6 +237,11 @@ class ScenarioPlan(Record):
         """The longest that all phases can take."""
         return sum(phase.max_duration_s for phase in self.phases)
 
+    @property
+    def min_duration_s(self) -> float:
+        """The shortest: a phase that a witness ends may end at once."""
+        return sum(phase.seconds or 0.0 for phase in self.phases)
+
     def load_seconds_range(self, event_id: str) -> tuple[float, float]:
         """The least and the most seconds for which the load of an event goes on.
 
@@ -253,6 +258,22 @@ class ScenarioPlan(Record):
     def action(self, name: str) -> Action:
         """The action of that id; KeyError when there is none."""
         return {action.id: action for action in self.actions}[name]
+
+    @property
+    def ordered_events(self) -> tuple[EventPlan, ...]:
+        """All events by when they begin, those after the last phase at the end."""
+        places = {phase.id: place for place, phase in enumerate(self.phases)}
+        last = len(places)
+        return tuple(
+            sorted(self.events, key=lambda event: (places.get(event.phase, last), event.after_s))
+        )
+
+    @property
+    def expected_witnesses(self) -> frozenset[str]:
+        """The witnesses by which phases end and events are known."""
+        states = [phase.until for phase in self.phases]
+        states += [event.expected for event in self.events]
+        return frozenset(state.witness for state in states if state is not None)
 
     def events_of_phase(self, phase: str) -> tuple[EventPlan, ...]:
         """Those that begin with it or in it."""

@@ -222,6 +222,14 @@ class Study(Record, dict=True):
     meters: MeterSettings = NO_IDLE_POWER
     scenario: ScenarioPlan | None = None
 
+    @property
+    def load_seconds_range(self) -> tuple[float, float]:
+        """The least and the most seconds that a run of I/O loads its target, phases with it."""
+        least, most = self.method.load_seconds_range
+        if self.scenario is None:
+            return least, most
+        return self.method.warmup_s + self.scenario.min_duration_s, most
+
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""
         return self._hosts_by_name[name]

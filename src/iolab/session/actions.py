@@ -5,23 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from iolab.core.scenario import Action, ActionKind
+from iolab.core.scenario import Action, ActionKind, ScenarioPlan
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.hosts.answers import ResolvedActionAnswer, read_answer
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
+from iolab.hosts.remote_process import fetch_file
+from iolab.session.witness import EventPreflight, witness_preflight
 from iolab.study.targets import targets_of_study
 
 AGENT_LIMIT_S: Final = 20.0
 """For the agent of a host under load to write down an undo, set a limit, or look at a device."""
 
-LASTING_REFUSALS: Final = ("refused", "bad-request")
+MISSING_PROGRAM: Final = "no-program"
+
+LASTING_REFUSALS: Final = ("refused", "bad-request", MISSING_PROGRAM)
 """Codes of refusals that no other event changes."""
 
 DEVICES_HINT: Final = (
     "Correct the [[action]]. A device on which no target stands is named in the host's devices."
 )
+
+_KIND_HINTS: Final[Mapping[ActionKind, str]] = {
+    ActionKind.COMMAND: "Correct the command of the [[action]], or install it on that host.",
+    ActionKind.STOP: "Correct the pid file or unit of the [[action]], or start it.",
+    ActionKind.KILL: "Correct the pid file or unit of the [[action]], or start it.",
+    ActionKind.SETTING: "Correct the file of the [[action]].",
+    ActionKind.DETACH: "Name another loop device in the [[action]].",
+    ActionKind.OFFLINE: "Name another disk in the [[action]], or bring it back first.",
+    ActionKind.CUT_LINK: "Name another link in the [[action]], or give it undo_after.",
+    ActionKind.LIMIT: "Correct the control group or the device of the [[action]].",
+}
+
+NOT_OF_STUDY: Final = "is not the study's"
+"""How an agent says that no target of the study stands on a device."""
 
 
 async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedActionAnswer:
@@ -45,25 +63,68 @@ async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedAc
     return read_answer(host.name, ResolvedActionAnswer, answer)
 
 
-async def action_faults(study: Study, hosts: Mapping[str, Host]) -> tuple[Fault, ...]:
-    """Why hosts refuse what events would do there now: what is not the study's, or is not there."""
-    scenario = study.scenario
-    if scenario is None:
-        return ()
-    used = {event.action for event in scenario.events}
+async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPreflight:
+    """What hosts refuse of the events now, and what witnesses say, before anything is destroyed."""
+    if study.scenario is None:
+        return EventPreflight()
+    actions = await _action_preflight(study, study.scenario, hosts)
+    witnesses = await witness_preflight(study, hosts)
+    return EventPreflight(actions.faults + witnesses.faults, actions.notes + witnesses.notes)
+
+
+async def _action_preflight(
+    study: Study, scenario: ScenarioPlan, hosts: Mapping[str, Host]
+) -> EventPreflight:
+    """Actions that are not the study's, or that cannot be done there.
+
+    What an earlier event may change (it starts a process, makes a file) is a note.
+    """
     faults: list[Fault] = []
-    for action in scenario.actions:
+    notes: list[str] = []
+    names = dict.fromkeys(event.action for event in scenario.ordered_events if event.action)
+    for place, name in enumerate(names):
+        action = scenario.action(name)
         host = hosts.get(action.host)
-        if action.id in used and action.kind.is_resolved_by_agent and host is not None:
-            try:
-                await resolve_action(study, host, action)
-            except AgentRefusalError as refusal:
-                if refusal.code not in LASTING_REFUSALS:
-                    continue  # an earlier event may start the process, or attach the device
-                message = f"The action '{action.id}' is refused. {refusal.message}"
-                hint = refusal.hint if refusal.is_of_other_iolab else DEVICES_HINT
-                faults.append(Fault(message, hint))
-    return tuple(faults)
+        if host is None:
+            continue
+        try:
+            await _try_action(study, host, action)
+        except AgentRefusalError as refusal:
+            if refusal.code in LASTING_REFUSALS or place == 0:
+                faults.append(_refused_action_fault(action, refusal))
+            else:
+                notes.append(
+                    f"the action '{action.id}' cannot be done yet: {refusal.message.rstrip('.')}; "
+                    "it fails unless an event before it changes that"
+                )
+    return EventPreflight(tuple(faults), tuple(notes))
+
+
+async def _try_action(study: Study, host: Host, action: Action) -> None:
+    """AgentRefusalError where the host refuses the action, or lacks what it is done with."""
+    await resolve_action(study, host, action)
+    for program in filter(None, (action.argv[:1], action.undo_argv[:1])):
+        await _require_file(host, program[0], "program", MISSING_PROGRAM)
+    if action.path:
+        await _require_file(host, action.path, "file", "ENOENT")
+
+
+async def _require_file(host: Host, path: str, noun: str, code: str) -> None:
+    """AgentRefusalError where the host has no such file; what it holds does not matter."""
+    try:
+        content = await fetch_file(host, path, 0)
+    except AgentRefusalError:
+        return  # it is larger, or may not be read
+    if content is None:
+        raise AgentRefusalError(host.name, code, f"there is no {noun} {path}")
+
+
+def _refused_action_fault(action: Action, refusal: AgentRefusalError) -> Fault:
+    message = f"The action '{action.id}' is refused. {refusal.message}"
+    if refusal.is_of_other_iolab:
+        return Fault(message, refusal.hint)
+    hint = DEVICES_HINT if NOT_OF_STUDY in refusal.reason else _KIND_HINTS[action.kind]
+    return Fault(message, hint)
 
 
 def _named_action(action: Action) -> dict[str, object]:

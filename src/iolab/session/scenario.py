@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -27,20 +25,18 @@ from iolab.core.scenario import (
     Witness,
     WitnessAnswer,
 )
-from iolab.errors import HostError, IolabError
+from iolab.errors import HostError
 from iolab.hosts.answers import EventStepAnswer, read_answer
 from iolab.hosts.barrier import run_with_background
 from iolab.hosts.clock import measure_clock_offset
-from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
-from iolab.hosts.remote_process import fetch_file, run_process
-from iolab.record import Record
 from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.session.neighbour import LEAD_S, NeighbourLoads
-from iolab.text import excerpt, list_text
+from iolab.session.witness import read_witness
+from iolab.text import list_text
 from iolab.units import NS_PER_S
 
 STEP_GRACE_S: Final = 15.0
@@ -48,15 +44,6 @@ STEP_GRACE_S: Final = 15.0
 
 UNDO_LIMIT_S: Final = 60.0
 """Beyond the timeout of an action: a link is set up again with its routes, by a command each."""
-
-WITNESS_GRACE_S: Final = 2.0
-"""Beyond the timeout of a witness, whose process may hang with the system that it looks at."""
-
-WITNESS_BYTES_MAX: Final = 1 << 20
-COUNTER_END: Final = 1 << 63
-THROTTLE_CHARACTERS: Final = 100
-YES, NO = 0, 1
-"""Exit codes of a witness without a field."""
 
 CONFIRMATIONS: Final = 2
 """Answers in a row that end a phase: one may be of a moment between two states."""
@@ -66,6 +53,9 @@ MARGIN_S: Final = 0.3
 
 POLL_S: Final = 0.1
 """Between two looks at what witnesses said."""
+
+PREPARE_S: Final = 2.0
+"""Before an event: its host looks at what it does, and writes down what undoes it."""
 
 UNDO_LEFT: Final = "the host is lost; its keeper undoes it"
 
@@ -310,6 +300,11 @@ class PhaseRunner:
         )
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
+        await self._sleep_until(due_ns - round(PREPARE_S * NS_PER_S))
+        if reason := self._reason_against(event, due_ns):
+            self._outcomes[event.id] = replace(outcome, error=reason, is_undone=None)
+            self._session.emit(Notice(f"Event '{event.id}' is left out: {reason}."))
+            return False
         try:
             resolved = await resolve_action(self._session.study, host, action)
             timer = None
@@ -350,6 +345,48 @@ class PhaseRunner:
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
         return False
+
+    def _reason_against(self, event: EventPlan, due_ns: int) -> str:
+        """Why an action must not be done now, "" where nothing speaks against it.
+
+        What follows an event that failed, or that its witness did not see, would be done to a
+        storage in another state than the study means; a second loss may be one too many.
+        """
+        actions = {other.id for other in self._plan.events if other.action} - {event.id}
+        earlier = [outcome for id_, outcome in self._outcomes.items() if id_ in actions]
+        for outcome in earlier:
+            if outcome.error and outcome.due_real_ns <= due_ns:
+                return f"event '{outcome.id}' before it failed"
+            if self._is_unseen_in_time(outcome):
+                return f"the witness did not see event '{outcome.id}' before it"
+        begun = [outcome for outcome in earlier if outcome.start_real_ns is not None]
+        expected = event.expected
+        if expected is not None and not begun and self._last_state(expected) is expected.state:
+            return f"the witness says '{expected}' before it"
+        return ""
+
+    def _is_unseen_in_time(self, outcome: EventOutcome) -> bool:
+        """Whether its witness contradicts an event after the time that it had to show it.
+
+        A witness that says nothing, as where it hangs with the storage, contradicts nothing.
+        """
+        expected, start_ns = outcome.expected, outcome.start_real_ns
+        if expected is None or start_ns is None:
+            return False
+        late_ns = start_ns + round(outcome.within_s * NS_PER_S)
+        states = [
+            answer.state
+            for answer in self._answers
+            if answer.witness == expected.witness and answer.asked_real_ns >= start_ns
+        ]
+        known = [state for state in states if state is not None]
+        is_late = self._session.clock.real_ns() >= late_ns
+        return is_late and bool(known) and expected.state not in known
+
+    def _last_state(self, expected: Expectation) -> bool | None:
+        """What that witness said last."""
+        states = [a.state for a in self._answers if a.witness == expected.witness]
+        return states[-1] if states else None
 
     def _scratch_folder(self, host: str) -> str | None:
         """Where that host's files are; None of one without, and of a device."""
@@ -405,7 +442,7 @@ class PhaseRunner:
         clock = self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:
             asked_ns = clock.real_ns()
-            reading = await _read_witness(host, witness)
+            reading = await read_witness(host, witness)
             self._answers.append(
                 WitnessAnswer(
                     witness.id,
@@ -436,60 +473,3 @@ class PhaseRunner:
 
     async def _sleep_until(self, real_ns: int) -> None:
         await asyncio.sleep(max(real_ns - self._session.clock.real_ns(), 0) / NS_PER_S)
-
-
-class WitnessReading(Record):
-    """A state, the bytes that were copied, and what holds the copy back, as a witness says."""
-
-    state: bool | None = None
-    rebuilt_bytes: int | None = None
-    throttle: str = ""
-
-
-NO_READING: Final = WitnessReading()
-
-
-async def _read_witness(host: Host, witness: Witness) -> WitnessReading:
-    """What the witness says; nothing where it is too late, or what it says cannot be read."""
-    with suppress(IolabError, TimeoutError):
-        async with asyncio.timeout(witness.timeout_s + WITNESS_GRACE_S):
-            if witness.file:
-                content = await fetch_file(host, witness.file, WITNESS_BYTES_MAX)
-                if content is None:
-                    return NO_READING
-                return WitnessReading(content.decode("utf-8", "replace").strip() == witness.equals)
-            return await _read_command_witness(host, witness)
-    return NO_READING
-
-
-async def _read_command_witness(host: Host, witness: Witness) -> WitnessReading:
-    printed = bytearray()
-    command = Command(
-        witness.argv,
-        "/",
-        b"",
-        " ".join(witness.argv),
-        witness.timeout_s,
-        WITNESS_BYTES_MAX,
-        of_host=True,
-    )
-    ending = await run_process(host, command, asyncio.Event(), printed.extend)
-    code = ending.exited.code
-    if not witness.field:
-        return WitnessReading({YES: True, NO: False}.get(code) if code is not None else None)
-    return _parse_witness_document(witness, bytes(printed)) if code == 0 else NO_READING
-
-
-def _parse_witness_document(witness: Witness, printed: bytes) -> WitnessReading:
-    """What the JSON object of a witness says; nothing of what is none, or of another type."""
-    with suppress(ValueError, RecursionError):
-        document = json.loads(printed)
-        if isinstance(document, dict):
-            state, count = document.get(witness.field), document.get(witness.rebuilt_field)
-            throttle = document.get(witness.throttle_field)
-            return WitnessReading(
-                state if isinstance(state, bool) else None,
-                count if type(count) is int and 0 <= count < COUNTER_END else None,
-                excerpt(throttle, THROTTLE_CHARACTERS) if isinstance(throttle, str) else "",
-            )
-    return NO_READING

@@ -28,7 +28,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.meters import meter_faults
 from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
-from iolab.session.actions import action_faults
+from iolab.session.actions import event_preflight
 from iolab.session.context import SessionContext, StoppingRuleFactory
 from iolab.session.discovery import (
     QUIET_WATCH_S,
@@ -45,7 +45,7 @@ from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 from iolab.study.targets import study_without_hosts, targets_of_study
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
-from iolab.text import excerpt
+from iolab.text import capitalised, excerpt
 
 SILENCE_SHOWN_AFTER_S: Final = 5.0
 """An agent speaks every three seconds: whoever waits should know of the first word that is late."""
@@ -289,6 +289,7 @@ async def _discover_and_measure(
     discovery = await _discover_all(session, parts.booted_hosts)
     study = study_without_hosts(session.study, session.excluded_host_names)
     present = await parts.workdirs.existing_layout_bytes()
+    events = await event_preflight(study, session.all_hosts)
     require_ready(
         study,
         session.plan,
@@ -298,14 +299,12 @@ async def _discover_and_measure(
         present,
         owner=session.owner_text,
         devices=discovery.devices,
+        more_faults=(*await meter_faults(study.hosts), *events.faults),
     )
-    faults = (
-        *await kinds.preflight_faults(session),
-        *await meter_faults(study.hosts),
-        *await action_faults(study, session.all_hosts),
-    )
-    if faults:
+    if faults := await kinds.preflight_faults(session):
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
+    for note in events.notes:
+        session.emit(Notice(f"{capitalised(note)}."))
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
     _report_other_users(session, discovery)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -229,8 +229,11 @@ def require_ready(
     *,
     owner: str | None = None,
     devices: Mapping[str, DeviceFacts] | None = None,
+    more_faults: Sequence[Fault] = (),
 ) -> None:
     """Nothing when the plan can run; else every reason why not, in the error's `faults`.
+
+    `more_faults` are those of hosts that the caller knows of.
 
     All mappings are by `Target.key` (the host's name, for a host with one directory);
     `present_bytes` is what of the plan's files already lies there and need not find room again.
@@ -264,13 +267,36 @@ def require_ready(
             probe = replace(probe, held_by=None)
         host_faults += _target_faults(study, plan, target, host, probe, there)
     host_faults += _shared_space_faults(study, plan, facts, present_bytes or {})
+    host_faults += _io_limit_faults(study, facts)
     own = (kind.host_faults(study, plan, facts, devices or {}) for kind in kinds.loads)
-    host_faults += itertools.chain.from_iterable(own)
+    host_faults += (*itertools.chain.from_iterable(own), *more_faults)
     faults = (*host_faults, *engine_faults)
     if host_faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     if engine_faults:
         raise EngineError(refusal_text(faults), NOTHING_WRITTEN, faults)
+
+
+def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
+    """Limits of neighbours on targets below which the host has no block device to limit."""
+    scenario = study.scenario
+    loads = {} if scenario is None else {event.id: event for event in scenario.events}
+    for event in loads.values():
+        load = loads[event.limits or event.id]
+        if event.io_limit is None:
+            continue
+        for target in targets_of_study(study):
+            host = facts.get(target.key)
+            folder = None if host is None or target.serial is not None else host.target
+            is_limited = target.host in load.hosts if load.hosts else True
+            if is_limited and folder is not None and not folder.devices:
+                where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
+                message = (
+                    f"The io_limit of event {quote_value(event.id)} limits block devices, and "
+                    f"{where} has none: it is {folder.fs_type} on {folder.mount_source}."
+                )
+                hint = f"Give the load a rate instead: --set workload.{load.neighbour}.rate_iops=N."
+                yield Fault(message, hint)
 
 
 def refusal_text(faults: tuple[Fault, ...]) -> str:

@@ -201,7 +201,8 @@ class WriteForecaster:
         if not self._is_new_group_after_adding(result) or not self._last.depends_on_target_speed:
             return None
         self._last = self.forecast()
-        return None if self._last.depends_on_target_speed else self._last
+        is_over = len(self._results) >= len(self._plan.runs) + self._plan.extra_run_count
+        return None if is_over or self._last.depends_on_target_speed else self._last
 
     def _is_new_group_after_adding(self, result: Result) -> bool:
         """Add the result; returns whether it is the first of points like its own."""

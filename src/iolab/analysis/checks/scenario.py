@@ -27,7 +27,7 @@ from iolab.analysis.scenario import (
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.metric import ScenarioFigures
-from iolab.core.scenario import PhaseEnd, ScenarioOutcome
+from iolab.core.scenario import EventOutcome, PhaseEnd, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 from iolab.units import NS_PER_S, format_bytes
@@ -74,7 +74,8 @@ def check_event_failed(view: RunView) -> CheckAnswer:
     for event in _require_scenario(view).events:
         name = quote_value(event.id)
         if event.error:
-            text = f"Event {name} failed: {event.error.rstrip('.')}."
+            came_to = "was not done" if event.start_real_ns is None else "failed"
+            text = f"Event {name} {came_to}: {event.error.rstrip('.')}."
             answers.append(invalid_answer(text, event=event.id))
         elif event.is_undone is False:
             reason = event.undo_error.rstrip(".") or "the run ended before"
@@ -92,9 +93,12 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     answers = [valid_answer("What each event did was seen by its witness.")]
     for event in events:
         name, expected = quote_value(event.id), quote_value(str(event.expected))
-        if event.seen_real_ns is None or event.start_real_ns is None:
-            text = f"Event {name} did not happen: its witness never said {expected}."
+        if event.start_real_ns is None:
+            text = f"Event {name} did not happen: it was not done."
             answers.append(invalid_answer(text, event=event.id))
+            continue
+        if event.seen_real_ns is None:
+            answers.append(_unseen_event_answer(_require_scenario(view), event))
             continue
         seen_s = (event.seen_real_ns - event.start_real_ns) / NS_PER_S
         if seen_s > event.within_s:
@@ -104,6 +108,32 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
             )
             answers.append(indicative_answer(text, event=event.id, seen_s=seen_s))
     return worst_answer(answers)
+
+
+def _unseen_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> CheckAnswer:
+    """What is known of an event of which no answer shows anything."""
+    expected, start_ns = event.expected, event.start_real_ns or 0
+    answers = [
+        answer.state
+        for answer in scenario.answers
+        if expected is not None
+        and answer.witness == expected.witness
+        and answer.asked_real_ns >= start_ns
+    ]
+    known = [state for state in answers if state is not None]
+    name, state = quote_value(event.id), quote_value(str(expected))
+    evidence: EvidenceValues = {"event": event.id, "answers": len(known), "asked": len(answers)}
+    if not known:
+        return unchecked_answer(
+            f"whether event {name} happened is unknown, since its witness gave no usable answer to "
+            f"{counted_noun(len(answers), 'question')} after it",
+            **evidence,
+        )
+    return invalid_answer(
+        f"Event {name} did not happen: its witness never said {state} in "
+        f"{counted_noun(len(known), 'answer')} after it.",
+        **evidence,
+    )
 
 
 @check("event-late", "An event at the wrong second", needs_load=False, needs_phases=True)

@@ -68,15 +68,25 @@ class FileIoStudyKind(LoadStudyKind):
         if not points:
             return LoadDemand()
         method = study.method
-        least_s, max_duration_s = method.load_seconds_range
+        least_s, max_duration_s = study.load_seconds_range
         length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
         length += format_duration_s(method.runtime_s)
+        if study.scenario is not None:
+            length = f"warm-up + phases of {format_duration_s(least_s - method.warmup_s)}"
+            if least_s < max_duration_s:
+                longest = format_duration_s(max_duration_s - method.warmup_s)
+                length += f" to {longest}, as witnesses end them"
         if method.rule is not None:
             length = (
                 f"{format_duration_s(least_s)} to {format_duration_s(max_duration_s)}, until steady"
             )
         return LoadDemand(
-            load=((f"{len(points)} runs: {length}", len(points) * max_duration_s),),
+            load=(
+                (
+                    f"{counted_noun(len(points), 'run')}: {length}",
+                    len(points) * max_duration_s,
+                ),
+            ),
             generator_limit_measurements=generator_limit_time_items(study, runs),
             prepared_runs=len(points),
             avoidable_s=(max_duration_s - least_s) * len(points),
@@ -85,7 +95,7 @@ class FileIoStudyKind(LoadStudyKind):
     def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:
         """What a run writes: at its rate limit, or as fast as targets take it."""
         makers = load_host_names_of_point(study, point)
-        return self._writes_of_hosts(study, point, makers, study.method.load_seconds_range, hosts)
+        return self._writes_of_hosts(study, point, makers, study.load_seconds_range, hosts)
 
     def neighbour_writes(
         self, study: Study, neighbour: NeighbourPlan, hosts: HostStudyKind
