@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.registry import study_kinds
 from iolab.study.forecast import VerdictForecast, forecast_verdicts
 from iolab.study.parse import StudyOverrides
+from iolab.study.targets import targets_of_study
 from tests.plans import make_plan, parse_study
+from tests.study.test_guard import FACTS, TARGET
 
 HEAD = 'format = 1\nid = "s"\n[target]\npath = "/mnt/t"\n'
 READS = '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\niodepth = [1, 2]\n'
@@ -42,6 +45,53 @@ def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
     assert forecast.best_levels == (level,)
     assert forecast.smoke_test_limit is None
     assert adds in " ".join(forecast.text_lines())
+
+
+PHASES = """
+[[phase]]
+id = "before"
+seconds = "{before}"
+[[phase]]
+id = "later"
+seconds = "{later}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "later", "level", "told"),
+    [
+        ("20s", "5s", Level.VALID, ()),
+        ("19s", "5s", Level.INDICATIVE, ("phase before", "19 s < 20 s", "phase.before.seconds")),
+        ("20s", "4s", Level.INDICATIVE, ("phase later", "4 s < 5 s", "phase.later.seconds")),
+        ("2s", "60s", Level.INVALID, ("phase before",)),
+    ],
+)
+def test_phases_are_as_long_as_checks_ask_for(
+    before: str, later: str, level: Level, told: tuple[str, ...]
+) -> None:
+    """The first one is judged as a run is, however long the others are."""
+    forecast = forecast_of(READS + PHASES.format(before=before, later=later))
+    assert forecast.best_levels == (level,)
+    text = " ".join(forecast.text_lines())
+    assert all(part in text for part in told)
+
+
+@pytest.mark.parametrize("role", ["client", "storage"])
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_a_target_that_hides_what_it_is_on_is_told_before_it_runs(
+    role: str, *, is_hidden: bool
+) -> None:
+    hosts = f'[[host]]\nname = "a"\n[[host]]\nname = "b"\nrole = "{role}"\n'
+    hosts += 'devices = ["sda"]\n' if role == "storage" else ""
+    study = parse_study(HEAD + hosts + READS, "s", StudyOverrides())
+    facts = replace(FACTS, target=replace(TARGET, fs_type="fuse.x", hidden=is_hidden))
+    plan = make_plan(study)
+    known = dict.fromkeys((target.key for target in targets_of_study(study)), facts)
+    forecast = forecast_verdicts(study, plan, study_kinds(), known)
+    is_told = is_hidden and role == "client"
+    assert forecast.best_levels == (Level.INDICATIVE if is_told else Level.VALID,)
+    assert ("fuse.x" in " ".join(forecast.text_lines())) is is_told
+    assert forecast_verdicts(study, plan, study_kinds()).best_levels == (Level.VALID,)
 
 
 def test_short_runs_of_several_kinds_are_told_once() -> None:

@@ -154,7 +154,7 @@ def plan_document(
             "writes": forecast_writes(study, plan, study_kinds(), results).document(),
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
-        "best_verdict": forecast_verdicts(study, plan, study_kinds()).document(),
+        "best_verdict": forecast_verdicts(study, plan, study_kinds(), facts).document(),
         "destroys": [*plan.destroyed_device_texts, *_destructive_event_texts(study)],
         **({} if study.scenario is None else {"scenario": to_builtins(study.scenario)}),
         "notes": [*plan_note_texts(study, plan, facts), *map(one_line, host_notes)],
@@ -305,7 +305,8 @@ def _cost_rows(
         yield "target", message
     for message in _meter_lines(study):
         yield "meter", message
-    for message in () if is_refused else forecast_verdicts(study, plan, study_kinds()).text_lines():
+    forecast = forecast_verdicts(study, plan, study_kinds(), facts)
+    for message in () if is_refused else forecast.text_lines():
         yield "verdict", one_line(message)
     for message in plan_note_texts(study, plan, facts):
         yield "note", Text(message, "yellow")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level, worst_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.record import Record
+from iolab.study.targets import targets_of_study
+from iolab.text import list_text
 from iolab.units import format_duration_s
 
 RUN_SHORT_S: Final = 18.0
@@ -22,6 +25,12 @@ RUN_USELESS_S: Final = 3.0
 LATE_EDGE_S: Final = 0.05
 """What a run that was requested the least may lack of it: the interval over the end of the warm-up
 ends up to so much late on a busy host, and the run's own end is not late."""
+
+PHASE_S_MIN: Final = 5.0
+"""Fewer seconds of a phase have neither a rate nor a p99 worth telling."""
+
+HOSTS_SHOWN: Final = 4
+"""Hosts that a limit names; more are counted."""
 
 RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
@@ -107,9 +116,16 @@ class VerdictForecast(Record):
         }
 
 
-def forecast_verdicts(study: Study, plan: Plan, kinds: VerdictLimiter) -> VerdictForecast:
-    """The best verdict that each run of the plan can get."""
+def forecast_verdicts(
+    study: Study,
+    plan: Plan,
+    kinds: VerdictLimiter,
+    facts: Mapping[str, HostFacts] | None = None,
+) -> VerdictForecast:
+    """The best verdict that each run of the plan can get; `facts` by `Target.key` where known."""
     limits = list(kinds.verdict_limits(study, plan.runs))
+    limits += phase_length_limits(study, plan.runs)
+    limits += hidden_target_limits(study, plan.runs, facts or {})
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
@@ -124,6 +140,8 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
     own_runs = tuple(runs)
     method = study.method
     seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
+    if study.scenario is not None:
+        return  # the first phase is what is judged
     level = best_level_for_run_length(seconds, seconds)
     if not own_runs or level is Level.VALID:
         return
@@ -142,6 +160,64 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
         point_digests(run.point for run in own_runs),
         is_run_length=True,
     )
+
+
+def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
+    """Phases that are too short: the first as a run is, others for a rate."""
+    points = point_digests(run.point for run in runs)
+    if study.scenario is None or not points:
+        return
+    first, *others = study.scenario.phases
+    seconds = first.max_duration_s
+    level = best_level_for_run_length(seconds, seconds)
+    if level is not Level.VALID:
+        yield VerdictLimit(
+            level,
+            f"phase {first.id}, the baseline, of {seconds:g} s < {RUN_ENOUGH_S:g} s",
+            f"--set phase.{first.id}.seconds={RUN_ENOUGH_S:g}s",
+            points,
+        )
+    for phase in others:
+        if phase.max_duration_s < PHASE_S_MIN:
+            key = "seconds" if phase.until is None else "longest"
+            yield VerdictLimit(
+                Level.INDICATIVE,
+                f"phase {phase.id} of {phase.max_duration_s:g} s < {PHASE_S_MIN:g} s",
+                f"--set phase.{phase.id}.{key}={RUN_ENOUGH_S:g}s",
+                points,
+            )
+
+
+def hidden_target_limits(
+    study: Study, runs: Sequence[PlannedRun], facts: Mapping[str, HostFacts]
+) -> Iterator[VerdictLimit]:
+    """Targets of which hosts do not see what they are on: it may be memory, and is not counted.
+
+    Storage nodes of the study may count it in their place.
+    """
+    if any(host.role is Role.STORAGE for host in study.hosts):
+        return
+    hosts_by_layers: dict[str, list[str]] = {}
+    points: dict[str, frozenset[str]] = {}
+    for target in targets_of_study(study):
+        host = facts.get(target.key)
+        folder = None if host is None or target.serial is not None else host.target
+        if folder is not None and folder.hidden:
+            layers = folder.layers_text
+            hosts_by_layers.setdefault(layers, []).append(target.host)
+            points[layers] = points.get(layers, frozenset()) | point_digests(
+                run.point
+                for run in runs
+                if run.point.data_set and run.point.configuration in target.configurations
+            )
+    for layers, hosts in hosts_by_layers.items():
+        if points[layers]:
+            yield VerdictLimit(
+                Level.INDICATIVE,
+                f"what lies below {layers} on {list_text(hosts, HOSTS_SHOWN)} cannot be seen",
+                "name a target on devices of the host, or its storage nodes as hosts",
+                points[layers],
+            )
 
 
 def point_digests(points: Iterable[Point]) -> frozenset[str]:

@@ -29,14 +29,12 @@ from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.metric import ScenarioFigures
 from iolab.core.scenario import EventOutcome, PhaseEnd, ScenarioOutcome
 from iolab.core.workload import Direction
+from iolab.study.forecast import PHASE_S_MIN
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 from iolab.units import NS_PER_S, format_bytes
 
 LATE_S: Final = 1.0
 """A second later than wanted an event belongs to another second of the scenario."""
-
-PHASE_S_MIN: Final = 5.0
-"""Fewer seconds have neither a rate nor a p99 worth telling."""
 
 CONTRADICTED_S: Final = 3
 """Fewer seconds may lie between a fault and the next answer of its witness."""
