@@ -8,23 +8,28 @@ a session none of the kinds of load that it is not of.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import TYPE_CHECKING, Final
 
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
 from iolab.core.metric_spec import declare_metrics
 from iolab.core.power import POWER_METRICS
-from iolab.core.tagged import declare_parts, import_attribute
+from iolab.core.tagged import declare_parts, import_attribute, type_tag_of
 from iolab.core.wear import WEAR_METRICS
+from iolab.errors import StudyError
 from iolab.loads.kind import LoadKind
 from iolab.record import Record
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
+    from iolab.core.study import Study
+    from iolab.core.workload import AnyJob
     from iolab.report.brief import BootedHostsReport, LoadReportKinds
     from iolab.session.kinds import SessionKinds
-    from iolab.study.kinds import StudyKinds
+    from iolab.study.kinds import LoadStudyKind, StudyKinds
+    from iolab.study.parse import StudyOverrides
 
 ENTRY_POINTS: Final = "iolab.kinds"
 """The group of entry points by which an installed package adds kinds of load: each names a
@@ -42,9 +47,21 @@ KINDS: Final = (
 )
 """iolab's own kinds of load, in the order shown; one line each."""
 
+
+def _installed_kinds() -> Iterable[EntryPoint]:
+    """The kinds of other packages; `entry_points` parses what any package has to offer."""
+    found = (
+        point
+        for distribution in distributions()
+        if ENTRY_POINTS in (distribution.read_text("entry_points.txt") or "")
+        for point in distribution.entry_points.select(group=ENTRY_POINTS)
+    )
+    return dict.fromkeys(found)  # a package may be on the path twice
+
+
 LOADS: Final[tuple[LoadKind, ...]] = (
     *map(import_attribute, KINDS),
-    *(point.load() for point in entry_points(group=ENTRY_POINTS)),
+    *(point.load() for point in _installed_kinds()),
 )
 """Every kind of load, in the order shown."""
 
@@ -72,12 +89,53 @@ declare_metrics(POWER_METRICS)
 declare_metrics(WEAR_METRICS)
 
 
-@cache
 def study_kinds() -> StudyKinds:
     """What studies can ask for."""
+    return _study_kinds_by_name(tuple(kind.name for kind in LOADS))
+
+
+def study_kinds_named_in(text: str) -> StudyKinds:
+    """What a study file can ask for that says no more than `text`."""
+    return _study_kinds_by_name(
+        tuple(
+            kind.name
+            for kind in LOADS
+            if not kind.study_words or any(word in text for word in kind.study_words)
+        )
+    )
+
+
+def study_kinds_of(study: Study) -> StudyKinds:
+    """What a study asks for."""
+    neighbours = () if study.scenario is None else study.scenario.neighbours
+    tags = {type_tag_of(workload.job) for workload in (*study.workloads, *neighbours)}
+    return _study_kinds_by_name(tuple(kind.name for kind in LOADS if tags & {*kind.jobs}))
+
+
+def study_kind_of(job: AnyJob) -> LoadStudyKind:
+    """The kind of a job, for studies and plans."""
+    return next(kind for kind in LOADS if type_tag_of(job) in kind.jobs).make_study_kind()
+
+
+def read_study(text: str, file_name: str, overrides: StudyOverrides) -> Study:
+    """The study of a file; StudyError with every fault.
+
+    The kinds of load that it names read it, for the models of all take long to build; where it has
+    faults all kinds do, for a fault may be the name of another.
+    """
+    from iolab.study.parse import parse_study
+
+    try:
+        return parse_study(text, file_name, overrides, study_kinds_named_in(text))
+    except StudyError:
+        return parse_study(text, file_name, overrides, study_kinds())
+
+
+@cache
+def _study_kinds_by_name(names: tuple[str, ...]) -> StudyKinds:
     from iolab.study.kinds import StudyKinds
 
-    loads = tuple(kind.make_study_kind() for kind in LOADS)
+    loads = tuple(kind.make_study_kind() for kind in LOADS if kind.name in names)
     return StudyKinds(loads, import_attribute(GUESTS.study)())
 
 

@@ -100,6 +100,17 @@ def test_help_reads_no_toml_where_there_are_no_settings(
     assert "tomllib" not in imported
 
 
+@pytest.mark.parametrize("words", [("check",), ("plan", "--offline", "--scale", "small")])
+def test_other_kinds_of_load_are_not_imported_for_a_study(words: tuple[str, ...]) -> None:
+    command, *options = words
+    imported = imported_by(command, "cluster-kpi", *options)
+    assert {"iolab.loads.fileio.table", "iolab.loads.metadata.table"} <= imported
+    assert {name for name in imported if name.endswith(".table") and ".loads." in name} == {
+        "iolab.loads.fileio.table",
+        "iolab.loads.metadata.table",
+    }
+
+
 def test_a_study_is_planned_on_its_target_without_numpy(tmp_path: Path) -> None:
     imported = imported_by("plan", "cluster-kpi", "--path", str(tmp_path), "--scale", "small")
     assert "iolab.session.discovery" in imported

@@ -133,9 +133,9 @@ def bench(
     """
     from iolab.cli.session import RunOptions, run_and_report
     from iolab.loads.fileio.engines.fio import local_fio_unusable_reason
-    from iolab.registry import study_kinds
+    from iolab.registry import read_study
     from iolab.store.reader import is_session
-    from iolab.study.parse import StudyOverrides, parse_study
+    from iolab.study.parse import StudyOverrides
 
     for path in paths:
         refuse_empty_or_root_path(path)
@@ -158,7 +158,7 @@ def bench(
     if ioengine is not None:
         workload["ioengine"] = ioengine
     text = "\n".join(_study_toml_lines(paths, workload, runtime, repeats))
-    study = parse_study(text, "bench.toml", StudyOverrides(), study_kinds())
+    study = read_study(text, "bench.toml", StudyOverrides())
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     code = run_and_report(request, options)

@@ -117,8 +117,8 @@ def calibrate(
 ) -> None:
     """Compare the native engine with fio on a target."""
     from iolab.cli.session import RunOptions, print_partial_results, run_in_view, session_exit_code
-    from iolab.registry import study_kinds
-    from iolab.study.parse import StudyOverrides, parse_study
+    from iolab.registry import read_study
+    from iolab.study.parse import StudyOverrides
 
     if path is None and hosts is None:
         raise UsageError(
@@ -141,7 +141,7 @@ def calibrate(
         path=None if path is None else str(Path(path).absolute()),
         inventory=None if hosts is None else read_inventory(hosts),
     )
-    study = parse_study(text, "calibrate", overrides, study_kinds())
+    study = read_study(text, "calibrate", overrides)
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=False, fail_on=None)
     status = run_in_view(request, options)

@@ -647,8 +647,8 @@ def load_study(
     """
     from iolab.cli.studies import find_study
     from iolab.core.engine import EngineName
-    from iolab.registry import study_kinds
-    from iolab.study.parse import StudyOverrides, parse_study
+    from iolab.registry import read_study
+    from iolab.study.parse import StudyOverrides
 
     source = find_study(options.study)
     path, server = options.path, options.server
@@ -679,4 +679,4 @@ def load_study(
         options.serial,
         None if options.engine is None else EngineName(options.engine.value),
     )
-    return parse_study(source.text, source.file_name, loaded_as, study_kinds())
+    return read_study(source.text, source.file_name, loaded_as)

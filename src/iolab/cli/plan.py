@@ -128,11 +128,11 @@ def init(
 
 def _job_file_study_faults(text: str, name: str) -> tuple[Fault, ...]:
     """What is wrong with a study drawn from a job file, which may ask for more than one may."""
-    from iolab.registry import study_kinds
-    from iolab.study.parse import StudyOverrides, parse_study
+    from iolab.registry import read_study
+    from iolab.study.parse import StudyOverrides
 
     try:
-        parse_study(text, name, StudyOverrides(path_required=False), study_kinds())
+        read_study(text, name, StudyOverrides(path_required=False))
     except StudyError as error:
         return error.faults
     return ()
@@ -166,7 +166,7 @@ def check(
 ) -> None:
     """Check a study file without hosts."""
     from iolab.cli.planning import run_count_text
-    from iolab.registry import study_kinds
+    from iolab.registry import study_kinds_of
     from iolab.report.terminal import literal_text
     from iolab.study.forecast import forecast_verdicts
     from iolab.study.schedule import make_plan
@@ -175,8 +175,8 @@ def check(
         study, path, hosts=hosts, scale=scale, sets=sets, server=server, engine=engine
     )
     read = load_study(options, path_required=False)
-    plan = make_plan(read, study_kinds())
-    forecast = forecast_verdicts(read, plan, study_kinds())
+    plan = make_plan(read, study_kinds_of(read))
+    forecast = forecast_verdicts(read, plan, study_kinds_of(read))
     if as_json:
         print_json(
             {
@@ -226,12 +226,16 @@ def plan(
     finished runs, without connecting to hosts.
     """
     from iolab.cli.planning import plan_document, plan_lines
-    from iolab.registry import study_kinds
+    from iolab.registry import study_kinds_of
     from iolab.study.schedule import make_plan
 
     reader = _session_in_place_of_study(options)
     read = reader.study if reader else load_study(options, path_required=not offline)
-    plan = with_recomputed_budget(read, reader.plan) if reader else make_plan(read, study_kinds())
+    plan = (
+        with_recomputed_budget(read, reader.plan)
+        if reader
+        else make_plan(read, study_kinds_of(read))
+    )
     results = reader.results() if reader else ()
     # Pods that a session makes are not there yet.
     is_offline = offline or reader is not None or read.kubernetes is not None
@@ -265,11 +269,11 @@ def plan(
 
 def with_recomputed_budget(study: Study, plan: Plan) -> Plan:
     """A session's plan with what it takes as this version knows it."""
-    from iolab.registry import study_kinds
+    from iolab.registry import study_kinds_of
     from iolab.study.cost import plan_demand
 
     demand = plan_demand(
-        study, study_kinds(), plan.data_sets, plan.runs, runs_more=plan.extra_run_count
+        study, study_kinds_of(study), plan.data_sets, plan.runs, runs_more=plan.extra_run_count
     )
     return replace(plan, budget=demand)
 
@@ -303,10 +307,10 @@ def _discover_facts_and_fault(
     import asyncio
 
     from iolab.errors import HostError
-    from iolab.registry import study_kinds
+    from iolab.registry import study_kinds_of
     from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 
-    kinds = study_kinds()
+    kinds = study_kinds_of(study)
     discovery, events = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
@@ -338,7 +342,7 @@ async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, EventPreflight
     from iolab.core.host import HostKind
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.meters import meter_faults
-    from iolab.registry import study_kinds
+    from iolab.registry import study_kinds_of
     from iolab.session.actions import event_preflight
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.session.witness import EventPreflight
@@ -347,7 +351,7 @@ async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, EventPreflight
     specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
     async with open_hosts(specs) as hosts:
         discovery = await discover_hosts_and_targets(
-            study, hosts, DiscoveryQueries.for_study(study, study_kinds())
+            study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))
         )
         events = await event_preflight(study, hosts)
         faults = (*await meter_faults(study.hosts), *events.faults)

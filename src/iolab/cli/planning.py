@@ -14,7 +14,7 @@ from iolab.core.run import Plan, PlanDemand, PlannedRun
 from iolab.core.scenario import READBACK_PHASE, Action, EventPlan, ScenarioPlan
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.registry import study_kinds
+from iolab.registry import study_kind_of, study_kinds_of
 from iolab.report.numbers import axis_values_text
 from iolab.report.phrases import load_limit_text
 from iolab.report.table import Column
@@ -44,7 +44,7 @@ SEARCHES_SHOWN: Final = 8
 
 def job_text(job: AnyJob) -> str:
     """What one client is asked to do."""
-    return study_kinds().kind_for_engine(job.engine).job_text(job)
+    return study_kind_of(job).job_text(job)
 
 
 def plan_lines(
@@ -63,8 +63,8 @@ def plan_lines(
     are of finished runs of the plan. As a `summary` a row for each workload. The first line is the
     cost as a whole, or why the plan cannot run; no verdict is forecast then.
     """
-    plan = study_kinds().plan_with_facts(study, plan, facts)
-    writes = forecast_writes(study, plan, study_kinds(), results)
+    plan = study_kinds_of(study).plan_with_facts(study, plan, facts)
+    writes = forecast_writes(study, plan, study_kinds_of(study), results)
     if refusal is None:
         yield literal_text(_plan_cost_sentence(plan, writes), "bold")
         for destroyed in (*plan.destroyed_device_texts, *_destructive_event_texts(study)):
@@ -116,7 +116,7 @@ def plan_document(
     host_notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = study_kinds().plan_with_facts(study, plan, facts)
+    plan = study_kinds_of(study).plan_with_facts(study, plan, facts)
     budget = plan.budget
     return {
         "format": 1,
@@ -151,10 +151,10 @@ def plan_document(
             "least_seconds": budget.least_seconds,
             "reasons": [{"message": why, "seconds": part} for why, part in budget.time_items],
             "layout_bytes_per_host": budget.layout_bytes_per_host,
-            "writes": forecast_writes(study, plan, study_kinds(), results).document(),
+            "writes": forecast_writes(study, plan, study_kinds_of(study), results).document(),
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
-        "best_verdict": forecast_verdicts(study, plan, study_kinds(), facts).document(),
+        "best_verdict": forecast_verdicts(study, plan, study_kinds_of(study), facts).document(),
         "destroys": [*plan.destroyed_device_texts, *_destructive_event_texts(study)],
         **({} if study.scenario is None else {"scenario": to_builtins(study.scenario)}),
         "notes": [*plan_note_texts(study, plan, facts), *map(one_line, host_notes)],
@@ -178,7 +178,7 @@ def plan_document(
             for host in study.hosts
             for meter in host.meters
         ],
-        "guests": study_kinds().hosts.plan_document(study, facts),
+        "guests": study_kinds_of(study).hosts.plan_document(study, facts),
     }
 
 
@@ -286,7 +286,8 @@ def _cost_rows(
     for search, names in sought.items():
         yield "search", f"{list_text(names, SEARCHES_SHOWN)}: {search}"
     yield from (
-        (heading, one_line(message)) for heading, message in study_kinds().hosts.plan_lines(study)
+        (heading, one_line(message))
+        for heading, message in study_kinds_of(study).hosts.plan_lines(study)
     )
     yield from _phase_and_event_rows(study)
     yield from _data_set_rows(study, plan)
@@ -305,7 +306,7 @@ def _cost_rows(
         yield "target", message
     for message in _meter_lines(study):
         yield "meter", message
-    forecast = forecast_verdicts(study, plan, study_kinds(), facts)
+    forecast = forecast_verdicts(study, plan, study_kinds_of(study), facts)
     for message in () if is_refused else forecast.text_lines():
         yield "verdict", one_line(message)
     for message in plan_note_texts(study, plan, facts):
@@ -379,13 +380,15 @@ def plan_note_texts(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
-    yield from (one_line(message) for message in study_kinds().plan_notes(study, plan, facts))
+    yield from (
+        one_line(message) for message in study_kinds_of(study).plan_notes(study, plan, facts)
+    )
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
     if study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         yield "the question wants an order, and there is one configuration: add [[configuration]]"
-    if (advice := repeats_advice(study, study_kinds())) is not None:
+    if (advice := repeats_advice(study, study_kinds_of(study))) is not None:
         yield advice.text
     yield from _core_limit_notes(study, facts)
 
@@ -425,7 +428,7 @@ def _search_goal_text(workload: Workload) -> str:
 
 def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
-    lines = [line for kind in study_kinds().loads for line in kind.plan_lines(study, plan)]
+    lines = [line for kind in study_kinds_of(study).loads for line in kind.plan_lines(study, plan)]
     yield from ((heading, one_line(message)) for heading, message in lines)
     if study.target.make_xfs:
         image = study.target.image_bytes
@@ -490,7 +493,7 @@ def _meter_lines(study: Study) -> Iterator[str]:
 
 def _existing_targets(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
-    return study_kinds().hosts.targets(study) or targets_of_study(study)
+    return study_kinds_of(study).hosts.targets(study) or targets_of_study(study)
 
 
 def _file_system_text(target: TargetFacts) -> str:

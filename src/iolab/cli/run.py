@@ -169,7 +169,7 @@ def create_session_request(study: Study, out: Path | None) -> tuple[Path, Sessio
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
     from iolab.analysis.adaptive import adaptive_queue_factory
     from iolab.cli.session import SessionRequest
-    from iolab.registry import study_kinds
+    from iolab.registry import study_kinds_of
     from iolab.session.session import NO_EARLIER_SEGMENTS
     from iolab.store.writer import SessionWriter, require_no_session
     from iolab.study.schedule import make_plan
@@ -179,7 +179,7 @@ def create_session_request(study: Study, out: Path | None) -> tuple[Path, Sessio
     require_no_session(
         directory
     )  # before anything is shown that might be taken for a result of now
-    plan = make_plan(study, study_kinds())
+    plan = make_plan(study, study_kinds_of(study))
     session_id = _new_session_id(study.id, stamp)
     return directory, SessionRequest(
         study=study,
@@ -294,9 +294,9 @@ def _study_and_plan_to_resume(
 
     Another version need not read a study alike of which all is done.
     """
-    from iolab.registry import study_kinds
+    from iolab.registry import read_study, study_kinds_of
     from iolab.store.layout import STUDY
-    from iolab.study.parse import overrides_for_resume, parse_study
+    from iolab.study.parse import overrides_for_resume
     from iolab.study.readiness import study_change_faults, version_change_faults
     from iolab.study.schedule import make_plan
 
@@ -305,8 +305,8 @@ def _study_and_plan_to_resume(
     if fixed and planned <= done_runs and version_change_faults(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
-    study = parse_study(reader.study_text, name, overrides_for_resume(reader.study), study_kinds())
-    plan = make_plan(study, study_kinds())
+    study = read_study(reader.study_text, name, overrides_for_resume(reader.study))
+    plan = make_plan(study, study_kinds_of(study))
     if plan.digest != reader.plan.digest:
         raise UsageError(
             f"The session's study now gives another plan ({plan.digest}) than the one that it "

@@ -31,7 +31,8 @@ class LoadKind(Record):
     `LoadReport`, `session` a `LoadSessionKind`. The defaults are those of load whose operations are
     reads and writes, one figure and one latency a run. `metrics` are those of its results that are
     no rates and latencies of operations, `document_lists` the lists that its results add to
-    `iolab show --json`, which are empty for other kinds.
+    `iolab show --json`, which are empty for other kinds. `study_words` are its engines and its own
+    table: a study file without any of them is read without the kind, one with faults by all kinds.
     """
 
     name: str
@@ -42,6 +43,7 @@ class LoadKind(Record):
     report: str = "iolab.report.single_figure:SingleFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
     document_lists: tuple[str, ...] = ()
+    study_words: tuple[str, ...] = ()
 
     @property
     def job_types(self) -> tuple[type[AnyJob], ...]:

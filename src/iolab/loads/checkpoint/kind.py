@@ -10,6 +10,7 @@ from iolab.loads.kind import LoadKind
 KIND: Final = LoadKind(
     "checkpoint",
     {"checkpoint": "iolab.loads.checkpoint.workload:CheckpointJob"},
+    study_words=("checkpoint",),
     session="iolab.loads.checkpoint.driver:SESSION",
     study="iolab.loads.checkpoint.study:CheckpointStudyKind",
     analysis="iolab.loads.checkpoint.analysis:CheckpointAnalysis",

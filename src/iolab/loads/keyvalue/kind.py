@@ -12,6 +12,7 @@ KIND: Final = LoadKind(
         "db_bench": "iolab.loads.keyvalue.workload:KeyValueJob",
         "ycsb": "iolab.loads.keyvalue.workload:YcsbJob",
     },
+    study_words=("db_bench", "ycsb", "server"),
     session="iolab.loads.keyvalue.driver:KEY_VALUE",
     study="iolab.loads.keyvalue.study:KeyValueStudyKind",
     analysis="iolab.loads.keyvalue.analysis:KeyValueAnalysis",

@@ -10,6 +10,7 @@ from iolab.loads.kvcache.metric_specs import METRICS
 KIND: Final = LoadKind(
     "kv-cache",
     {"kv-cache": "iolab.loads.kvcache.workload:KvCacheJob"},
+    study_words=("kv-cache",),
     session="iolab.loads.kvcache.driver:SESSION",
     study="iolab.loads.kvcache.study:KvCacheStudyKind",
     analysis="iolab.loads.kvcache.analysis:KvCacheAnalysis",

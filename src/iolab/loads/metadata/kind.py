@@ -9,6 +9,7 @@ from iolab.loads.kind import LoadKind
 KIND: Final = LoadKind(
     "metadata",
     {"metadata": "iolab.loads.metadata.workload:MetadataJob"},
+    study_words=("metadata", "mdtest"),
     session="iolab.loads.metadata.driver:METADATA",
     study="iolab.loads.metadata.study:MetadataStudyKind",
     analysis="iolab.loads.metadata.analysis:MetadataAnalysis",

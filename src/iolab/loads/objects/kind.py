@@ -10,6 +10,7 @@ from iolab.loads.objects.metric_specs import METRICS
 KIND: Final = LoadKind(
     "objects",
     {"objects": "iolab.loads.objects.workload:ObjectsJob"},
+    study_words=("s3",),
     session="iolab.loads.objects.driver:SESSION",
     study="iolab.loads.objects.study:ObjectsStudyKind",
     analysis="iolab.loads.objects.analysis:ObjectsAnalysis",

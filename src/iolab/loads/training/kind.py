@@ -10,6 +10,7 @@ from iolab.loads.training.metric_specs import METRICS
 KIND: Final = LoadKind(
     "training-read",
     {"training-read": "iolab.loads.training.workload:TrainingJob"},
+    study_words=("training-read",),
     session="iolab.loads.training.driver:SESSION",
     study="iolab.loads.training.study:TrainingStudyKind",
     analysis="iolab.loads.training.analysis:TrainingAnalysis",
