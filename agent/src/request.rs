@@ -153,11 +153,14 @@ pub enum Request {
         #[serde(default)]
         undo_timer: Option<UndoTimer>,
         #[serde(default)]
-        releases: Option<PathBuf>,
+        released_dir: Option<PathBuf>,
     },
     UndoAdd {
         name: String,
         what: Vec<Step>,
+    },
+    UndoRemove {
+        name: String,
     },
     Undo {
         name: String,
@@ -173,7 +176,7 @@ pub enum Request {
 }
 
 /// The verbs, as the hello tells them.
-const VERBS: [&str; 39] = [
+const VERBS: [&str; 40] = [
     "clock",
     "facts",
     "snapshot",
@@ -209,6 +212,7 @@ const VERBS: [&str; 39] = [
     "resolve",
     "step",
     "undo_add",
+    "undo_remove",
     "undo",
     "io_limit",
     "lease",

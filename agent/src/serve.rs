@@ -31,7 +31,7 @@ use crate::sampler::Sampler;
 use crate::sign::own_agent_id;
 use crate::sys::file::sync_all;
 use crate::sys::mount;
-use crate::undo::{self, Stepped, UndoTimer};
+use crate::undo::{self, StepResult, UndoTimer};
 use crate::watch::{Watch, Watches};
 use crate::wire::{EmptyBody, Frame, Outbox, read_frame};
 use crate::{bound, facts, leftovers, runs, transfer};
@@ -401,18 +401,18 @@ impl Service {
                 let resolved = what.resolve(&studied, &self.host_program())?;
                 self.outbox.send_message(id, "resolved", &resolved);
             }
-            Request::Step { what, undo_timer, releases } => {
+            Request::Step { what, undo_timer, released_dir } => {
                 undo_timer.map_or(Ok(()), |timer| self.start_undo_timer(timer))?;
                 let perform = || undo::perform_all(&what, &self.host_program());
-                let (times, is_unmounted) = match releases {
+                let (times, is_unmounted) = match released_dir {
                     Some(dir) => self.lease.with_released_scratch(&dir, perform)?,
                     None => (perform()?, false),
                 };
-                self.outbox.send_message(id, "stepped", &Stepped { times, is_unmounted });
+                self.outbox.send_message(id, "stepped", &StepResult { times, is_unmounted });
             }
             Request::Undo { name } => {
                 let times = undo::undo(&name, &self.host_program())?;
-                self.outbox.send_message(id, "stepped", &Stepped { times, is_unmounted: false });
+                self.outbox.send_message(id, "stepped", &StepResult { times, is_unmounted: false });
             }
             _ => return Err(Error::bug("a request that is of no event")),
         }
@@ -427,7 +427,8 @@ impl Service {
         self.outbox.send_message(id, "leftovers", &found);
     }
 
-    /// Undo an event so long after now, whether or not the controller can still be heard.
+    /// Undo an event so long after now, whether or not the controller can still be heard. Its name
+    /// is used once: nothing happens where it was undone before, or did not begin.
     fn start_undo_timer(&self, timer: UndoTimer) -> Result<()> {
         let seconds = Duration::try_from_secs_f64(timer.seconds)
             .map_err(|_| Error::bad_request(format!("an undo after {} s", timer.seconds)))?;
@@ -466,6 +467,7 @@ impl Service {
                 Ok(())
             }
             Request::UndoAdd { name, what } => undo::add(name, what),
+            Request::UndoRemove { name } => undo::remove(&name),
             Request::IoLimit { run, limit } => {
                 bound::limit_io(&Roots::default(), &group_name(run), &limit)
             }

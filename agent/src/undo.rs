@@ -17,6 +17,7 @@ use crate::job::spawn_alone;
 use crate::probe::process::parse_process_stat;
 use crate::roots::{list_names, read_text};
 use crate::sign::{own_agent_id, process_of_agent_id};
+use crate::sys::file::LockedFile;
 use crate::sys::mount::{LoopFile, limit_loop};
 use crate::sys::process::{self, Pid, effective_uid};
 use crate::sys::thread::lock;
@@ -44,7 +45,11 @@ const PREFIX: &str = "undo-";
 /// The only trees in which a step may write: of the kernel, where a file is a setting.
 const SETTING_TREES: [&str; 2] = ["/sys", "/proc/sys"];
 
-static OWN: Mutex<()> = Mutex::new(());
+/// How long another agent may be at the folder, which takes milliseconds.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Held while an undo is done: nobody does one twice.
+static PERFORMING: Mutex<()> = Mutex::new(());
 /// When what was undone here was.
 static DONE: Mutex<BTreeMap<String, StepTimes>> = Mutex::new(BTreeMap::new());
 
@@ -132,11 +137,11 @@ pub struct StepTimes {
 
 /// What is answered to steps.
 #[derive(Debug, Serialize)]
-pub struct Stepped {
+pub struct StepResult {
     /// When they were done.
     #[serde(flatten)]
     pub times: StepTimes,
-    /// Whether the file system of the folder that was let go was unmounted by them.
+    /// Whether the file system of the released folder was unmounted by them.
     pub is_unmounted: bool,
 }
 
@@ -220,7 +225,7 @@ impl Step {
 
     /// For people.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn description(&self) -> String {
         match self {
             Self::Command { argv, .. } => argv.join(" "),
             Self::Signal { pid, signal, .. } => format!("signal {signal:?} to process {pid}"),
@@ -239,16 +244,26 @@ impl Step {
         !matches!(self, Self::Command { .. }) && GONE.contains(&error.code.as_str())
     }
 
-    /// What it changes, where two sessions would undo each other's doing.
+    /// What it changes, where two events would undo each other's doing.
     fn changed_object(&self) -> String {
         match self {
             Self::Command { argv, .. } => argv.join(" "),
             Self::Signal { pid, .. } => format!("process {pid}"),
-            Self::Write { path, .. } | Self::LoopLimit { device: path, .. } => {
-                path.display().to_string()
-            }
+            Self::Write { path, text } => match limited_device(text) {
+                Some(number) => format!("{} for device {number}", path.display()),
+                None => path.display().to_string(),
+            },
+            Self::LoopLimit { device, .. } => device.display().to_string(),
         }
     }
+}
+
+/// The `major:minor` with which a limit of a control group begins: each device has its own.
+fn limited_device(text: &str) -> Option<&str> {
+    let word = text.split(' ').next()?;
+    let (major, minor) = word.split_once(':')?;
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    (is_number(major) && is_number(minor)).then_some(word)
 }
 
 /// Do an event: one step after the other, up to the first that fails.
@@ -258,15 +273,14 @@ pub fn perform_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
     Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() })
 }
 
-/// Undo one: every step, also after one that fails. What is gone by now needs no undo.
-fn undo_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
-    let started_real_ns = real_ns();
-    let fault = |step: &Step| step.perform(execute).err().filter(|error| !step.is_gone(error));
-    let faults: Vec<Error> = steps.iter().filter_map(fault).collect();
-    match faults.into_iter().next() {
-        Some(fault) => Err(fault),
-        None => Ok(StepTimes { started_real_ns, ended_real_ns: real_ns() }),
-    }
+/// Undo one: every step, also after one that fails. The steps that failed, with why; what is gone
+/// by now needs no undo.
+fn undo_all(steps: &[Step], execute: Execute) -> Vec<(Step, Error)> {
+    let perform = |step: &Step| {
+        let error = step.perform(execute).err().filter(|error| !step.is_gone(error))?;
+        Some((step.clone(), error))
+    };
+    steps.iter().filter_map(perform).collect()
 }
 
 fn signal_process(pid: Pid, start_ticks: u64, signal: StepSignal) -> Result<()> {
@@ -326,8 +340,10 @@ pub fn run_alone(argv: &[String], timeout_s: f64) -> Result<()> {
     }
 }
 
-/// Write down what undoes an event, before that begins; refused while another agent's event holds
-/// what it changes.
+/// Write down what undoes an event, before that begins.
+///
+/// A name is used once: neither a later event nor its timer ever meets the undo of an earlier one.
+/// Refused while another event holds what it changes, since what was found is what is set again.
 pub fn add(name: String, steps: Vec<Step>) -> Result<()> {
     steps.iter().try_for_each(Step::check)?;
     if name.is_empty() || name.len() > MAX_TEXT_BYTES {
@@ -336,46 +352,82 @@ pub fn add(name: String, steps: Vec<Step>) -> Result<()> {
     if steps.is_empty() || steps.len() > MAX_STEPS {
         return Err(Error::bad_request(format!("an undo of {} steps", steps.len())));
     }
-    require_free(&steps)?;
-    change_own(|undos| {
+    if lock(&DONE).contains_key(&name) {
+        return Err(Error::bad_request(format!("the undo {name:?} was done already")));
+    }
+    change_file(&own_file(), |undos| {
+        if undos.iter().any(|undo| undo.name == name) {
+            return Err(Error::bad_request(format!("an undo {name:?} is kept already")));
+        }
         if undos.len() >= MAX_UNDOS {
             return Err(Error::busy(format!("{MAX_UNDOS} undos are kept already")));
         }
-        undos.retain(|undo| undo.name != name);
+        require_free(&steps)?;
         undos.push(Undo { name, steps });
         Ok(())
     })
 }
 
-/// Undo an event whose undo is written down here, and strike it out; when that was done already
-/// where a timer was faster.
-pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
-    let mut done = lock(&DONE); // Held meanwhile: nobody undoes it twice.
-    let kept = read_undos(&own_file()).unwrap_or_default().into_iter().find(|one| one.name == name);
-    let Some(kept) = kept else {
-        let unknown = || Error::bad_request(format!("no undo {name:?} is kept here"));
-        return done.get(name).copied().ok_or_else(unknown);
-    };
-    let times = undo_all(&kept.steps, execute)?;
-    change_own(|undos| {
-        undos.retain(|one| one.name != name);
+/// Strike out the undo of an event that did not begin, if it is there.
+pub fn remove(name: &str) -> Result<()> {
+    change_file(&own_file(), |undos| {
+        undos.retain(|undo| undo.name != name);
         Ok(())
-    })?;
-    done.insert(name.to_owned(), times);
-    Ok(times)
+    })
 }
 
-fn require_free(steps: &[Step]) -> Result<()> {
-    let wanted: BTreeSet<String> = steps.iter().map(Step::changed_object).collect();
-    let is_foreign = |name: &String| {
-        name.strip_prefix(PREFIX).is_some_and(|sign| sign != own_agent_id() && is_agent_alive(sign))
+/// Undo an event whose undo is written down here, and strike it out; when that was done already
+/// where a timer was faster. Of one that fails the steps that failed stay.
+pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
+    let _alone = lock(&PERFORMING);
+    let undos = read_undos(&own_file()).unwrap_or_default();
+    let Some(kept) = undos.into_iter().find(|undo| undo.name == name) else {
+        let unknown = || Error::bad_request(format!("no undo {name:?} is kept here"));
+        return lock(&DONE).get(name).copied().ok_or_else(unknown);
     };
-    for name in list_names(&folder()).into_iter().filter(is_foreign) {
-        for undo in read_undos(&folder().join(name)).unwrap_or_default() {
+    let started_real_ns = real_ns();
+    let (failed, faults): (Vec<Step>, Vec<Error>) =
+        undo_all(&kept.steps, execute).into_iter().unzip();
+    let times = StepTimes { started_real_ns, ended_real_ns: real_ns() };
+    change_file(&own_file(), |undos| {
+        keep_failed(undos, name, failed);
+        Ok(())
+    })?;
+    match faults.into_iter().next() {
+        Some(fault) => Err(fault),
+        None => {
+            lock(&DONE).insert(name.to_owned(), times);
+            Ok(times)
+        }
+    }
+}
+
+/// Of the undo of that name only these steps are yet to be done.
+fn keep_failed(undos: &mut Vec<Undo>, name: &str, failed: Vec<Step>) {
+    if failed.is_empty() {
+        undos.retain(|undo| undo.name != name);
+    } else if let Some(undo) = undos.iter_mut().find(|undo| undo.name == name) {
+        undo.steps = failed;
+    }
+}
+
+/// Commands of one session are the user's to order, and are undone the newest first.
+fn require_free(steps: &[Step]) -> Result<()> {
+    for name in list_names(&folder()) {
+        let Some(sign) = name.strip_prefix(PREFIX) else { continue };
+        let is_own = sign == own_agent_id();
+        let holder = match () {
+            () if is_own => "event",
+            () if is_agent_alive(sign) => "another session's event,",
+            () => "what has ended without undoing it (see iolab clean):",
+        };
+        let counts = |step: &&Step| !(is_own && matches!(step, Step::Command { .. }));
+        let wanted: BTreeSet<String> =
+            steps.iter().filter(counts).map(Step::changed_object).collect();
+        for undo in read_undos(&folder().join(&name)).unwrap_or_default() {
             let held = undo.steps.iter().map(Step::changed_object);
             if let Some(object) = held.into_iter().find(|object| wanted.contains(object)) {
-                let message = format!("{object} is held by another session's event, {}", undo.name);
-                return Err(Error::busy(message));
+                return Err(Error::busy(format!("{object} is held by {holder} {}", undo.name)));
             }
         }
     }
@@ -388,19 +440,27 @@ pub fn perform_left(sign: &str) -> Vec<String> {
     perform_file(&folder().join(format!("{PREFIX}{sign}")), &run_alone)
 }
 
+/// What fails stays in the file.
 fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
-    let Ok(undos) = read_undos(path) else { return Vec::new() };
-    let mut faults = Vec::new();
-    for undo in undos.iter().rev() {
-        if let Err(error) = undo_all(&undo.steps, execute) {
-            faults.push(format!("{} was not undone: {}", undo.name, error.message));
-        }
+    if !path.exists() {
+        return Vec::new();
     }
-    if faults.is_empty() {
-        let _ = fs::remove_file(path);
-        let _ = fs::remove_dir(folder());
+    let undos = match read_undos(path) {
+        Ok(undos) => undos,
+        Err(error) => return vec![error.message],
+    };
+    let mut messages = Vec::new();
+    for Undo { name, steps } in undos.into_iter().rev() {
+        let (failed, faults): (Vec<Step>, Vec<Error>) =
+            undo_all(&steps, execute).into_iter().unzip();
+        let struck_out = change_file(path, |undos| {
+            keep_failed(undos, &name, failed);
+            Ok(())
+        });
+        let messages_of = faults.into_iter().chain(struck_out.err());
+        messages.extend(messages_of.map(|error| format!("{name} was not undone: {}", error.message)));
     }
-    faults
+    messages
 }
 
 /// What dead agents of this user have left to be undone.
@@ -418,7 +478,7 @@ pub fn find_abandoned() -> Vec<AbandonedUndo> {
     let describe = |path: PathBuf| {
         let undos = read_undos(&path).ok()?;
         let texts = |undo: &Undo| -> Vec<String> {
-            let text = |step: &Step| shortened(&format!("{}: {}", undo.name, step.text()));
+            let text = |step: &Step| shortened(&format!("{}: {}", undo.name, step.description()));
             undo.steps.iter().map(text).collect()
         };
         let steps = undos.iter().flat_map(texts).collect();
@@ -465,9 +525,24 @@ fn read_undos(path: &Path) -> Result<Vec<Undo>> {
         .map_err(|error| Error::bad_request(format!("{}: {error}", path.display())))
 }
 
-/// Change this agent's file: at every moment it is whole.
-fn change_own(change: impl FnOnce(&mut Vec<Undo>) -> Result<()>) -> Result<()> {
-    let _alone = lock(&OWN);
+/// The folder, made where it is missing, for as long as the lock is kept.
+fn lock_folder() -> Result<LockedFile> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match try_lock_folder() {
+            Ok(Some(locked)) => return Ok(locked),
+            Ok(None) => {}
+            Err(error) if error.code == "ENOENT" => {} // It was removed since it was made.
+            Err(error) => return Err(error),
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::busy(format!("another agent holds {}", folder().display())));
+        }
+        thread::sleep(WAIT_PAUSE);
+    }
+}
+
+fn try_lock_folder() -> Result<Option<LockedFile>> {
     let folder = folder();
     match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -475,21 +550,36 @@ fn change_own(change: impl FnOnce(&mut Vec<Undo>) -> Result<()>) -> Result<()> {
         }
         _ => require_private(&folder)?,
     }
-    let path = own_file();
-    let mut undos = if path.exists() { read_undos(&path)? } else { Vec::new() };
-    change(&mut undos)?;
+    let doing = format!("lock {}", folder.display());
+    let opened = File::open(&folder).context(&doing)?;
+    let Ok(locked) = LockedFile::try_lock(opened).context(&doing)? else { return Ok(None) };
+    // Who held it before may have removed it.
+    let own = locked.metadata().context(&doing)?;
+    let there = fs::symlink_metadata(&folder).context(&doing)?;
+    Ok(((own.dev(), own.ino()) == (there.dev(), there.ino())).then_some(locked))
+}
+
+/// Change a file of undos, which no other agent or thread looks at meanwhile: at every moment it is
+/// whole. It goes with its last undo, and the folder with its last file.
+fn change_file(path: &Path, change: impl FnOnce(&mut Vec<Undo>) -> Result<()>) -> Result<()> {
+    let _locked = lock_folder()?;
+    let mut undos = if path.exists() { read_undos(path)? } else { Vec::new() };
+    let changed = change(&mut undos);
+    let aside = folder().join(format!("new-{}", own_agent_id()));
     if undos.is_empty() {
-        let _ = fs::remove_file(&path);
-        let _ = fs::remove_dir(&folder);
-        return Ok(());
+        for file in [path, &aside] {
+            let _ = fs::remove_file(file);
+        }
+        let _ = fs::remove_dir(folder());
+        return changed;
     }
-    let aside = folder.join(format!("new-{}", own_agent_id()));
+    changed?;
     let write = || -> io::Result<()> {
         let mut file: File =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
         file.write_all(&serde_json::to_vec(&undos).map_err(io::Error::other)?)?;
         file.sync_all()?;
-        fs::rename(&aside, &path)
+        fs::rename(&aside, path)
     };
     write().map_err(|error| {
         Error::errno(
@@ -560,9 +650,9 @@ mod tests {
         child.wait().unwrap();
         let step = Step::Signal { pid, start_ticks, signal: StepSignal::Cont };
         assert_eq!(step.perform(&run_alone).unwrap_err().code, "ESRCH");
-        undo_all(&[step], &run_alone).unwrap();
+        assert_eq!(undo_all(&[step], &run_alone), []);
         let failing = Step::Command { argv: vec!["/bin/false".into()], timeout_s: 10.0 };
-        undo_all(&[failing], &run_alone).unwrap_err();
+        assert_eq!(undo_all(&[failing], &run_alone).len(), 1);
     }
 
     #[test]
@@ -574,5 +664,76 @@ mod tests {
         run(&["/bin/true"], 10.0).unwrap();
         assert!(run(&["/bin/false"], 10.0).unwrap_err().message.contains("/bin/false"));
         assert!(run(&["/bin/sleep", "60"], 0.1).unwrap_err().message.contains("0.1 s"));
+    }
+
+    /// Tests of the agent's own file, which they share.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn undo_command(word: &str) -> Step {
+        Step::Command { argv: vec![format!("/{word}")], timeout_s: 1.0 }
+    }
+
+    fn limit(device: &str) -> Step {
+        Step::Write { path: "/proc/sys/kernel/ostype".into(), text: format!("{device} rbps=max") }
+    }
+
+    #[test]
+    fn a_name_is_used_once_and_an_object_is_held_by_one_event() {
+        let _alone = lock(&ALONE);
+        let done = |_: &[String], _: f64| Ok(());
+        let add_one = |name: &str, step: Step| add(name.into(), vec![step]);
+        add_one("once", undo_command("once")).unwrap();
+        assert!(add_one("once", undo_command("other")).unwrap_err().message.contains("once"));
+        undo("once", &done).unwrap();
+        assert!(add_one("once", undo_command("once")).unwrap_err().message.contains("once"));
+        add_one("first", limit("8:0")).unwrap();
+        assert_eq!(add_one("second", limit("8:0")).unwrap_err().code, "busy");
+        add_one("other disk", limit("8:16")).unwrap();
+        remove("first").unwrap();
+        remove("first").unwrap();
+        add_one("second", limit("8:0")).unwrap();
+        for name in ["other disk", "second"] {
+            remove(name).unwrap();
+        }
+        assert!(!own_file().exists());
+        assert!(undo("first", &done).unwrap_err().message.contains("first"));
+    }
+
+    #[test]
+    fn of_undos_that_fail_only_what_failed_is_done_again_the_newest_first() {
+        let _alone = lock(&ALONE);
+        let calls = Mutex::new(Vec::new());
+        let does = |is_broken: bool, calls: &Mutex<Vec<String>>, argv: &[String]| {
+            lock(calls).push(argv[0].clone());
+            if is_broken && argv[0] == "/fails" {
+                return Err(Error::errno(libc::EIO, "it is broken"));
+            }
+            Ok(())
+        };
+        let broken = |argv: &[String], _: f64| does(true, &calls, argv);
+        let mended = |argv: &[String], _: f64| does(false, &calls, argv);
+        add("old".into(), vec![undo_command("old")]).unwrap();
+        add("new".into(), vec![undo_command("works"), undo_command("fails")]).unwrap();
+        let messages = perform_file(&own_file(), &broken);
+        assert!(messages.len() == 1 && messages[0].contains("new"), "{messages:?}");
+        assert_eq!(std::mem::take(&mut *lock(&calls)), ["/works", "/fails", "/old"]);
+        undo("new", &broken).unwrap_err();
+        let times = undo("new", &mended).unwrap();
+        assert_eq!(undo("new", &mended).unwrap(), times);
+        assert_eq!(*lock(&calls), ["/fails", "/fails"]);
+        assert!(!own_file().exists());
+    }
+
+    #[test]
+    fn nobody_changes_a_file_while_another_agent_is_at_the_folder() {
+        let _alone = lock(&ALONE);
+        let held = lock_folder().unwrap();
+        let adding = thread::spawn(|| add("waits".into(), vec![undo_command("waits")]));
+        thread::sleep(10 * WAIT_PAUSE);
+        assert!(!own_file().exists());
+        drop(held);
+        adding.join().unwrap().unwrap();
+        assert!(own_file().exists());
+        remove("waits").unwrap();
     }
 }
