@@ -55,6 +55,7 @@ class FakeAgent:
         self.files: dict[str, int] = {} if script.shared is None else script.shared
         self.contents: dict[str, bytes] = {**script.contents}
         self.undos: dict[str, list[dict[str, Any]]] = {}
+        self.undone: dict[str, dict[str, Any]] = {}
         self.steps: list[dict[str, Any]] = []
         self.hole_bytes = script.hole_bytes
         self.said: list[dict[str, Any]] = []
@@ -335,11 +336,30 @@ class FakeAgent:
         return self._perform(request.arguments["what"])
 
     async def _undo_add(self, request: FakeRequest) -> dict[str, Any]:
-        self.undos[request.arguments["name"]] = request.arguments["what"]
+        name, what = request.arguments["name"], request.arguments["what"]
+        if name in self.undos or name in self.undone:
+            raise FakeRefusal("bad-request", f"the name {name} is used already")
+        held = [step.get("path") for steps in self.undos.values() for step in steps]
+        for step in what:
+            if step["step"] == "write" and step["path"] in held:
+                raise FakeRefusal("busy", f"{step['path']} is held by an event")
+        self.undos[name] = what
+        return {"is": "done"}
+
+    async def _undo_remove(self, request: FakeRequest) -> dict[str, Any]:
+        self.undos.pop(request.arguments["name"], None)
         return {"is": "done"}
 
     async def _undo(self, request: FakeRequest) -> dict[str, Any]:
-        return self._perform(self.undos.pop(request.arguments["name"]))
+        name = request.arguments["name"]
+        await asyncio.sleep(self.script.undo_s)
+        if name not in self.undone:
+            steps = self.undos.get(name)
+            if steps is None:
+                raise FakeRefusal("bad-request", f"no undo {name} is kept here")
+            self.undone[name] = self._perform(steps)
+            del self.undos[name]
+        return self.undone[name]
 
     def _perform(self, steps: list[dict[str, Any]]) -> dict[str, Any]:
         """A setting is written to the host's files; all else is done without a trace."""
@@ -454,6 +474,7 @@ class FakeAgent:
         "resolve": _resolve,
         "step": _step,
         "undo_add": _undo_add,
+        "undo_remove": _undo_remove,
         "undo": _undo,
         "io_limit": _io_limit,
         "sync": _done,

@@ -68,6 +68,7 @@ warmup = "3s"
 settle = "0s"
 """
 
+UNTIL_THE_END = STUDY.replace('phase = "neighbour"\nundo_phase = "again"', 'phase = "neighbour"')
 VICTIM, NOISE = FakeLoad(iops=500), FakeLoad(iops=300)
 
 
@@ -114,12 +115,16 @@ def test_a_neighbour_begins_and_ends_with_its_phases_and_is_kept_apart() -> None
     assert stage.hosts["a"].left_behind == []
 
 
+def limits_of(stage: Stage, host: str = "a") -> list[dict[str, Any]]:
+    """What the load was limited to after it had begun."""
+    limits = [request["limit"] for request in stage.hosts[host].asked("io_limit")]
+    return [limit for limit in limits if isinstance(limit, dict)]
+
+
 def test_a_limit_is_set_on_the_devices_of_the_target() -> None:
-    (asked,) = played().hosts["a"].asked("io_limit")
-    limit = asked["limit"]
-    assert isinstance(limit, dict)
-    assert limit["read_iops"] == 300
-    assert limit["devices"]
+    limits = limits_of(played())
+    assert [limit.get("read_iops") for limit in limits] == [300, None]
+    assert all(limit["devices"] for limit in limits)
 
 
 def test_a_named_host_makes_the_neighbours_load_alone() -> None:
@@ -128,7 +133,7 @@ def test_a_named_host_makes_the_neighbours_load_alone() -> None:
     record, _ = record_of(stage)
     assert [host.host for host in record.hosts] == ["a"]
     assert [run.host.host for run in record.neighbours] == ["b"]
-    assert [len(stage.hosts[name].asked("io_limit")) for name in "ab"] == [0, 1]
+    assert [len(limits_of(stage, name)) for name in "ab"] == [0, 2]
     assert [stage.hosts[name].left_behind for name in "ab"] == [[], []]
 
 
@@ -157,14 +162,28 @@ def test_a_limit_that_its_host_refuses_is_an_event_that_failed() -> None:
 
 
 def test_a_neighbour_with_its_own_limit_begins_under_it() -> None:
-    text = STUDY.replace('workload = "noise"', 'workload = "noise"\nio_limit = { read_iops = 90 }')
+    limited = 'workload = "noise"\nio_limit = { read_iops = 90 }'
+    text = UNTIL_THE_END.replace('workload = "noise"', limited)
     stage = played(text=text)
     wanted = [run.get("io_limit") for run in stage.hosts["a"].asked("run")]
     assert [limit["read_iops"] for limit in wanted if isinstance(limit, dict)] == [90]
     # Lifting the later limit leaves that one.
-    (later, *_) = stage.hosts["a"].asked("io_limit")
-    assert isinstance(later["limit"], dict)
-    assert later["limit"]["read_iops"] == 300
+    assert [limit.get("read_iops") for limit in limits_of(stage)] == [300, 90]
+
+
+def test_of_limits_on_a_load_the_newest_holds_and_each_is_lifted_alone() -> None:
+    second = """
+[[event]]
+id = "second"
+limits = "begin"
+io_limit = { read_iops = 90, read_bw = "8m" }
+phase = "limited"
+after = "5s"
+
+[method]"""
+    stage = played(text=UNTIL_THE_END.replace("[method]", second))
+    limits = [(limit.get("read_iops"), limit.get("read_bytes_per_s")) for limit in limits_of(stage)]
+    assert limits == [(300, None), (90, 8 << 20), (90, 8 << 20), (None, None)]
 
 
 def test_a_load_that_ends_early_ends_its_neighbour() -> None:

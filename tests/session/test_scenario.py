@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +12,12 @@ from iolab.core.events import Event, Notice
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
+from iolab.hosts.barrier import StopRequest
 from tests.fakes.fio import FakeLoad
 from tests.fakes.programs import FakeCall, FakeProgram
 from tests.fakes.script import FakeScript
 from tests.judging import judge
-from tests.session.stage import Stage
+from tests.session.stage import Stage, do_nothing
 
 STUDY = """
 format = 1
@@ -96,12 +99,20 @@ equals = "ok"
 
 
 def played(
-    inventory: str = INVENTORY, sets: tuple[str, ...] = (), state: str = "ok", **script: Any
+    inventory: str = INVENTORY,
+    sets: tuple[str, ...] = (),
+    state: str = "ok",
+    text: str = STUDY,
+    stop: StopRequest | None = None,
+    react: Callable[[Event], None] = do_nothing,
+    **script: Any,
 ) -> Stage:
     """A session on one host whose setting says how it is."""
     files = {"/sys/fake/state": state.encode()}
     scripts = {"a": FakeScript(contents=files, **script)}
-    return Stage(scripts=scripts, text=STUDY, inventory=inventory, sets=sets).play()
+    stage = Stage(scripts=scripts, text=text, inventory=inventory, sets=sets, stop=stop)
+    stage.notes.react = react
+    return stage.play()
 
 
 def record_of(stage: Stage) -> tuple[RunRecord, ScenarioOutcome]:
@@ -338,3 +349,99 @@ def test_a_signal_names_the_process_of_its_file_and_is_undone_at_the_end() -> No
     steps = [step for step in agent.steps if step["step"] == "signal"]
     assert [step["signal"] for step in steps] == ["STOP", "CONT"]
     assert {(step["pid"], step["start_ticks"]) for step in steps} == {(4243, 77)}
+
+
+def verbs_of(stage: Stage, *verbs: str) -> list[str]:
+    """The requests of those verbs that the host was asked, in order."""
+    return [verb for verb, _ in stage.hosts["a"].agent.asked if verb in verbs]
+
+
+def test_no_two_repeats_have_undos_of_one_name() -> None:
+    stage = played(sets=("method.repeats=2",))
+    names = [request["name"] for request in stage.hosts["a"].asked("undo_add")]
+    assert len(set(names)) == len(names) == 2
+    assert [objections(record) for record in stage.records] == [{}, {}]
+
+
+def test_an_undo_that_fails_ends_the_session_before_a_further_repeat() -> None:
+    stage = played(sets=("method.repeats=2",), refuses={"undo": ("EIO", "it is broken")})
+    assert stage.fault is not None
+    assert "'lose' on host 'a' was not undone" in stage.fault.message
+    assert "it is broken" in stage.fault.message
+    record, scenario = record_of(stage)
+    assert scenario.events[0].is_undone is False
+    assert objections(record)["event-failed"].level is Level.INVALID
+
+
+class RefusedOnce(dict[str, tuple[str, str]]):
+    """What is refused the first time alone."""
+
+    def __getitem__(self, verb: str) -> tuple[str, str]:
+        return self.pop(verb)
+
+
+UNDONE_AFTER = ("event.lose.undo_phase=after",)
+
+
+def test_an_undo_that_fails_at_its_phase_ends_the_run_and_is_tried_again() -> None:
+    stage = played(sets=UNDONE_AFTER, refuses=RefusedOnce(undo=("EIO", "it is broken")))
+    record, scenario = record_of(stage)
+    assert record.status is RunStatus.FAILED
+    assert "'lose' was not undone" in (record.failure or "")
+    assert verbs_of(stage, "undo") == ["undo", "undo"]
+    assert scenario.events[0].is_undone
+    assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
+
+
+def test_events_are_undone_the_newest_first_at_the_beginning_of_a_phase() -> None:
+    text = STUDY.replace(
+        "[method]",
+        '[[event]]\nid = "more"\naction = "more"\nphase = "degraded"\nafter = "4s"\n\n[method]',
+    )
+    more = 'file = "/sys/fake/more"\ntext = "on"\nundo_text = "off"'
+    inventory = f'{INVENTORY}\n[[action]]\nid = "more"\nhost = "a"\n{more}\n'
+    sets = (*UNDONE_AFTER, "event.more.undo_phase=after")
+    stage = played(inventory, sets, text=text)
+    texts = [step["text"] for step in stage.hosts["a"].agent.steps]
+    assert texts == ["broken", "on", "ok", "off", "ok"]
+
+
+def test_an_undo_that_the_end_of_the_load_cuts_short_is_asked_for_again() -> None:
+    """It begins with a phase at 38 s of the load, and lasts beyond its end."""
+    undone_at_end = ("event.lose.undo_phase=rebuild",)
+    stage = played(sets=undone_at_end, loads=(FakeLoad(killed_at_s=40.0),), undo_s=5.0)
+    _, scenario = record_of(stage)
+    assert len(verbs_of(stage, "undo")) > 1
+    assert scenario.events[0].is_undone
+
+
+def test_an_event_that_did_not_begin_is_not_undone() -> None:
+    """The load ends between the moment when its undo is written down and that of the event."""
+    stage = played(loads=(FakeLoad(killed_at_s=24.0),))
+    record, scenario = record_of(stage)
+    assert verbs_of(stage, "undo_add", "step", "undo_remove", "undo") == ["undo_add", "undo_remove"]
+    assert stage.hosts["a"].agent.undos == {}
+    (event,) = scenario.events
+    assert (event.start_real_ns, event.is_undone, event.error) == (None, None, "")
+    assert objections(record)["event-failed"].level is Level.INVALID
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_what_hangs_the_engine_is_undone_before_that_is_waited_for(*, is_stopped: bool) -> None:
+    """An engine whose I/O hangs hears no signal until the event is undone."""
+    deaf = FakeLoad(heeds_int=False, hangs=True)
+    stop = StopRequest()
+
+    def react(event: Event) -> None:
+        if is_stopped and isinstance(event, Notice) and "'degraded' begins" in event.text:
+            asyncio.get_running_loop().call_later(5, stop.request_stop)
+
+    stage = played(loads=(deaf,), stop=stop, react=react)
+    asked = [
+        f"{verb} {request['signal']}" if verb == "signal" else verb
+        for verb, request in stage.hosts["a"].agent.asked
+        if verb in {"signal", "undo"}
+    ]
+    assert asked.index("undo") < asked.index("signal KILL")
+    _, scenario = record_of(stage)
+    assert scenario.events[0].is_undone

@@ -180,6 +180,15 @@ class IoLimit(Record):
     read_bytes_per_s: int | None = None
     write_bytes_per_s: int | None = None
 
+    def or_else(self, other: IoLimit) -> IoLimit:
+        """This limit, with the other's where this one has none."""
+        return IoLimit(
+            other.read_iops if self.read_iops is None else self.read_iops,
+            other.write_iops if self.write_iops is None else self.write_iops,
+            other.read_bytes_per_s if self.read_bytes_per_s is None else self.read_bytes_per_s,
+            other.write_bytes_per_s if self.write_bytes_per_s is None else self.write_bytes_per_s,
+        )
+
     @property
     def text(self) -> str:
         """The limit for people: `200 read IOPS`."""

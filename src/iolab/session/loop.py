@@ -17,7 +17,7 @@ from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatu
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY_LEDGER, Ledger
-from iolab.errors import EngineError, HostError, IolabError
+from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.intervals import IntervalCollector, trim_malloc_heap
@@ -57,6 +57,12 @@ COMMIT_LIMIT_S: Final = 120.0
 load runs meanwhile."""
 
 RESUME_HINT: Final = "Correct it and resume the session; committed runs are kept."
+
+
+UNDO_HINT: Final = (
+    "See that host. The undo is tried again as the session ends, and by `iolab clean`. Then resume "
+    "the session; committed runs are kept."
+)
 
 
 class RunQueue(Protocol):
@@ -326,6 +332,7 @@ class RunLoop:
             record = await self._states.record_run(record, workdirs)
             trim_malloc_heap()
             await self._emit_run_finished(record)
+            _require_undone(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
             if self._session.stop.is_requested or not self._should_retry(record, attempt - first):
@@ -414,6 +421,21 @@ class RunLoop:
 
     def _notify(self, text: str) -> None:
         self._session.emit(Notice(text.strip()))
+
+
+def _require_undone(record: RunRecord) -> None:
+    """HostError where an event was not undone: no run begins in the state that it left."""
+    faults = tuple(
+        Fault(
+            f"Event '{event.id}' on host '{event.host}' was not undone: "
+            f"{event.undo_error.rstrip('.') or 'nobody answered'}.",
+            UNDO_HINT,
+        )
+        for event in (record.scenario.events if record.scenario else ())
+        if event.is_undone is False
+    )
+    if faults:
+        raise HostError(" ".join(fault.message for fault in faults), UNDO_HINT, faults)
 
 
 def _session_ending_error(record: RunRecord) -> IolabError:

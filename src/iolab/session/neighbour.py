@@ -17,6 +17,7 @@ from iolab.core.compressed import OutputCompressor
 from iolab.core.run import EngineOutput, NeighbourPlan, NeighbourRun, RunRecord
 from iolab.core.scenario import IoLimit
 from iolab.errors import HostError, IolabError
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.engine import Command, OutputReader, RunIoLimit
 from iolab.hosts.intervals import IntervalCollector, IntervalLog
@@ -31,7 +32,7 @@ LEAD_S: Final = 2.0
 """From the preparation of a neighbour to its first I/O: clocks are read, and its process set up."""
 
 OUTPUT_KEPT_BYTES: Final = 64 << 20
-"""Packed output of one neighbour's engine: half an hour of some hosts."""
+"""Packed output of all hosts of one neighbour: half an hour of some. Each has an equal part."""
 
 NO_LIMIT: Final = IoLimit()
 
@@ -42,9 +43,18 @@ class _NeighbourLoad(Struct):
     plan: NeighbourPlan
     states: list[HostRunInProgress]
     halt: asyncio.Event
-    limit: IoLimit
+    limits: dict[str, IoLimit]
+    """Those in force by the event that set each, its own first."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     run_ids: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def limit(self) -> IoLimit:
+        """All limits in force as one: of each rate the newest holds."""
+        in_force = NO_LIMIT
+        for limit in self.limits.values():
+            in_force = limit.or_else(in_force)
+        return in_force
 
 
 class NeighbourLoads:
@@ -78,9 +88,13 @@ class NeighbourLoads:
         plan, clock = self._plans[event], self._session.clock
         workdirs = self._session.neighbour_workdirs[event]
         states = [HostRunInProgress(workdir) for workdir in workdirs]
-        load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limit or NO_LIMIT)
-        for state in states:
+        limits = {event: limit or NO_LIMIT}
+        load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limits)
+
+        async def read_clock(state: HostRunInProgress) -> None:
             state.offset = await measure_clock_offset(state.workdir.host, clock)
+
+        (await gather_hosts(states, read_clock)).results_or_raise()
         start_ns = max(due_real_ns, clock.real_ns() + round(SET_UP_S * NS_PER_S))
         load.tasks = [
             asyncio.create_task(self._run_on_host(load, state, start_ns)) for state in states
@@ -92,24 +106,35 @@ class NeighbourLoads:
         if ended - {waiting} and faults:
             raise HostError(faults[0], "See that host.")
 
-    async def set_limit(self, event: str, limit: IoLimit | None) -> None:
-        """Limit the load of an event from now on, as its event itself said for None.
+    async def set_limit(self, event: str, limit_event: str, limit: IoLimit) -> None:
+        """Limit the load of an event from now on, until `limit_event` is undone.
 
         HostError where it does not run, or its host cannot limit it.
         """
-        load = self._loads.get(event)
-        if load is None or not load.run_ids:
+        if not self.is_running(event):
             raise HostError(f"There is no load of event '{event}' to be limited.", "See its phase.")
-        for state in load.states:
-            wanted = _run_io_limit(state, load.limit if limit is None else limit)
-            if state.name not in load.run_ids:
-                continue
-            await state.workdir.host.request(
-                "io_limit",
-                deadline_s=AGENT_LIMIT_S,
-                run=load.run_ids[state.name],
-                limit=wanted.arguments,
-            )
+        load = self._loads[event]
+        load.limits[limit_event] = limit
+        await self._apply_limit(load)
+
+    async def lift_limit(self, event: str, limit_event: str) -> None:
+        """Limit the load of an event by what is in force without that event's limit."""
+        load = self._loads[event]
+        if load.limits.pop(limit_event, None) is not None:
+            await self._apply_limit(load)
+
+    async def _apply_limit(self, load: _NeighbourLoad) -> None:
+        async def apply_on_host(state: HostRunInProgress) -> None:
+            wanted = _run_io_limit(state, load.limit)
+            if state.name in load.run_ids:
+                await state.workdir.host.request(
+                    "io_limit",
+                    deadline_s=AGENT_LIMIT_S,
+                    run=load.run_ids[state.name],
+                    limit=wanted.arguments,
+                )
+
+        (await gather_hosts(load.states, apply_on_host)).results_or_raise()
 
     def is_running(self, event: str) -> bool:
         """Whether the load of an event goes on somewhere."""
@@ -120,11 +145,11 @@ class NeighbourLoads:
         load = self._loads.get(event)
         if load is None:
             return ""
-        gone = [
-            state.name for state, task in zip(load.states, load.tasks, strict=False) if task.done()
-        ]
+        pairs = zip(load.states, load.tasks, strict=False)
+        gone = [state.name for state, task in pairs if task.done() and not load.halt.is_set()]
         load.halt.set()
-        await asyncio.gather(*load.tasks)
+        if load.tasks:
+            await asyncio.wait(load.tasks)  # A cancellation leaves them to the next call.
         faults = [state.error for state in load.states if state.error]
         if faults:
             return faults[0]
@@ -165,7 +190,7 @@ class NeighbourLoads:
         host = host_run.workdir.host
         if host_run.offset is None:
             raise ValueError("the clock is read before the start")
-        packer = OutputCompressor(OUTPUT_KEPT_BYTES)
+        packer = OutputCompressor(OUTPUT_KEPT_BYTES // len(load.states))
         try:
             reader = self._reader_for(load.plan, host_run)
             command = self._command_for(load.plan, host_run)

@@ -263,7 +263,7 @@ class ProcessDriver(LoadDriver):
                 partial(self.neighbour_command, session),
                 self.neighbour_reader,
             )
-            runner = PhaseRunner(session, session.study.scenario, host_runs, halt, neighbours)
+            runner = PhaseRunner(session, session.study.scenario, run, host_runs, halt, neighbours)
             self.phase_runner = runner
         commands = {host_run.name: self.command(session, run, host_run) for host_run in host_runs}
         listeners = {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from iolab.core.events import Notice
+from iolab.core.run import PlannedRun
 from iolab.core.scenario import (
     ANSWERS_MAX,
     READBACK_PHASE,
@@ -26,15 +28,15 @@ from iolab.core.scenario import (
     WitnessAnswer,
 )
 from iolab.errors import HostError
-from iolab.hosts.answers import EventStepAnswer, read_answer
-from iolab.hosts.barrier import run_with_background
+from iolab.hosts.answers import EventStepAnswer, ResolvedActionAnswer, read_answer
+from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError
+from iolab.hosts.message import AgentRefusalError, Message
 from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
-from iolab.session.neighbour import LEAD_S, NeighbourLoads
+from iolab.session.neighbour import LEAD_S, NO_LIMIT, NeighbourLoads
 from iolab.session.witness import read_witness
 from iolab.text import list_text
 from iolab.units import NS_PER_S
@@ -57,19 +59,24 @@ POLL_S: Final = 0.1
 PREPARE_S: Final = 2.0
 """Before an event: its host looks at what it does, and writes down what undoes it."""
 
-UNDO_LEFT: Final = "the host is lost; its keeper undoes it"
+UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
 
 
 class _PendingUndo(Struct):
-    """What is yet to be undone of an event."""
+    """What is yet to be undone of an event, and the last `request` to its host, if unanswered yet.
+
+    A cancelled event leaves its request to the undo, which waits for the answer.
+    """
 
     event: EventPlan
     host: Host
     name: str
+    request: asyncio.Task[Message]
+    has_begun: bool = False
 
 
 class _PendingNeighbourUndo(Struct):
-    """A load that is yet to be ended, or a limit to be lifted."""
+    """A load to stop, or a limit to lift."""
 
     event: EventPlan
 
@@ -84,20 +91,22 @@ class PhaseRunner:
         self,
         session: SessionContext,
         plan: ScenarioPlan,
+        run: PlannedRun,
         host_runs: Sequence[HostRunInProgress],
         halt: asyncio.Event,
         neighbours: NeighbourLoads,
     ) -> None:
         self._session = session
         self._plan = plan
+        self._run = run
         self.neighbours = neighbours
         self.baseline_over = asyncio.Event()
-        self._states = host_runs
+        self._host_runs = host_runs
         self._halt = halt
         self._start_ns: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._offsets_ns: dict[str, int] = {}
         self._spans: list[PhaseSpan] = []
-        self._open: tuple[PhasePlan, int] | None = None
+        self._current_phase: tuple[PhasePlan, int] | None = None
         self._outcomes: dict[str, EventOutcome] = {}
         self._undos: list[_PendingUndo | _PendingNeighbourUndo] = []
         self._answers: list[WitnessAnswer] = []
@@ -120,36 +129,56 @@ class PhaseRunner:
         if not self._start_ns.done():
             self._start_ns.set_result(real_ns)
 
-    async def do_readback_events(self) -> frozenset[str]:
-        """Those after the last phase; the hosts on which they unmounted the target."""
-        unmounted: set[str] = set()
+    async def do_readback_events(self) -> dict[str, bool]:
+        """Those after the last phase; whether they unmounted the target of each of their hosts."""
+        is_unmounted: dict[str, bool] = {}
         for event in self._plan.events_of_phase(READBACK_PHASE):
-            if await self._do_action(event, self._session.clock.real_ns()):
-                unmounted.add(self._plan.action(event.action).host)
-        return frozenset(unmounted)
+            host = self._plan.action(event.action).host
+            was_unmounted = await self._do_action(event, self._session.clock.real_ns())
+            is_unmounted[host] = is_unmounted.get(host, False) or was_unmounted
+        return is_unmounted
 
     async def run_with_load(self, load: Coroutine[Any, Any, None]) -> None:
-        """The load to its end, which comes with that of the last phase; then nothing is left."""
+        """The load to its end, which comes with that of the last phase; then nothing is left.
+
+        What could not be undone stands in its outcome.
+        """
         try:
-            await run_with_background(load, self._run_phases_with_witnesses())
+            await run_with_background(load, self._run_phases_until_halt())
         finally:
-            if self._open is not None:
-                self._close_phase(PhaseEnd.LOAD)
-            for undo in reversed(self._undos[:]):
-                await self._undo(undo)
+            await self._end_phases()
             await self.neighbours.stop_all()
 
+    async def _run_phases_until_halt(self) -> None:
+        """All phases, or until engines are to end, which may wait for what events hold up."""
+        await run_with_background(self._halt.wait(), self._run_phases_with_witnesses())
+        await self._end_phases()
+
+    async def _end_phases(self) -> None:
+        """No phase goes on, and all is undone, the newest first.
+
+        Also when it is called again after it was cancelled: what is not confirmed is tried again.
+        """
+        if self._current_phase is not None:
+            self._close_phase(PhaseEnd.LOAD)
+        for undo in reversed(self._undos[:]):
+            with suppress(HostError):
+                await self._undo(undo)
+
     async def _run_phases_with_witnesses(self) -> None:
-        for name in {action.host for action in self._plan.actions}:
-            offset = await measure_clock_offset(self._host(name), self._session.clock)
-            self._offsets_ns[name] = offset.offset_ns
-        asking = [asyncio.create_task(self._poll_health_witness(w)) for w in self._plan.witnesses]
+        names = {action.host for action in self._plan.actions}
+        offsets = await gather_hosts([self._host(name) for name in names], self._clock_offset_ns)
+        self._offsets_ns.update(offsets.results_or_raise())
+        poll_tasks = [asyncio.create_task(self._poll_witness(w)) for w in self._plan.witnesses]
         try:
             await self._run_phases()
         finally:
-            for task in asking:
+            for task in poll_tasks:
                 task.cancel()
-            await asyncio.gather(*asking, return_exceptions=True)
+            await asyncio.gather(*poll_tasks, return_exceptions=True)
+
+    async def _clock_offset_ns(self, host: Host) -> int:
+        return (await measure_clock_offset(host, self._session.clock)).offset_ns
 
     async def _run_phases(self) -> None:
         start_ns = await self._start_ns
@@ -159,11 +188,12 @@ class PhaseRunner:
         )
         events = [asyncio.create_task(self._end_baseline(baseline_end_ns))]
         try:
-            for place, phase in enumerate(self._plan.phases):
+            for index, phase in enumerate(self._plan.phases):
                 await self._sleep_until(next_ns)
-                self._open = (phase, next_ns)
+                self._current_phase = (phase, next_ns)
                 self._session.emit(Notice(f"Phase '{phase.id}' begins."))
-                for undo in [u for u in self._undos if u.event.undo_phase == phase.id]:
+                due_undos = [u for u in self._undos if u.event.undo_phase == phase.id]
+                for undo in reversed(due_undos):
                     await self._undo(undo)
                 new = [
                     asyncio.create_task(self._do_event(event, next_ns))
@@ -171,7 +201,7 @@ class PhaseRunner:
                     if event.id not in self._outcomes
                 ]
                 events += new
-                events += self._begin_loads_of_next_phase(place, next_ns)
+                events += self._begin_loads_of_next_phase(index, next_ns)
                 ended_by = await self._wait_for_phase_end(phase, next_ns, new)
                 next_ns = self._close_phase(ended_by)
             await asyncio.gather(*events)
@@ -179,7 +209,7 @@ class PhaseRunner:
             for task in events:
                 task.cancel()
             await asyncio.gather(*events, return_exceptions=True)
-        for state in self._states:
+        for state in self._host_runs:
             state.has_enough = True
         self._halt.set()
 
@@ -187,12 +217,12 @@ class PhaseRunner:
         await self._sleep_until(real_ns)
         self.baseline_over.set()
 
-    def _begin_loads_of_next_phase(self, place: int, start_ns: int) -> list[asyncio.Task[None]]:
+    def _begin_loads_of_next_phase(self, index: int, start_ns: int) -> list[asyncio.Task[None]]:
         """Loads of the phase after the one that begins at `start_ns`.
 
         Where it is known when that will end their processes are set up by then.
         """
-        phase, later = self._plan.phases[place], self._plan.phases[place + 1 :]
+        phase, later = self._plan.phases[index], self._plan.phases[index + 1 :]
         if phase.until is not None or not later:
             return []
         end_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
@@ -228,9 +258,9 @@ class PhaseRunner:
         return len(last) == CONFIRMATIONS and all(state is expected.state for state in last)
 
     def _close_phase(self, ended_by: PhaseEnd) -> int:
-        if self._open is None:
+        if self._current_phase is None:
             raise ValueError("no phase is open")
-        (phase, start_ns), self._open = self._open, None
+        (phase, start_ns), self._current_phase = self._current_phase, None
         now_ns = self._session.clock.real_ns()
         if ended_by is PhaseEnd.TIME:
             now_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
@@ -259,23 +289,22 @@ class PhaseRunner:
             what,
             event.phase,
             due_ns,
-            is_undone=False,
             title=event.title,
             limits=owner if limit is not None else "",
             io_limit=limit,
         )
         self._outcomes[event.id] = outcome
         try:
+            lead_s = LEAD_S if event.neighbour else 0
+            await self._sleep_until(due_ns - round(lead_s * NS_PER_S))
+            start_ns = self._session.clock.real_ns()
+            outcome = self._outcomes[event.id] = replace(outcome, is_undone=False)
+            self._undos.append(_PendingNeighbourUndo(event))
             if event.neighbour:
-                await self._sleep_until(due_ns - round(LEAD_S * NS_PER_S))
-                self._undos.append(_PendingNeighbourUndo(event))
                 await self.neighbours.start(event.id, due_ns, limit)
                 start_ns = self._session.clock.real_ns()
             else:
-                await self._sleep_until(due_ns)
-                start_ns = self._session.clock.real_ns()
-                self._undos.append(_PendingNeighbourUndo(event))
-                await self.neighbours.set_limit(owner, limit)
+                await self.neighbours.set_limit(owner, event.id, limit or NO_LIMIT)
             end_ns = self._session.clock.real_ns()
             self._session.emit(Notice(f"Event '{event.id}' begins."))
             self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
@@ -285,7 +314,7 @@ class PhaseRunner:
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
 
     async def _do_action(self, event: EventPlan, due_ns: int) -> bool:
-        """Do it, and whether it unmounted the target whose folder was let go for that."""
+        """Perform the action; return whether it unmounted the target."""
         action = self._plan.action(event.action)
         outcome = EventOutcome(
             event.id,
@@ -295,42 +324,28 @@ class PhaseRunner:
             due_ns,
             expected=event.expected,
             within_s=event.within_s,
-            is_undone=False if action.has_undo else None,
             title=event.title,
         )
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
         await self._sleep_until(due_ns - round(PREPARE_S * NS_PER_S))
         if reason := self._reason_against(event, due_ns):
-            self._outcomes[event.id] = replace(outcome, error=reason, is_undone=None)
+            self._outcomes[event.id] = replace(outcome, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' is left out: {reason}."))
             return False
         try:
             resolved = await resolve_action(self._session.study, host, action)
-            timer = None
-            if resolved.undo:
-                name = f"{self._session.session_id} {event.id}"
-                await host.request(
-                    "undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=list(resolved.undo)
-                )
-                self._undos.append(_PendingUndo(event, host, name))
-                if action.undo_after_s is not None:
-                    timer = {"name": name, "seconds": action.undo_after_s}
+            pending = await self._write_undo_down(event, host, resolved)
             await self._sleep_until(due_ns)
+            self._require_not_undone(pending)
             self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
-            outcome = replace(outcome, start_real_ns=self._session.clock.real_ns())
-            self._outcomes[event.id] = outcome
-            # A host that cuts its own link answers when its timer has undone it.
-            limit_s = len(resolved.steps) * action.timeout_s + (action.undo_after_s or 0)
-            answer = await host.request(
-                "step",
-                deadline_s=limit_s + STEP_GRACE_S,
-                what=list(resolved.steps),
-                undo_timer=timer,
-                releases=self._scratch_folder(action.host)
-                if event.phase == READBACK_PHASE
-                else None,
+            outcome = replace(
+                outcome,
+                start_real_ns=self._session.clock.real_ns(),
+                is_undone=None if pending is None else False,
             )
+            self._outcomes[event.id] = outcome
+            answer = await self._send_steps(event, host, resolved, pending)
             times = read_answer(host.name, EventStepAnswer, answer)
             ahead_ns = self._offsets_ns[host.name]
             self._outcomes[event.id] = replace(
@@ -388,17 +403,66 @@ class PhaseRunner:
         states = [a.state for a in self._answers if a.witness == expected.witness]
         return states[-1] if states else None
 
+    async def _write_undo_down(
+        self, event: EventPlan, host: Host, resolved: ResolvedActionAnswer
+    ) -> _PendingUndo | None:
+        """Have the host keep what undoes the event, under a name that no other run uses."""
+        if not resolved.undo:
+            return None
+        run = self._run
+        place = f"{run.point.digest} {run.repeat}.{run.attempt}"
+        name = f"{self._session.session_id} {place} {event.id}"
+        request = host.request(
+            "undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=list(resolved.undo)
+        )
+        pending = _PendingUndo(event, host, name, asyncio.create_task(request))
+        self._undos.append(pending)
+        await asyncio.shield(pending.request)
+        return pending
+
+    def _require_not_undone(self, pending: _PendingUndo | None) -> None:
+        if pending is not None and pending not in self._undos:
+            raise HostError("It had not begun when it was to be undone.", "Begin it earlier.")
+
+    async def _send_steps(
+        self,
+        event: EventPlan,
+        host: Host,
+        resolved: ResolvedActionAnswer,
+        pending: _PendingUndo | None,
+    ) -> Message:
+        """The answer to an event's steps."""
+        action = self._plan.action(event.action)
+        timer = None
+        if pending is not None and action.undo_after_s is not None:
+            timer = {"name": pending.name, "seconds": action.undo_after_s}
+        # A host that cuts its own link answers when its timer has undone it.
+        limit_s = len(resolved.steps) * action.timeout_s + (action.undo_after_s or 0)
+        is_readback = event.phase == READBACK_PHASE
+        request = host.request(
+            "step",
+            deadline_s=limit_s + STEP_GRACE_S,
+            what=list(resolved.steps),
+            undo_timer=timer,
+            released_dir=self._scratch_folder(host.name) if is_readback else None,
+        )
+        if pending is None:
+            return await request
+        pending.has_begun, pending.request = True, asyncio.create_task(request)
+        return await asyncio.shield(pending.request)
+
     def _scratch_folder(self, host: str) -> str | None:
         """Where that host's files are; None of one without, and of a device."""
-        dirs = (s.workdir.dir for s in self._states if s.name == host and not s.workdir.device)
+        dirs = (s.workdir.dir for s in self._host_runs if s.name == host and not s.workdir.device)
         return next(dirs, None)
 
     async def _undo(self, undo: _PendingUndo | _PendingNeighbourUndo) -> None:
-        self._undos.remove(undo)
+        """Undo an event and strike it out. HostError where that fails: it is to be tried again."""
         if isinstance(undo, _PendingNeighbourUndo):
             await self._undo_neighbour_event(undo.event)
         else:
             await self._undo_action(undo)
+        self._undos.remove(undo)
 
     async def _undo_neighbour_event(self, event: EventPlan) -> None:
         """End a load, or lift its limit."""
@@ -407,7 +471,7 @@ class PhaseRunner:
             if event.neighbour:
                 fault = await self.neighbours.stop(event.id)
             elif self.neighbours.is_running(event.limits):
-                await self.neighbours.set_limit(event.limits, None)
+                await self.neighbours.lift_limit(event.limits, event.id)
         except HostError as raised:
             fault = raised.message
         outcome = self._outcomes[event.id]
@@ -419,25 +483,33 @@ class PhaseRunner:
         )
 
     async def _undo_action(self, undo: _PendingUndo) -> None:
-        id_, action = undo.event.id, self._plan.action(undo.event.action)
-        if undo.host.lost_reason:
-            self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_LEFT)
+        id_, action, host = undo.event.id, self._plan.action(undo.event.action), undo.host
+        await asyncio.wait([undo.request])
+        if host.lost_reason:
+            if undo.has_begun:
+                self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_BY_KEEPER)
+            return
+        if not undo.has_begun:
+            await host.request("undo_remove", deadline_s=AGENT_LIMIT_S, name=undo.name)
             return
         try:
-            answer = await undo.host.request(
+            answer = await host.request(
                 "undo", deadline_s=UNDO_LIMIT_S + action.timeout_s, name=undo.name
             )
-            times = read_answer(undo.host.name, EventStepAnswer, answer)
-            self._outcomes[id_] = replace(
-                self._outcomes[id_],
-                is_undone=True,
-                undone_real_ns=times.ended_real_ns - self._offsets_ns[undo.host.name],
-            )
+            times = read_answer(host.name, EventStepAnswer, answer)
         except HostError as fault:
             self._outcomes[id_] = replace(self._outcomes[id_], undo_error=fault.message)
-            self._session.emit(Notice(f"Event '{id_}' was not undone: {fault.message}"))
+            message = f"Event '{id_}' was not undone: {fault.message}"
+            self._session.emit(Notice(message))
+            raise HostError(message, fault.hint) from None
+        self._outcomes[id_] = replace(
+            self._outcomes[id_],
+            is_undone=True,
+            undone_real_ns=times.ended_real_ns - self._offsets_ns[host.name],
+            undo_error="",
+        )
 
-    async def _poll_health_witness(self, witness: Witness) -> None:
+    async def _poll_witness(self, witness: Witness) -> None:
         host = self._host(witness.host)
         clock = self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:

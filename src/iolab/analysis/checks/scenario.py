@@ -75,6 +75,8 @@ def check_event_failed(view: RunView) -> CheckAnswer:
             came_to = "was not done" if event.start_real_ns is None else "failed"
             text = f"Event {name} {came_to}: {event.error.rstrip('.')}."
             answers.append(invalid_answer(text, event=event.id))
+        elif event.start_real_ns is None:
+            answers.append(invalid_answer(f"Event {name} did not begin.", event=event.id))
         elif event.is_undone is False:
             reason = event.undo_error.rstrip(".") or "the run ended before"
             text = f"Event {name} was not undone: {reason}."
