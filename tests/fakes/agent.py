@@ -346,6 +346,12 @@ class FakeAgent:
         self.undos[name] = what
         return {"is": "done"}
 
+    async def _leftovers(self, _: FakeRequest) -> dict[str, Any]:
+        none: list[str] = []
+        undos = [dict(undo) for undo in self.script.abandoned_undos]
+        names = ("processes", "groups", "folders", "loops", "agents", "faults")
+        return {"is": "leftovers", **dict.fromkeys(names, none), "undos": undos}
+
     async def _undo_remove(self, request: FakeRequest) -> dict[str, Any]:
         self.undos.pop(request.arguments["name"], None)
         return {"is": "done"}
@@ -475,6 +481,7 @@ class FakeAgent:
         "step": _step,
         "undo_add": _undo_add,
         "undo_remove": _undo_remove,
+        "leftovers": _leftovers,
         "undo": _undo,
         "io_limit": _io_limit,
         "sync": _done,

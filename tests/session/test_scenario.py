@@ -373,6 +373,16 @@ def test_an_undo_that_fails_ends_the_session_before_a_further_repeat() -> None:
     assert objections(record)["event-failed"].level is Level.INVALID
 
 
+def test_no_session_begins_where_an_event_was_not_undone() -> None:
+    left = {"path": "/tmp/iolab-undo-0/undo-1", "steps": ["trial-0 lose: write 'ok' to /sys/x"]}
+    stage = played(abandoned_undos=(left,))
+    assert stage.fault is not None
+    (fault,) = stage.fault.faults
+    assert "trial-0 lose" in fault.message
+    assert "iolab clean" in fault.hint
+    assert stage.records == []
+
+
 class RefusedOnce(dict[str, tuple[str, str]]):
     """What is refused the first time alone."""
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 from iolab.core.scenario import Action, ActionKind, ScenarioPlan
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.hosts.answers import ResolvedActionAnswer, read_answer
+from iolab.hosts.answers import Leftovers, ResolvedActionAnswer, read_answer
+from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file
@@ -41,6 +42,8 @@ _KIND_HINTS: Final[Mapping[ActionKind, str]] = {
 NOT_OF_STUDY: Final = "is not the study's"
 """How an agent says that no target of the study stands on a device."""
 
+NOT_UNDONE_HINT: Final = "Have it undone: iolab clean, with the same hosts."
+
 
 async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedActionAnswer:
     """What the agent is to do, and what undoes it. AgentRefusalError where it refuses that."""
@@ -67,9 +70,23 @@ async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPrefl
     """What hosts refuse of the events now, and what witnesses say, before anything is destroyed."""
     if study.scenario is None:
         return EventPreflight()
+    undone = await _undo_faults(study.scenario, hosts)
     actions = await _action_preflight(study, study.scenario, hosts)
     witnesses = await witness_preflight(study, hosts)
-    return EventPreflight(actions.faults + witnesses.faults, actions.notes + witnesses.notes)
+    faults = undone + actions.faults + witnesses.faults
+    return EventPreflight(faults, actions.notes + witnesses.notes)
+
+
+async def _undo_faults(scenario: ScenarioPlan, hosts: Mapping[str, Host]) -> tuple[Fault, ...]:
+    """Earlier events that nobody has undone: their state is no baseline."""
+    names = {scenario.action(event.action).host for event in scenario.events if event.action}
+    asked = await gather_hosts([hosts[name] for name in names & hosts.keys()], _host_leftovers)
+    return tuple(
+        Fault(f"On host '{name}' an event was not undone: {step}.", NOT_UNDONE_HINT)
+        for name, left in sorted(asked.results_or_raise().items())
+        for undo in left.undos
+        for step in undo.steps
+    )
 
 
 async def _action_preflight(
@@ -125,6 +142,11 @@ def _refused_action_fault(action: Action, refusal: AgentRefusalError) -> Fault:
         return Fault(message, refusal.hint)
     hint = DEVICES_HINT if NOT_OF_STUDY in refusal.reason else _KIND_HINTS[action.kind]
     return Fault(message, hint)
+
+
+async def _host_leftovers(host: Host) -> Leftovers:
+    answer = await host.request("leftovers", deadline_s=AGENT_LIMIT_S, path=None, remove=None)
+    return read_answer(host.name, Leftovers, answer)
 
 
 def _named_action(action: Action) -> dict[str, object]:
