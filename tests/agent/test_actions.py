@@ -6,6 +6,7 @@ import errno
 import json
 import mmap
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,17 +30,17 @@ def resolve(
     return agent.ask("resolve", what=action, targets=targets, members=members)
 
 
-def do(agent: Agent, resolved: Said, timer_s: float | None = None) -> None:
+def do(agent: Agent, resolved: Said, timer_s: float | None = None, *, name: str = "event") -> None:
     """The event, with its undo written down before it."""
     assert resolved.is_ == "resolved", resolved.header
-    assert agent.ask("undo_add", name="event", what=resolved["undo"]).is_ == "done"
-    timer = None if timer_s is None else {"name": "event", "seconds": timer_s}
+    assert agent.ask("undo_add", name=name, what=resolved["undo"]).is_ == "done"
+    timer = None if timer_s is None else {"name": name, "seconds": timer_s}
     stepped = agent.ask("step", what=resolved["steps"], undo_timer=timer)
     assert stepped.is_ == "stepped", stepped.header
 
 
-def undo(agent: Agent) -> Said:
-    undone = agent.ask("undo", name="event")
+def undo(agent: Agent, name: str = "event") -> Said:
+    undone = agent.ask("undo", name=name)
     assert undone.is_ == "stepped", undone.header
     return undone
 
@@ -82,6 +83,46 @@ def test_a_timer_of_the_host_undoes_it(agent: Agent, target: Target) -> None:
     assert until(lambda: reads(target.path / "file"))
     undone = undo(agent)
     assert undone["ended_real_ns"] >= undone["started_real_ns"]
+
+
+def test_a_timer_never_undoes_a_later_event(agent: Agent, target: Target) -> None:
+    file, action = target.path / "file", {"action": "detach", "device": f"/dev/{target.device}"}
+    resolved = resolve(agent, action, target=target.path)
+    do(agent, resolved, timer_s=0.5)
+    undo(agent)
+    refused = agent.ask("undo_add", name="event", what=resolved["undo"])
+    assert (refused.is_, refused["code"]) == ("error", "bad-request")
+    do(agent, resolved, name="later")
+    time.sleep(1)  # The first timer is over.
+    assert not reads(file)
+    undo(agent, "later")
+    assert reads(file)
+
+
+def test_a_second_event_on_a_device_is_refused_while_the_first_lasts(
+    agent: Agent, target: Target
+) -> None:
+    """It would find the device detached, and undo to that."""
+    action = {"action": "detach", "device": f"/dev/{target.device}"}
+    do(agent, resolve(agent, action, target=target.path))
+    again = resolve(agent, action, target=target.path)
+    refused = agent.ask("undo_add", name="second", what=again["undo"])
+    assert (refused.is_, refused["code"]) == ("error", "busy")
+    assert f"/dev/{target.device}" in refused["message"]
+    undo(agent)
+    do(agent, resolve(agent, action, target=target.path), name="second")
+    undo(agent, "second")
+    assert reads(target.path / "file")
+
+
+def test_an_event_that_did_not_begin_has_no_undo(agent: Agent, target: Target) -> None:
+    resolved = resolve(
+        agent, {"action": "detach", "device": f"/dev/{target.device}"}, target=target.path
+    )
+    for _ in range(2):
+        assert agent.ask("undo_add", name="event", what=resolved["undo"]).is_ == "done"
+        assert agent.ask("undo_remove", name="event").is_ == "done"
+    assert agent.ask("undo", name="event").is_ == "error"
 
 
 def test_the_end_of_an_agent_undoes_it(program: Path, target: Target) -> None:
@@ -218,10 +259,11 @@ def test_a_group_is_limited_and_the_limit_of_before_comes_back(
         for before in ("", "5"):
             if before:
                 file.write_text(f"{number} {'' if is_old else 'riops='}{before}")
-            do(agent, resolve(agent, {**action, "limits": {"read_iops": 200}}, target=target.path))
+            resolved = resolve(agent, {**action, "limits": {"read_iops": 200}}, target=target.path)
+            do(agent, resolved, name=f"limit {before}")
             assert number in file.read_text()
             assert "200" in file.read_text()
-            undo(agent)
+            undo(agent, f"limit {before}")
             assert "200" not in file.read_text()
             assert before in file.read_text()
         refused = resolve(
