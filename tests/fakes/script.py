@@ -68,9 +68,9 @@ class FakeScript(Record):
     `metadata` is how it does metadata operations. Of a run whose memory is bounded it tells the
     `memory_peak_bytes` (the bound itself if None) and the `oom_kills`.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
-    the small ones are wanted. An undo takes `undo_s`;
-    `abandoned_undos` are what dead agents left. With `guests` it is a node: how each boot of a guest goes, by the
-    guest's name and which boot of it that is, from 1.
+    the small ones are wanted. An undo takes `undo_s`; `abandoned_undos` are what dead agents left.
+    With `guests` it is a node: how each boot of a guest goes, by the guest's name and which boot of
+    it that is, from 1.
     """
 
     facts: HostFacts | None = None
