@@ -487,7 +487,8 @@ mod tests {
         let limits = BTreeMap::from([(Counted::ReadIops, 200), (Counted::WriteBytes, 5)]);
         let resolve = || limit_steps(group, number, &limits);
         assert!(resolve().unwrap_err().message.contains("no control group"));
-        let texts = |steps: &[Step]| steps.iter().map(Step::description).collect::<Vec<_>>().join("; ");
+        let texts =
+            |steps: &[Step]| steps.iter().map(Step::description).collect::<Vec<_>>().join("; ");
         fs::write(group.join("blkio.throttle.read_iops_device"), format!("{number} 7\n")).unwrap();
         fs::write(group.join("blkio.throttle.write_bps_device"), "").unwrap();
         let old = resolve().unwrap();

@@ -458,7 +458,8 @@ fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
             Ok(())
         });
         let messages_of = faults.into_iter().chain(struck_out.err());
-        messages.extend(messages_of.map(|error| format!("{name} was not undone: {}", error.message)));
+        messages
+            .extend(messages_of.map(|error| format!("{name} was not undone: {}", error.message)));
     }
     messages
 }
