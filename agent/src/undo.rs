@@ -393,13 +393,11 @@ pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
         keep_failed(undos, name, failed);
         Ok(())
     })?;
-    match faults.into_iter().next() {
-        Some(fault) => Err(fault),
-        None => {
-            lock(&DONE).insert(name.to_owned(), times);
-            Ok(times)
-        }
+    if let Some(fault) = faults.into_iter().next() {
+        return Err(fault);
     }
+    lock(&DONE).insert(name.to_owned(), times);
+    Ok(times)
 }
 
 /// Of the undo of that name only these steps are yet to be done.
@@ -457,9 +455,9 @@ fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
             keep_failed(undos, &name, failed);
             Ok(())
         });
-        let messages_of = faults.into_iter().chain(struck_out.err());
-        messages
-            .extend(messages_of.map(|error| format!("{name} was not undone: {}", error.message)));
+        for error in faults.into_iter().chain(struck_out.err()) {
+            messages.push(format!("{name} was not undone: {}", error.message));
+        }
     }
     messages
 }
