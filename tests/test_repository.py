@@ -220,3 +220,23 @@ def test_names_say_what_they_hold(modules: dict[Path, ModuleText]) -> None:
         if name in fillers
     ]
     assert found == []
+
+
+def test_checks_are_functions_named_as_their_codes() -> None:
+    named = [
+        (function.name, code)
+        for module in tracked("src/iolab/*.py")
+        for function in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for code in codes_of_check(function)
+    ]
+    assert len(named) > 100
+    assert [f"{name}: {code}" for name, code in named if name != f"check_{code}"] == []
+
+
+def codes_of_check(function: ast.FunctionDef) -> Iterator[str]:
+    """The code that a decorator `check` gives the function, as a name has it."""
+    for decorator in function.decorator_list:
+        match decorator:
+            case ast.Call(func=ast.Name(id="check"), args=[ast.Constant(value=str(code)), *_]):
+                yield code.replace("-", "_")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.errors import StoreError
 from iolab.store import verify
 from iolab.store.documents import Manifest
@@ -29,7 +29,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session with a ledger; only to be copied."""
     made = make_session(tmp_path_factory.mktemp("sound") / "S")
     with SessionWriter.reopen(made) as writer:
-        writer.write_ledger(Ledger())
+        writer.write_ledger(TargetLedger())
     return made
 
 

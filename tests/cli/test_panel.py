@@ -81,6 +81,6 @@ def test_the_bar_on_top_counts_runs_and_the_part_of_the_current_one() -> None:
     run = PLAN.runs[2]
     started = SessionProgress("s", 4, 1, 1, 0.0, 10.0, 0.0, now_s=0.0, overhead_s=0.0)
     half = started.after_event(RunPreparing(run), 0.0).at_time(5.0)
-    assert half.completed_share == pytest.approx(1.5 / 4)
-    assert half.at_time(1e6).completed_share == pytest.approx(2 / 4)
-    assert replace(started, ended_run_count=4).completed_share == 1
+    assert half.completed_share_of_runs == pytest.approx(1.5 / 4)
+    assert half.at_time(1e6).completed_share_of_runs == pytest.approx(2 / 4)
+    assert replace(started, ended_run_count=4).completed_share_of_runs == 1

@@ -52,13 +52,13 @@ from iolab.loads.fileio.engines.fio_output import (
     JsonDocumentSplitter,
     read_document,
 )
-from iolab.loads.fileio.engines.native_reader import NativeReader
+from iolab.loads.fileio.engines.native_reader import NativeLineReader
 from iolab.loads.keyvalue.cassandra.tools import RowsReply, read_reply
 from iolab.loads.keyvalue.db_bench.output import HistogramParser, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLogError, decode_histogram, read_hdr_log
-from iolab.loads.keyvalue.ycsb.output import StatusReader, parse_ycsb_output
+from iolab.loads.keyvalue.ycsb.output import YcsbStatusReader, parse_ycsb_output
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.record import field_names
 from iolab.study.file import ObjectStoreTable
@@ -254,7 +254,7 @@ def _traced(name: str, one: object, most: int) -> Case:
 
 
 def _line(past: int) -> Outcome:
-    reader = NativeReader([Direction.READ], 1)
+    reader = NativeLineReader([Direction.READ], 1)
     reader.feed(b" " * (limits.LINE_BYTES_MAX + past))
     faults = reader.finish().faults
     return "without an end" not in " ".join(faults), " ".join(faults)
@@ -479,7 +479,7 @@ def _progress_line(past: int) -> Outcome:
     rate = b" " * (limits.PROGRESS_LINE_BYTES_MAX - len(head + end) + past)
     line = head + b"0.5 current ops/sec;" + rate
     line = line[: limits.PROGRESS_LINE_BYTES_MAX + past]
-    return bool(StatusReader().feed(line + b"\n")), ""
+    return bool(YcsbStatusReader().feed(line + b"\n")), ""
 
 
 def _reply(past: int) -> Outcome:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.guests.kit.build import GuestKit
-from iolab.guests.kit.image import supports_direct_boot
+from iolab.guests.kit.image import supports_pvh_boot
 from iolab.hosts.push import agent_binary
 from tests.e2e.guest_sessions import users_kit
 from tests.needs import ROOT, require
@@ -28,7 +28,7 @@ def told(*argv: str, content: bytes = b"") -> str:
 
 def test_the_kernel_is_one_that_qemu_starts_directly(kit: GuestKit) -> None:
     kernel = kit.kernel.read_bytes()
-    assert supports_direct_boot(kernel)
+    assert supports_pvh_boot(kernel)
     assert f"Linux version {kit.release} ".encode() in kernel
     notes = told("readelf", "--notes", "--file-header", str(kit.kernel))
     assert "Advanced Micro Devices X86-64" in notes

@@ -22,7 +22,7 @@ from iolab.guests.kit.image import (
     kernel_payload,
     modules_in_load_order,
     parse_ldd_output,
-    supports_direct_boot,
+    supports_pvh_boot,
 )
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -100,7 +100,7 @@ def test_damage_is_found(packing: KernelCompression) -> None:
     ],
 )
 def test_a_kernel_without_that_entry_is_known(kernel: bytes) -> None:
-    assert not supports_direct_boot(kernel)
+    assert not supports_pvh_boot(kernel)
 
 
 ENTRIES = (

@@ -56,10 +56,10 @@ def page() -> ReportPage:
 
 
 def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
-    charts = {item.title: item.figures for item in page.workload_charts}
+    charts = {item.title: item.figures for item in page.charts_by_workload}
     more = {
         item.title: [figure.title for figure in item.appendix_figures]
-        for item in page.workload_charts
+        for item in page.charts_by_workload
     }
     for mix in ("Random reads", "70 % reads, 30 % writes"):
         (load,) = charts[mix]
@@ -89,7 +89,7 @@ def test_a_chart_without_a_tail_has_the_mean_alone(source: GuestSource) -> None:
 
 
 def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
-    finding = page.workload_charts[0].figures[0].finding
+    finding = page.charts_by_workload[0].figures[0].finding
     assert finding.startswith("iodepth 1: from ")
     assert " at 2 VMs to " in finding
     assert " at 6; all valid." in finding
@@ -180,7 +180,7 @@ def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what:
     kernel = source.facts["node-1"].kernel
     source.facts = {n: replace(one, kernel=kernel) for n, one in source.facts.items()}
     source.disks = disks
-    (figure,) = build_report_page(build_brief(source)).workload_charts[-1].figures
+    (figure,) = build_report_page(build_brief(source)).charts_by_workload[-1].figures
     assert f" One machine with node-2: its {what} serve the guests of all. " in figure.note
 
 
@@ -238,7 +238,7 @@ def test_what_is_no_storage_is_said_on_every_chart(
     source.accelerator = accelerator
     page = build_report_page(build_brief(source))
     figures = [
-        one for item in page.workload_charts for one in (*item.figures, *item.appendix_figures)
+        one for item in page.charts_by_workload for one in (*item.figures, *item.appendix_figures)
     ]
     assert len(figures) == 5
     assert all(figure.finding.startswith(said) for figure in figures)
@@ -298,7 +298,7 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
         Level.INDICATIVE, "emulated-guest", "The guests were emulated."
     )
     page = build_report_page(build_brief(source))
-    figure = page.workload_charts[0].figures[0]
+    figure = page.charts_by_workload[0].figures[0]
     assert figure.finding.endswith("; at worst indicative.")
     (bars,) = (one for one in figure.plots[0].marks if isinstance(one, Bars))
     assert Level.INDICATIVE in bars.levels

@@ -10,11 +10,11 @@ from msgspec.structs import asdict, replace
 from iolab.errors import HostError
 from iolab.guests.blocks import guest_cpu_time_between
 from iolab.guests.guest import GuestCpuTime
-from iolab.hosts.answers import CpuUseAnswer, read_answer
+from iolab.hosts.answers import ProcessCpuUseAnswer, read_answer
 from iolab.hosts.message import Message
 from iolab.record import Record, field_names
 
-BEFORE: Final = CpuUseAnswer(
+BEFORE: Final = ProcessCpuUseAnswer(
     real_ns=1_795_000_000_000_000_000,
     run_ns=3_000_000_000,
     wait_ns=200_000_000,
@@ -35,7 +35,7 @@ class Later(Record):
     system_ns: int = 750_000_000
 
 
-def after(later: Later) -> CpuUseAnswer:
+def after(later: Later) -> ProcessCpuUseAnswer:
     changes = {name: getattr(BEFORE, name) + getattr(later, name) for name in field_names(Later)}
     return replace(BEFORE, **changes)
 
@@ -63,11 +63,13 @@ def header(**changes: object) -> dict[str, Any]:
 
 
 def test_an_answer_of_the_agent() -> None:
-    assert read_answer("n1", CpuUseAnswer, Message("use", header(more=1))) == BEFORE
-    assert read_answer("n1", CpuUseAnswer, Message("use", header(run_ns=None))).run_ns is None
+    assert read_answer("n1", ProcessCpuUseAnswer, Message("use", header(more=1))) == BEFORE
+    assert (
+        read_answer("n1", ProcessCpuUseAnswer, Message("use", header(run_ns=None))).run_ns is None
+    )
 
 
 @pytest.mark.parametrize("changes", [{"user_ns": -1}, {"real_ns": None}, {"wait_ns": 2**63}])
 def test_an_answer_that_makes_no_sense_is_a_fault(changes: dict[str, object]) -> None:
     with pytest.raises(HostError):
-        read_answer("n1", CpuUseAnswer, Message("use", header(**changes)))
+        read_answer("n1", ProcessCpuUseAnswer, Message("use", header(**changes)))

@@ -12,8 +12,8 @@ from iolab.hosts.device_counters import (
     core_times,
     cpu_busy_share,
     device_deltas,
+    disks_snapshot_from_sample,
     pre_run_activity,
-    snapshot_from_sample,
 )
 from iolab.hosts.message import Message
 from iolab.units import NS_PER_S
@@ -29,8 +29,8 @@ def disk(name: str, read_ios: int, read_bytes: int, write_ios: int, write_bytes:
 
 
 def test_a_delta_is_what_moved_in_between() -> None:
-    before = snapshot_from_sample(message(0, disk("sda", 10, 4096, 5, 512)))
-    after = snapshot_from_sample(message(NS_PER_S, disk("sda", 30, 8192, 6, 1024)))
+    before = disks_snapshot_from_sample(message(0, disk("sda", 10, 4096, 5, 512)))
+    after = disks_snapshot_from_sample(message(NS_PER_S, disk("sda", 30, 8192, 6, 1024)))
     expected = DeviceDelta("sda", read_bytes=4096, write_bytes=512, read_ios=20, write_ios=1)
     expected = replace(expected, discard_bytes=0, discard_ios=0, read_time_ns=0, write_time_ns=0)
     assert device_deltas(before, after, ["sda"]) == (expected,)
@@ -38,7 +38,7 @@ def test_a_delta_is_what_moved_in_between() -> None:
 
 def test_merges_are_told_beside_the_counts() -> None:
     looks = [
-        snapshot_from_sample(
+        disks_snapshot_from_sample(
             Message(
                 "sample",
                 {
@@ -53,27 +53,31 @@ def test_merges_are_told_beside_the_counts() -> None:
     (delta,) = device_deltas(looks[0], looks[1], ["sda"])
     assert (delta.read_ios, delta.read_merges, delta.write_merges) == (10, 3, 5)
     with pytest.raises(ValueError, match="merges"):
-        snapshot_from_sample(Message("sample", {"mono_ns": 0, "disks": [], "merges": [["sda", 1]]}))
+        disks_snapshot_from_sample(
+            Message("sample", {"mono_ns": 0, "disks": [], "merges": [["sda", 1]]})
+        )
 
 
 def test_a_device_that_had_done_nothing_before_counts_from_zero() -> None:
-    after = snapshot_from_sample(message(NS_PER_S, disk("sdb", 3, 12288, 0, 0)))
-    (delta,) = device_deltas(snapshot_from_sample(message(0)), after, ["sdb"])
+    after = disks_snapshot_from_sample(message(NS_PER_S, disk("sdb", 3, 12288, 0, 0)))
+    (delta,) = device_deltas(disks_snapshot_from_sample(message(0)), after, ["sdb"])
     assert (delta.read_ios, delta.read_bytes) == (3, 12288)
 
 
 def test_a_device_that_went_or_was_replaced_has_no_delta() -> None:
-    before = snapshot_from_sample(
+    before = disks_snapshot_from_sample(
         message(0, disk("sda", 10, 10, 10, 10), disk("sdb", 10, 10, 10, 10))
     )
-    after = snapshot_from_sample(message(NS_PER_S, disk("sdb", 1, 1, 1, 1)))
+    after = disks_snapshot_from_sample(message(NS_PER_S, disk("sdb", 1, 1, 1, 1)))
     assert device_deltas(before, after, ["sda", "sdb"]) == ()
     assert pre_run_activity(before, after, ["sda", "sdb"]) is None
 
 
 def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
-    before = snapshot_from_sample(message(0, disk("dm-0", 0, 0, 0, 0), disk("sda", 0, 0, 0, 0)))
-    after = snapshot_from_sample(
+    before = disks_snapshot_from_sample(
+        message(0, disk("dm-0", 0, 0, 0, 0), disk("sda", 0, 0, 0, 0))
+    )
+    after = disks_snapshot_from_sample(
         message(2 * NS_PER_S, disk("dm-0", 20, 8000, 0, 0), disk("sda", 10, 8000, 2, 200))
     )
     idle = pre_run_activity(before, after, ["dm-0", "sda"])
@@ -96,7 +100,7 @@ def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
 )
 def test_a_sample_that_is_none_is_a_value_error(header: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"it has|a row|a counter"):
-        snapshot_from_sample(Message("sample", header))
+        disks_snapshot_from_sample(Message("sample", header))
 
 
 def test_cpu_busy_is_a_share_of_all_cores() -> None:
@@ -113,11 +117,13 @@ def test_discards_are_counted_where_the_kernel_does() -> None:
         return [*disk("sda", 1, 2, 3, 4)[:10], ios, moved, 0, None]
 
     before, after = (
-        snapshot_from_sample(message(0, trimmed(5, 100))),
-        snapshot_from_sample(message(1, trimmed(7, 300))),
+        disks_snapshot_from_sample(message(0, trimmed(5, 100))),
+        disks_snapshot_from_sample(message(1, trimmed(7, 300))),
     )
     (delta,) = device_deltas(before, after, ["sda"])
     assert (delta.discard_ios, delta.discard_bytes) == (2, 200)
-    (older,) = device_deltas(snapshot_from_sample(message(0, trimmed(None, None))), after, ["sda"])
+    (older,) = device_deltas(
+        disks_snapshot_from_sample(message(0, trimmed(None, None))), after, ["sda"]
+    )
     assert (older.discard_ios, older.discard_bytes) == (None, None)
     assert device_deltas(after, before, ["sda"]) == ()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import IntervalCollector
-from iolab.loads.fileio.engines.fio_reader import FioReader
+from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from tests.loads.fileio.fixtures import BOTH, output, read
 
 RAW = output("mixed-rate-3.42")
@@ -33,7 +33,7 @@ def check(result: EngineReading) -> None:
 @LIMITED
 @given(st.lists(st.integers(min_value=1, max_value=len(RAW)), max_size=8))
 def test_any_cut_into_pieces_gives_the_same(cuts: list[int]) -> None:
-    reader = FioReader(BOTH, 2)
+    reader = FioOutputReader(BOTH, 2)
     edges = [0, *sorted(cuts), len(RAW)]
     for start, end in pairwise(edges):
         reader.feed(RAW[start:end])

@@ -32,7 +32,7 @@ from iolab.core.run import (
 )
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
-from iolab.core.target_state import EMPTY_LEDGER, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.core.workload import Axis, DataSet, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
@@ -57,7 +57,7 @@ class Source(Struct):
     verdicts: dict[tuple[str, int], Verdict] = field(default_factory=dict)
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     results_given: tuple[Result, ...] | None = None
-    ledger_given: Ledger = EMPTY_LEDGER
+    ledger_given: TargetLedger = EMPTY_LEDGER
 
     @property
     def starts(self) -> tuple[HostsStart, ...]:
@@ -75,7 +75,7 @@ class Source(Struct):
         run = next(r for r in self.plan.runs if (r.point.digest, r.repeat) == (digest, repeat))
         return record_of(self, run)
 
-    def ledger(self) -> Ledger:
+    def target_ledger(self) -> TargetLedger:
         return self.ledger_given
 
     def manifest(self, digest: str, repeat: int) -> Manifest:

@@ -33,7 +33,7 @@ from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.other_load import other_load_sentence
 from iolab.report.page import build_report_page
 from iolab.report.phrases import Objection, merge_objections
-from iolab.report.provenance import repeats_sentence, scale_changes, scale_sentence
+from iolab.report.provenance import repeats_sentence, scale_sentence, scale_setting_texts
 from iolab.report.session_answer import answer_sentence, confidence_line
 from iolab.report.table import (
     Cell,
@@ -569,8 +569,8 @@ def test_a_reduced_scale_says_what_it_sets() -> None:
         scale="small",
         text='id = "s"\n[scale.small]\n"method.runtime" = "20s"\nworkload."*".filesize = "1g"\n',
     )
-    assert scale_changes(study) == ("runtime 20s", "filesize 1g")
-    assert scale_changes(study, ("method.runtime=10s", "method.warmup=1s")) == (
+    assert scale_setting_texts(study) == ("runtime 20s", "filesize 1g")
+    assert scale_setting_texts(study, ("method.runtime=10s", "method.warmup=1s")) == (
         "runtime 10s",
         "filesize 1g",
     )

@@ -30,7 +30,7 @@ def test_every_part_and_sentence_is_there() -> None:
     html = READER.render(written())
     for heading in ("Caveats", "Hardware", "Method", "Bottom line"):
         assert f"<h2>{heading}</h2>" in html
-    assert html.count("<table>") >= 3 + len(page.workload_charts)
+    assert html.count("<table>") >= 3 + len(page.charts_by_workload)
     assert text(page.answer.sentence) in written()
     backing = READER.render(appendix())
     for heading in ("Every run", "How to repeat it"):

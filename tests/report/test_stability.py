@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import sentinel_point
 from iolab.core.metric import Metric, Result
 from iolab.core.study import MethodKind, Study
-from iolab.core.target_state import Ledger, RoundsSeries
+from iolab.core.target_state import RoundsSeries, TargetLedger
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line, Rectangles, ReportSection
 from iolab.report.page import build_report_page
@@ -51,7 +51,7 @@ def test_there_is_no_section_of_a_target_that_was_measured_as_it_was() -> None:
 
 def test_the_page_has_the_section_in_its_contents() -> None:
     source = kpi()
-    source.ledger_given = Ledger(rounds=(series(STEADY),))
+    source.ledger_given = TargetLedger(rounds=(series(STEADY),))
     page = build_report_page(build_brief(source))
     assert ("ground", "Stability") in page.appendix_contents
 

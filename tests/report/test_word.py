@@ -29,7 +29,7 @@ def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> No
     assert rows[0] == [column.title for column in page.answer.best_table.columns]
     assert rows[1:] == [[cell.one_line_text for cell in row] for row in page.answer.best_table.rows]
     charts = [*page.answer.charts]
-    charts += [one for group in page.workload_charts for one in group.figures]
+    charts += [one for group in page.charts_by_workload for one in group.figures]
     charts += [one for part in page.sections for group in part.groups for one in group.figures]
     assert len(made.inline_shapes) == len(charts)
 

@@ -11,8 +11,8 @@ from iolab.report.charts.svg import draw_inline_svg
 from iolab.serve.pages import (
     NEWEST_MAX,
     newest_runs_table,
+    operation_rate_metric_key,
     rate_figure,
-    rate_metric_key,
     rates_by_second,
 )
 from tests.cli.command_line import RESULTS
@@ -61,11 +61,11 @@ def test_the_newest_run_is_drawn_second_by_second() -> None:
 
 
 def test_a_rate_counts_operations_whatever_a_run_has_beside() -> None:
-    assert {rate_metric_key(one) for one in RESULTS} == {"iops"}
+    assert {operation_rate_metric_key(one) for one in RESULTS} == {"iops"}
     (result, *_) = rocksdb(("one",), repeats=1, seconds=2, workload_count=1).results()
-    assert rate_metric_key(result) == "ops_per_s"
+    assert operation_rate_metric_key(result) == "ops_per_s"
     bytes_alone = {"bw_bytes_per_s": RESULTS[0].metrics["bw_bytes_per_s"]}
-    assert rate_metric_key(replace(RESULTS[0], metrics=bytes_alone)) is None
+    assert operation_rate_metric_key(replace(RESULTS[0], metrics=bytes_alone)) is None
 
 
 def test_operations_told_twice_are_drawn_once() -> None:

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta, PlannedRun, Point
-from iolab.core.target_state import Ledger, TargetEntry
-from iolab.hosts.device_counters import DeviceSnapshot, DiskCounts
+from iolab.core.target_state import TargetEntry, TargetLedger
+from iolab.hosts.device_counters import DiskCounts, HostDisksSnapshot
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device_facts
-from iolab.targets.state import PREPARING, SessionLedger, entry_at_end, entry_at_start
+from iolab.targets.state import PREPARING, SessionLedger, entry_at_end, entry_with_run_begun
 from iolab.targets.work_directory import WorkDirectory
 from tests.analysis.records import WRITES, healthy
 from tests.fakes.host import FakeHost
@@ -28,21 +28,21 @@ KNOWN = TargetEntry(
 )
 
 
-def look(written: int) -> DeviceSnapshot:
-    return DeviceSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
+def look(written: int) -> HostDisksSnapshot:
+    return HostDisksSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
 
 
 def gone_on(known: TargetEntry, written: int) -> TargetEntry:
     """The account after a new segment has looked."""
-    told: list[Ledger] = []
-    books = SessionLedger(Ledger((known,)), told.append)
+    told: list[TargetLedger] = []
+    books = SessionLedger(TargetLedger((known,)), told.append)
     books.open_entry(SITE, TARGET, FACTS, look(written), 1 << 20)
     assert told[-1].target("c1") == books.entry_of_target(SITE)
     return books.entry_of_target(SITE)
 
 
 def test_what_is_new_begins_with_nothing() -> None:
-    books = SessionLedger(Ledger(), lambda _: None)
+    books = SessionLedger(TargetLedger(), lambda _: None)
     books.open_entry(SITE, TARGET, FACTS, look(5000), 1 << 20)
     account = books.entry_of_target(SITE)
     assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
@@ -77,7 +77,7 @@ def test_what_cannot_be_known_is_said(known: TargetEntry, written: int, message:
 def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
     known = replace(KNOWN, serial=None, start_state_key="once", steady=(("a/b", True),))
-    books = SessionLedger(Ledger((known,)), lambda _: None)
+    books = SessionLedger(TargetLedger((known,)), lambda _: None)
     books.open_entry(folder, TARGET, FACTS, look(1000), 1 << 20)
     assert (
         books.entry_of_target(folder).start_state_key,
@@ -99,7 +99,7 @@ def test_the_start_state_is_gone_with_the_first_trim(
     job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))
     made = replace(KNOWN, start_state_key="once", steady=(("fleet/w", True),))
-    account = entry_at_start(made, run)
+    account = entry_with_run_begun(made, run)
     assert (account.filled, account.start_state_key) == ((1.0, "once") if kept else (0.0, None))
     assert bool(account.steady) is kept
     assert account.pending_write == ("digest 1" if marked else "")

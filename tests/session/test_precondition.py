@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from iolab.core.events import Event, LedgerChanged, Notice, Phase, PhaseStarted, SessionStatus
-from iolab.core.target_state import Ledger, PurgeMethod
+from iolab.core.target_state import PurgeMethod, TargetLedger
 from iolab.hosts.barrier import StopRequest
 from iolab.session.context import WRITING
 from iolab.session.session import EarlierSegments
@@ -35,7 +35,7 @@ def phases(stage: Stage) -> list[Phase]:
     return [event.phase for event in stage.notes.of(PhaseStarted)]
 
 
-def ledger(stage: Stage) -> Ledger:
+def ledger(stage: Stage) -> TargetLedger:
     return stage.notes.of(LedgerChanged)[-1].ledger
 
 

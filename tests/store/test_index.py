@@ -15,7 +15,7 @@ import iolab
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level
 from iolab.core.run import RunKey, RunStatus
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.store import layout
 from iolab.store.index import IndexEntry, index_entry, read_index
 from iolab.store.reader import SessionReader
@@ -127,7 +127,7 @@ def test_a_run_that_was_taken_out_is_told_by_every_reader(place: Path) -> None:
 
 def test_what_a_session_has_is_held_against_its_list(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
-        writer.write_ledger(Ledger())
+        writer.write_ledger(TargetLedger())
         writer.end_session(SessionStatus.DONE)
     assert SessionReader(place).all_damage() == SessionReader(place).verify_all_files() == ()
     for name in (layout.HOSTS, layout.LEDGER, layout.INDEX):

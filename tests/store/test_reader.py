@@ -12,7 +12,7 @@ import pytest
 from bench.synthetic import make_result
 
 from iolab.core.events import SessionStatus
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.reader import SessionReader
@@ -228,7 +228,7 @@ def test_verify_finds_every_changed_bit(place: Path) -> None:
     paths = [path for path in run.rglob("*") if path.is_file()]
     assert len(paths) == 7
     with SessionWriter.reopen(place) as writer:
-        writer.write_ledger(Ledger())
+        writer.write_ledger(TargetLedger())
     own = ["session.json", "study.toml", "plan.json", "hosts.json", "ledger.json"]
     for path in [*paths, *(place / name for name in own)]:
         content = path.read_bytes()

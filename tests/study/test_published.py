@@ -31,7 +31,7 @@ from iolab.study import file
 from iolab.study.file import MethodTable, PreconditionTable, TargetTable
 from iolab.study.load_tables import StudyTable
 from iolab.study.parse import StudyOverrides
-from iolab.study.values import option_text
+from iolab.study.values import program_option_text
 from tests.plans import make_plan, parse_study, study_schema
 from tests.site_parts import PLACE
 from tests.study.studies import SMALL, workload
@@ -170,7 +170,9 @@ def test_every_option_of_mdtest_is_documented() -> None:
         assert row in page
         # A flag may be written as true; the text of it is what the engine is told.
         example = page.partition(row)[2].partition("` |")[0]
-        assert option_text(tomllib.loads(f"example = {example}")["example"]) == option.example
+        assert (
+            program_option_text(tomllib.loads(f"example = {example}")["example"]) == option.example
+        )
 
 
 @pytest.mark.parametrize("bad", ["", "a b", "../x", "x" * 65, "a\nb"])

@@ -342,12 +342,12 @@ def _differing_settings(job: Record, other: object) -> Iterator[tuple[str, objec
         if isinstance(first, Record):
             yield from _differing_settings(first, second)
         elif name in _OPTIONS:
-            yield from _differing_options(dict(first), dict(second))
+            yield from _paired_options(dict(first), dict(second))
         else:
             yield name, first, second
 
 
-def _differing_options(
+def _paired_options(
     first: Mapping[str, object], second: Mapping[str, object]
 ) -> Iterator[tuple[str, object, object]]:
     """Each option that is not the same on both sides."""

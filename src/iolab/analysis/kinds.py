@@ -45,14 +45,14 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.checks.time import (
-    check_excluded_hosts,
+    check_hosts_left_out,
     check_missing_seconds,
     check_no_common_window,
     check_percentile_support,
     check_periodic_rate,
-    check_run_mean_precision,
     check_run_too_short,
     check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.evenness import run_evenness
 from iolab.analysis.metrics import (
@@ -105,7 +105,7 @@ WHOLE_RUN: Final = ""
 
 CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_run_unfinished,
-    check_excluded_hosts,
+    check_hosts_left_out,
     check_versions_differ,
     check_engine_errors,
     check_engine_stopped,
@@ -119,7 +119,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_missing_seconds,
     check_startup_transient,
     check_periodic_rate,
-    check_run_mean_precision,
+    check_wide_interval,
     check_percentile_support,
     CheckSlot.PROCESSORS_REAL,
     CheckSlot.LIMITS,

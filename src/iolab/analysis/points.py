@@ -322,7 +322,7 @@ class LogarithmsOfRuns(Record):
     """The logarithms of a metric of a point's publishable runs, and their sample variance."""
 
     logs: list[float]
-    spread: Variance
+    variance: Variance
 
 
 KnownLogarithms = dict[PointKey, dict[str, LogarithmsOfRuns]]
@@ -380,7 +380,7 @@ def fit_point_priors(
                 logs = logarithms(values)
                 found = LogarithmsOfRuns(logs, sample_variance(logs))
                 logs_by_metric[metric] = found
-            cells.setdefault((kind, metric), []).append((mix_path, found.spread))
+            cells.setdefault((kind, metric), []).append((mix_path, found.variance))
     return PointPriors(
         places,
         {place: fit_stratum_priors(spreads) for place, spreads in cells.items()},
@@ -390,11 +390,7 @@ def fit_point_priors(
 
 def _stratum_path(workload: Workload | None, point_key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = (
-        None
-        if workload is None
-        else workload.job.operation_mix_for_axis_values(dict(point_key.axis))
-    )
+    mix = None if workload is None else workload.job.load_class_and_mix(dict(point_key.axis))
     return mix or ("other", point_key.workload)
 
 
@@ -446,7 +442,7 @@ def _metric_over_runs(
     if known is not None and is_whole and metric_spec(name).combine is not CombineRule.EXTREME:
         # Every run has a value: none is a bound, and no percentile is missing.
         whole = estimate_value_of_logarithms(
-            known.logs, known.spread, prior, allowance=_common_bias_allowance(name, runs)
+            known.logs, known.variance, prior, allowance=_common_bias_allowance(name, runs)
         )
         return Metric(whole.value, unit, whole.low, whole.high, whole.runs)
     if len(runs) == 1 and prior is NO_PRIOR:

@@ -37,7 +37,7 @@ class HostKindQueries(Protocol):
     def self_limited_hosts(self, view: RunView) -> frozenset[str]:
         """Those that were their own limit."""
 
-    def externally_counted_hosts(self, view: RunView) -> frozenset[str]:
+    def hosts_with_external_cpu_count(self, view: RunView) -> frozenset[str]:
         """Those whose processors' use something else counts."""
 
     def nodes(self, view: RunView) -> tuple[HypervisorResult, ...]:
@@ -91,9 +91,11 @@ class RunView(Record, dict=True):
         return frozenset().union(*(kind.self_limited_hosts(self) for kind in self.host_kinds))
 
     @cached_property
-    def externally_counted_hosts(self) -> frozenset[str]:
+    def hosts_with_external_cpu_count(self) -> frozenset[str]:
         """Hosts whose processors' use is counted from outside: what they say of it counts less."""
-        return frozenset().union(*(kind.externally_counted_hosts(self) for kind in self.host_kinds))
+        return frozenset().union(
+            *(kind.hosts_with_external_cpu_count(self) for kind in self.host_kinds)
+        )
 
     @property
     def has_one_io_in_flight(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from iolab.cli.results import WHY_NOT_VALID
-from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_with_latency
+from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, operations_with_latency
 from iolab.core.metric_spec import is_scenario_metric
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
@@ -268,7 +268,7 @@ def _measured_metric_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text
         for key, metric in metrics.items()
         if metric.value is not None and not is_scenario_metric(key)
     }
-    alone = len(directions_with_latency(metrics)) < MIXED_DIRECTIONS
+    alone = len(operations_with_latency(metrics)) < MIXED_DIRECTIONS
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(measured.items(), key=_metric_sort_key):
         if (

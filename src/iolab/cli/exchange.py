@@ -88,9 +88,9 @@ def import_(
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import plan_imported_session, write_imported_session
     from iolab.importers.submissions.rows import (
+        judged_rows_text,
         read_submission_tree,
         status_summary,
-        submission_text,
     )
     from iolab.registry import analysis_kinds, report_kinds
     from iolab.report.results import session_document
@@ -147,7 +147,7 @@ def import_(
         )
         return
     if rows:
-        print_raw(submission_text(rows))
+        print_raw(judged_rows_text(rows))
     if not rows or files_read.runs:
         print_session(reader, study, results)
 

@@ -88,14 +88,14 @@ def _run_name(run: Point | Result, repeat: int) -> str:
 def _session_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     """The study, how much of its plan is over, and the time left."""
     left = f"{progress.remaining_text} left"
-    share = f"{100 * progress.completed_share:3.0f} %"
+    share = f"{100 * progress.completed_share_of_runs:3.0f} %"
     room = width - len(share) - len(left) - 2 * _GAP
     text = Text(one_line(progress.study), style="bold")
     text.truncate(max(room - _BAR_LEAST - _GAP, room // 3, 0), overflow="ellipsis")
     bar = max(room - text.cell_len - _GAP, 0)
     text.append(" " * _GAP)
     text.append(
-        progress_bar(progress.completed_share, bar, ascii_only=ascii_only), style="not bold"
+        progress_bar(progress.completed_share_of_runs, bar, ascii_only=ascii_only), style="not bold"
     )
     text.append(f"{' ' * _GAP}{share}{' ' * _GAP}{left}", style="not bold")
     return text

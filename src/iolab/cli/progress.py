@@ -295,7 +295,7 @@ class SessionProgress(Record):
         return self.timed_s / self.timed_runs if self.timed_runs else self._expected_run_s
 
     @property
-    def completed_share(self) -> float:
+    def completed_share_of_runs(self) -> float:
         """Which share of the plan's runs is over, with the part of the current one."""
         if not self.run_count:
             return 0.0

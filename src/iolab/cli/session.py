@@ -455,7 +455,8 @@ def _mean_load_s(request: SessionRequest) -> float:
     """Seconds of a run's load on average over the plan."""
     points = [run.point for run in request.plan.runs]
     seconds = [
-        study_kinds().kind_for_engine(p.job.engine).load_seconds(request.study, p) for p in points
+        study_kinds().kind_for_engine(p.job.engine).expected_run_seconds(request.study, p)
+        for p in points
     ]
     return sum(seconds) / len(seconds) if seconds else request.study.method.load_seconds_range[1]
 

@@ -111,7 +111,7 @@ def session_screen_lines(
         middle = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))
         middle = _results_and_details_lines(middle, list(details), len(top))
     else:
-        middle = _result_lines_that_fit(screen, room)
+        middle = _all_or_best_result_lines(screen, room)
     lines = [*top, *middle, *end]
     # The answer is read at the end of what has scrolled it away.
     scrolls = len(lines) > (height or USUAL_HEIGHT)
@@ -161,7 +161,7 @@ def _summarised_tables(
             yield part
 
 
-def _result_lines_that_fit(screen: SessionScreen, room: int) -> list[str]:
+def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
     """All results where there is room for them, else the best of each workload."""
     if len(screen.points) <= room:
         every = rendered_lines(*_summarised_tables(_all_result_parts(screen), screen))

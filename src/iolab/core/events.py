@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, RunRecord
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class LedgerChanged(Record):
     What comes next may be cut short at any moment.
     """
 
-    ledger: Ledger
+    ledger: TargetLedger
 
 
 class Notice(Record):

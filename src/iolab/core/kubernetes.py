@@ -64,7 +64,7 @@ class StorageClassPrice(Record):
     currency: str
 
     @property
-    def text(self) -> str:
+    def amount_text(self) -> str:
         """Amount and currency."""
         return f"{self.amount:g} {self.currency}"
 

@@ -26,7 +26,7 @@ class Addressing(StrEnum):
     """`https://bucket.host/key`."""
 
 
-class EndpointUse(StrEnum):
+class EndpointChoice(StrEnum):
     """Which endpoints a host uses."""
 
     ALL = "all"
@@ -55,7 +55,7 @@ class ObjectStore(Record):
     bucket: str
     region: str = DEFAULT_REGION
     addressing: Addressing = Addressing.PATH
-    spread: EndpointUse = EndpointUse.ALL
+    spread: EndpointChoice = EndpointChoice.ALL
     payload: PayloadSigning = PayloadSigning.UNSIGNED
     ca_file: str | None = None
     profile: str | None = None
@@ -74,7 +74,7 @@ class ObjectStore(Record):
 
     def endpoints_of_host(self, host_index: int) -> tuple[str, ...]:
         """The endpoints of the host with that place among those that make the load."""
-        if self.spread is EndpointUse.ALL:
+        if self.spread is EndpointChoice.ALL:
             return self.endpoints
         return (self.endpoints[host_index % len(self.endpoints)],)
 

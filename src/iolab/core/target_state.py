@@ -162,7 +162,7 @@ class TargetEntry(Record):
     runs: tuple[LedgerRun, ...] = ()
 
 
-class Ledger(Record):
+class TargetLedger(Record):
     """The state ledger of a session: its targets, and every series of rounds."""
 
     targets: tuple[TargetEntry, ...] = ()
@@ -173,5 +173,5 @@ class Ledger(Record):
         return next((item for item in self.targets if item.key == target_key), None)
 
 
-EMPTY_LEDGER = Ledger()
+EMPTY_LEDGER = TargetLedger()
 """The ledger of a session that begins."""

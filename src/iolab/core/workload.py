@@ -326,7 +326,7 @@ class AnyJob(TaggedRecord):
         """The job with I/Os that arrive as independent users make them, if it says nothing else."""
         return self
 
-    def operation_mix_for_axis_values(
+    def load_class_and_mix(
         self,
         axis: Mapping[str, int | str],  # noqa: ARG002
     ) -> tuple[str, str] | None:
@@ -371,7 +371,7 @@ class Workload(Record):
         return key if key and metric_spec(key).combine is CombineRule.RATE else "iops"
 
     @property
-    def axis_texts(self) -> dict[str, str]:
+    def axis_values_texts(self) -> dict[str, str]:
         """The values of its axes as they are written, by the axis."""
         return {axis.name: ", ".join(map(str, axis.values)) for axis in self.sweep}
 

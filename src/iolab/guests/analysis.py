@@ -400,6 +400,6 @@ class GuestAnalysis:
         CheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
     self_limited_hosts = staticmethod(self_limited_guests)
-    externally_counted_hosts = staticmethod(guests_counted_by_node)
+    hosts_with_external_cpu_count = staticmethod(guests_counted_by_node)
     nodes = staticmethod(hypervisor_results)
     resource_uses = staticmethod(disk_limit_uses)

@@ -18,7 +18,7 @@ from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestCpuTime
 from iolab.guests.machine import DISK_ID
-from iolab.hosts.answers import CpuUseAnswer
+from iolab.hosts.answers import ProcessCpuUseAnswer
 from iolab.record import Record, fault_place_and_text
 from iolab.text import excerpt
 from iolab.units import NS_PER_S
@@ -178,7 +178,7 @@ def _unexpected_reply_error(guest: str, problem: str) -> HostError:
 
 
 def guest_cpu_time_between(
-    guest: str, before: CpuUseAnswer, after: CpuUseAnswer
+    guest: str, before: ProcessCpuUseAnswer, after: ProcessCpuUseAnswer
 ) -> GuestCpuTime | None:
     """The use between two looks; None where the node's kernel does not count it.
 

@@ -42,7 +42,7 @@ from iolab.guests.hosts import (
 from iolab.guests.hypervisor import Hypervisor, RunningGuest
 from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.guests.problems import require_capable_nodes
-from iolab.hosts.answers import CpuUseAnswer, read_answer
+from iolab.hosts.answers import ProcessCpuUseAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host, Link
@@ -80,7 +80,7 @@ class _GuestSample(Record):
     """What was counted so far, None for what could not be had."""
 
     disk: GuestDiskCounts | None
-    use: CpuUseAnswer | None
+    use: ProcessCpuUseAnswer | None
 
 
 class GuestCounters:
@@ -153,18 +153,18 @@ class GuestCounters:
 
     async def _read_cpu_use(
         self, guest: _SampledGuest, running: RunningGuest
-    ) -> CpuUseAnswer | None:
+    ) -> ProcessCpuUseAnswer | None:
         try:
             answer = await guest.node.host.request(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.run_id
             )
-            return read_answer(guest.node.name, CpuUseAnswer, answer)
+            return read_answer(guest.node.name, ProcessCpuUseAnswer, answer)
         except HostError as fault:
             self._notify_once_per_run(guest, fault)
             return None
 
     def _add_to_counters(
-        self, guest: _SampledGuest, disk: GuestDiskCounts | None, use: CpuUseAnswer | None
+        self, guest: _SampledGuest, disk: GuestDiskCounts | None, use: ProcessCpuUseAnswer | None
     ) -> None:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
@@ -258,7 +258,7 @@ class SessionGuests:
             self._prepare_nodes(settings, list(self._nodes.values()))
         )
 
-    def rebooting_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def set_recovery_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
         self._reach = host_factory
         if host_factory is None:

@@ -153,7 +153,7 @@ class GuestsReport:
         groups = fleet_groups(study, points)
         return tuple(line for group in groups for line in group_headlines(group, study))
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
         from iolab.guests.charts import guest_count_charts
         from iolab.guests.tables import guest_fleets_by_run

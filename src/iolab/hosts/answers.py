@@ -229,7 +229,7 @@ class AbandonedUndoAnswer(Record, kw_only=True):
     steps: tuple[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)], ...]
 
 
-class CpuUseAnswer(Record, kw_only=True):
+class ProcessCpuUseAnswer(Record, kw_only=True):
     """What a run's process has used so far; None for what the kernel does not count.
 
     `run_ns` and `wait_ns` are sums of its living threads, the `vcpu_` ones of those that are a

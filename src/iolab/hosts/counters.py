@@ -23,7 +23,7 @@ STEP_LIMIT: Final = 5.0
 a sample that a loaded machine takes late by a few steps still gives one."""
 
 
-class MetricCells(Record):
+class DeviceMetricCells(Record):
     """One metric of all devices of a block; `is_present` says which of `values` the kernel gave."""
 
     values: Ints
@@ -38,15 +38,15 @@ class CounterBlock(Record):
     names: tuple[str, ...]
     real_ns: Ints
     seq: Ints
-    metrics: Mapping[str, MetricCells]
+    metrics: Mapping[str, DeviceMetricCells]
 
-    def cells_of_metric(self, metric: str) -> MetricCells:
+    def cells_of_metric(self, metric: str) -> DeviceMetricCells:
         """The metric's cells; all unseen when no device has it."""
         cells = self.metrics.get(metric)
         if cells is not None:
             return cells
         shape = (len(self.names), self.real_ns.size)
-        return MetricCells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+        return DeviceMetricCells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
 
     def span_ns(self) -> Ints:
         """The length of each step, shape (samples - 1,)."""
@@ -195,8 +195,8 @@ class _SampleLayout(Record):
     """One scope of a sample: of each metric the devices that have it, in order, and their rows."""
 
     scope: str
-    names: tuple[str, ...]
-    places: Mapping[str, tuple[Ints, Ints]]
+    devices: tuple[str, ...]
+    device_and_row_indexes: Mapping[str, tuple[Ints, Ints]]
 
 
 def _blocks_of_regular_samples(
@@ -226,7 +226,7 @@ def _blocks_of_regular_samples(
     values = rows.value.reshape(-1, size)
     return [
         CounterBlock(
-            host_index, shape.scope, shape.names, at_ns, at_seq, _cells_by_metric(shape, values)
+            host_index, shape.scope, shape.devices, at_ns, at_seq, _cells_by_metric(shape, values)
         )
         for shape in scopes
     ]
@@ -238,15 +238,15 @@ def _first_sample_row_count(seq: Ints, real_ns: Ints) -> int:
     return int(np.argmax(other)) if other.any() else seq.size
 
 
-def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, MetricCells]:
-    metrics: dict[str, MetricCells] = {}
-    size = (len(shape.names), len(values))
+def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, DeviceMetricCells]:
+    metrics: dict[str, DeviceMetricCells] = {}
+    size = (len(shape.devices), len(values))
     every = np.ones(size, dtype=np.bool_)
-    for metric, (device, columns) in shape.places.items():
-        if device.size == len(shape.names):
-            metrics[metric] = MetricCells(values[:, columns].T, every)
+    for metric, (device, columns) in shape.device_and_row_indexes.items():
+        if device.size == len(shape.devices):
+            metrics[metric] = DeviceMetricCells(values[:, columns].T, every)
             continue
-        cells = MetricCells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
+        cells = DeviceMetricCells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
         cells.values[device] = values[:, columns].T
         cells.is_present[device] = True
         metrics[metric] = cells
@@ -268,11 +268,13 @@ def _blocks_of_irregular_rows(
             continue
         present, device = np.unique(names[inside], return_inverse=True)
         shape = (present.size, seq.size)
-        cells_of: dict[str, MetricCells] = {}
+        cells_of: dict[str, DeviceMetricCells] = {}
         metric = metrics[inside]
         for which in np.unique(metric):
             hit = np.flatnonzero(metric == which)
-            cells = MetricCells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
+            cells = DeviceMetricCells(
+                np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_)
+            )
             at = (device[hit], sample[inside[hit]])
             cells.values[at] = rows.value[inside[hit]]
             cells.is_present[at] = True

@@ -41,14 +41,14 @@ _NO_COUNTS: Final = DiskCounts(*[0] * len(_COUNTERS))
 """Of a device that had done nothing since the boot."""
 
 
-class DeviceSnapshot(Record):
+class HostDisksSnapshot(Record):
     """The devices of a host at one moment of its monotonic clock."""
 
     mono_ns: int
     disks: dict[str, DiskCounts]
 
 
-def snapshot_from_sample(sample: Message) -> DeviceSnapshot:
+def disks_snapshot_from_sample(sample: Message) -> HostDisksSnapshot:
     """The part of a `sample` message that deltas need; ValueError when it is not one."""
     header = sample.header
     rows = header.get("disks")
@@ -59,10 +59,10 @@ def snapshot_from_sample(sample: Message) -> DeviceSnapshot:
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_disk_counts(row) for row in rows)
     }
-    return DeviceSnapshot(_require_count(header.get("mono_ns")), disks)
+    return HostDisksSnapshot(_require_count(header.get("mono_ns")), disks)
 
 
-async def take_snapshot(host: Host) -> DeviceSnapshot:
+async def take_snapshot(host: Host) -> HostDisksSnapshot:
     """The host's devices now. Raises HostError."""
     devices, _ = await snapshot_and_sample(host)
     return devices
@@ -70,17 +70,17 @@ async def take_snapshot(host: Host) -> DeviceSnapshot:
 
 async def snapshot_and_sample(
     host: Host, inodes_of: str | None = None
-) -> tuple[DeviceSnapshot, Mapping[str, Any]]:
+) -> tuple[HostDisksSnapshot, Mapping[str, Any]]:
     """The same and the whole sample, seven times as large, where asked with a path's inodes."""
     sample = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inodes_of)
     try:
-        return snapshot_from_sample(sample), sample.header
+        return disks_snapshot_from_sample(sample), sample.header
     except ValueError as fault:
         raise host.mark_lost(f"sent a malformed sample: {fault}") from None
 
 
 def device_deltas(
-    before: DeviceSnapshot, after: DeviceSnapshot, devices: Iterable[str]
+    before: HostDisksSnapshot, after: HostDisksSnapshot, devices: Iterable[str]
 ) -> tuple[DeviceDelta, ...]:
     """What each device moved in between.
 
@@ -102,7 +102,7 @@ def device_deltas(
 
 
 def pre_run_activity(
-    before: DeviceSnapshot, after: DeviceSnapshot, devices: Iterable[str]
+    before: HostDisksSnapshot, after: HostDisksSnapshot, devices: Iterable[str]
 ) -> PreRunActivity | None:
     """The busiest device's rates in between; None when no device is known.
 

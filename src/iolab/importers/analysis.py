@@ -66,10 +66,10 @@ ANSWERABLE_CHECKS: Final[tuple[Check[ImportedView], ...]] = (
 
 SESSION_ONLY_CHECKS: Final[tuple[Check[RunView], ...]] = (
     run.check_versions_differ,
-    time.check_excluded_hosts,
+    time.check_hosts_left_out,
     time.check_missing_seconds,
     time.check_periodic_rate,
-    time.check_run_mean_precision,
+    time.check_wide_interval,
     fleet.check_monitored_node_lost,
 )
 """Shared checks of what only a session of ours does."""

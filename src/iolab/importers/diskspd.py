@@ -168,7 +168,7 @@ def _message_excerpt(text: str) -> str:
     return excerpt(text, WORDS_LIMIT).rstrip(".")
 
 
-def element_text(element: ET.Element | None, path: str) -> str:
+def element_text_or_empty(element: ET.Element | None, path: str) -> str:
     """What the element below says; "" where there is none."""
     return excerpt(element.findtext(path) or "", WORDS_LIMIT) if element is not None else ""
 
@@ -311,8 +311,8 @@ def parse_diskspd_xml(text: str) -> DiskspdOutput:
     system = root.find("System")
     spans = tuple(_measured_spans(root, messages, reader))
     return DiskspdOutput(
-        version=element_text(system, "Tool/Version"),
-        computer=element_text(system, "ComputerName"),
+        version=element_text_or_empty(system, "Tool/Version"),
+        computer=element_text_or_empty(system, "ComputerName"),
         spans=spans,
         messages=messages,
         faults=reader.faults,
@@ -376,7 +376,7 @@ def _parse_xml(document: str) -> ET.Element:
 def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> DiskspdSpanSettings:
     targets = tuple(
         DiskspdTargetSettings(
-            path=element_text(target, "Path"),
+            path=element_text_or_empty(target, "Path"),
             block_bytes=reader.optional_count(target, "BlockSize"),
             write_percent=reader.optional_count(target, "WriteRatio"),
             queue_depth=reader.optional_count(target, "RequestCount"),
@@ -417,12 +417,12 @@ def _measured_spans(
             "Keep all that diskspd prints; a run that was ended early must be run again.",
         )
     # It tells when it began, and how long each span was to last.
-    end_ns = parse_time_as_utc_ns(element_text(root.find("System"), "RunTime"), _DATE)
+    end_ns = parse_time_as_utc_ns(element_text_or_empty(root.find("System"), "RunTime"), _DATE)
     for index, span in enumerate(elements):
         settings = requested[index] if index < len(requested) else DiskspdSpanSettings()
         if end_ns is not None:
             end_ns += ((settings.warmup_s or 0) + (settings.duration_s or 0)) * NS_PER_S
-        error = element_text(span, "Error")
+        error = element_text_or_empty(span, "Error")
         if error:
             reader.add_fault(
                 f"diskspd measured nothing in time span {index + 1}: {quoted_text(error)}.",
@@ -504,7 +504,7 @@ def _counts_by_target(
             counts = Counter({name: count for name, count in printed.items() if count is not None})
             if len(counts) < len(_COUNTS):
                 continue
-            moved.setdefault(element_text(target, "Path"), Counter()).update(counts)
+            moved.setdefault(element_text_or_empty(target, "Path"), Counter()).update(counts)
             total = reader.required_count(target, "BytesCount")
             if total is not None and total != counts["ReadBytes"] + counts["WriteBytes"]:
                 reader.add_fault(
@@ -532,7 +532,7 @@ def _percentile_rows(table: ET.Element, reader: DiskspdFieldReader) -> dict[Deci
     """The latencies of all threads and targets of a span together, each percentile once."""
     rows: dict[Decimal, ET.Element] = {}
     for bucket in table.iterfind("Bucket"):
-        named = element_text(bucket, "Percentile")
+        named = element_text_or_empty(bucket, "Percentile")
         try:
             percent = Decimal(named)
         except InvalidOperation:

@@ -40,7 +40,7 @@ def remove_duplicate_runs(
     counts: dict[tuple[str, str], int] = {}
     kept: list[RunWithFiles] = []
     for files, run in runs:
-        identity, label = _run_identity(files[0], run), files[0].label
+        identity, label = _duplicate_run_key(files[0], run), files[0].label
         original = originals.get(identity)
         if original is None:
             originals[identity] = label
@@ -51,7 +51,7 @@ def remove_duplicate_runs(
     return tuple(kept), tuple(copies)
 
 
-def _run_identity(file: ForeignFile, foreign_run: ForeignRun) -> object:
+def _duplicate_run_key(file: ForeignFile, foreign_run: ForeignRun) -> object:
     """All that a run is told to be, but for where it is told; of a run without a load itself."""
     figures = [figure for client in foreign_run.clients for figure in client.details.figures]
     if not any(figure.rate_per_s or figure.bw_bytes_per_s or figure.count for figure in figures):

@@ -120,13 +120,13 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
 
 
 def _decode_report(
-    decoder: json.JSONDecoder, text: str, after: int, version: int
+    decoder: json.JSONDecoder, text: str, begin_at: int, version_at: int
 ) -> tuple[Block, int, int] | None:
     """The report that names its version there, with its first and last place."""
-    opening = text.rfind("{", after, version)
+    opening = text.rfind("{", begin_at, version_at)
     tried = 0
     # fio names its version first; what sorts the names of a report puts others before it.
-    for begin in (opening, *_brace_positions(text, after, version)):
+    for begin in (opening, *_brace_positions(text, begin_at, version_at)):
         if begin < 0 or tried == OPENINGS_MAX:
             return None
         tried += 1
@@ -134,7 +134,7 @@ def _decode_report(
             content, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             continue
-        if end > version and isinstance(content, dict) and "fio version" in content:
+        if end > version_at and isinstance(content, dict) and "fio version" in content:
             return content, begin, end
     return None
 

@@ -20,7 +20,7 @@ from iolab.importers.job_draft import (
     VALUE_CHARACTERS,
     Duration,
     JobDraft,
-    block_bytes_or_default,
+    block_bytes_or_noted_default,
     bssplit_text,
     size_text,
     whole_block_size_text,
@@ -420,7 +420,7 @@ def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     if direction is None and values[0] != values[1] and count is not None:
         reason = f"changed: {size_text(count)}, one size for reads and writes"
         job.add_note(f"bs={text}", f"{reason}; or write them as fio's bssplit")
-    block = block_bytes_or_default(job, f"bs={text}", count)
+    block = block_bytes_or_noted_default(job, f"bs={text}", count)
     if block == count:
         _note_decimal_unit(job, f"bs={text}", text, count, base)
     return block
@@ -454,7 +454,7 @@ def _smallest_block_bytes(job: JobDraft, ranges: str, base: int) -> int:
     own = values[min(_single_direction_index(job) or 0, len(values) - 1)]
     ends = [_parse_size(end, base) for end in re.split("[-:]", own)]
     sizes = [end for end in ends if end]
-    block = block_bytes_or_default(
+    block = block_bytes_or_noted_default(
         job, f"bsrange={ranges}", min(sizes) if len(sizes) == 2 else None
     )
     if len(set(sizes)) > 1 or len(set(values)) > 1:

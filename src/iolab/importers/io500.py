@@ -83,7 +83,7 @@ class Io500Importer:
                 )
                 file.line_coverage.mark_read(number)
             else:
-                _mark_summary_line(file, number, line)
+                _mark_line_without_result(file, number, line)
         _mark_neighbour_files(file, [run.details.files for run in runs], folder)
         if not runs:
             raise ForeignFileError("there is no line of a result.")
@@ -125,7 +125,7 @@ def _phase_results_with_rate(file: ForeignFile) -> list[tuple[str, float, str]]:
     return [result for result in _phase_results(file) if result[1]]
 
 
-def _mark_summary_line(file: ForeignFile, number: int, line: str) -> None:
+def _mark_line_without_result(file: ForeignFile, number: int, line: str) -> None:
     """Mark a line that is no result of a phase."""
     mark = _MARKED_LINE.match(line)
     if _INVALID.search(line) or (mark and "[INVALID]" in line.upper()):

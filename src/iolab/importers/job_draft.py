@@ -78,10 +78,10 @@ def whole_block_size_text(job: JobDraft, option: str, count: int, block: int) ->
     return size_text(fitting)
 
 
-def block_bytes_or_default(job: JobDraft, option: str, count: int | None) -> int:
+def block_bytes_or_noted_default(job: JobDraft, option: str, byte_count: int | None) -> int:
     """The size of a block where it is one, else 4 KiB with a note."""
-    if count is not None and count >= SECTOR_BYTES and count % SECTOR_BYTES == 0:
-        return count
+    if byte_count is not None and byte_count >= SECTOR_BYTES and byte_count % SECTOR_BYTES == 0:
+        return byte_count
     job.add_note(option, "changed: 4k, as a block is a multiple of 512 bytes")
     return DEFAULT_BLOCK_BYTES
 

@@ -111,7 +111,7 @@ def plan_imported_session(
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
         job = _imported_job(tool, [run for _, run in group])
-        rows, varied = _joined_if_too_many_points([_axis_settings(run) for _, run in group])
+        rows, varied = _joined_if_too_many_points([_axis_values_of_run(run) for _, run in group])
         workload = Workload(
             id=_take_unused_workload_id(name, tool, ids),
             title=", ".join(
@@ -194,7 +194,7 @@ def _job_settings(foreign_run: ForeignRun) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _axis_settings(foreign_run: ForeignRun) -> dict[str, int | str]:
+def _axis_values_of_run(foreign_run: ForeignRun) -> dict[str, int | str]:
     """The settings of a load by the names that axes can have, their values no longer than labels.
 
     Unlike values stay unlike. Runs of other stores are no repeats of each other.
@@ -240,13 +240,13 @@ def _varied_axes(rows: Sequence[_Row]) -> _Axes:
     }
     counts = {name: sum(name in row for row in rows) for name in names}
     return {
-        name: _sorted_values(each)
+        name: _sorted_if_integers(each)
         for name, each in values.items()
         if len(each) > 1 or counts[name] < len(rows)
     }
 
 
-def _sorted_values(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
+def _sorted_if_integers(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Numbers ascend; texts are as they were told."""
     numbers = [value for value in values if isinstance(value, int)]
     return tuple(sorted(numbers)) if len(numbers) == len(values) else values

@@ -25,7 +25,7 @@ from iolab.importers.job_draft import (
     Duration,
     JobDraft,
     OptionNote,
-    block_bytes_or_default,
+    block_bytes_or_noted_default,
     bssplit_text,
     size_text,
     whole_block_size_text,
@@ -385,7 +385,8 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
         values = _loop_values(loop)
         if values:
             blocks = [
-                block_bytes_or_default(job, f"forxfersize={loop}", int(value)) for value in values
+                block_bytes_or_noted_default(job, f"forxfersize={loop}", int(value))
+                for value in values
             ]
             blocks = list(dict.fromkeys(blocks))
             texts = [size_text(block) for block in blocks]
@@ -404,7 +405,7 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
         )
     elif len(sizes) > 1:
         block = _convert_size_shares(job, text)
-    block = block_bytes_or_default(job, f"xfersize={text}", block)
+    block = block_bytes_or_noted_default(job, f"xfersize={text}", block)
     job.workload_keys["bs"] = size_text(block)
     return block
 

@@ -101,20 +101,20 @@ def _hardware_rows(brief: Brief, name: str) -> list[str]:
     return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
 
 
-_Describer = Callable[[Brief], Iterable[str]]
+_BriefDescriber = Callable[[Brief], Iterable[str]]
 
 
-def _configuration_describer(show: Callable[[Configuration], str]) -> _Describer:
+def _configuration_describer(show: Callable[[Configuration], str]) -> _BriefDescriber:
     """What the study tells of each configuration, where it tells it."""
     return lambda brief: filter(None, map(show, brief.study.configurations))
 
 
-def _host_describer(show: Callable[[HostFacts], str]) -> _Describer:
+def _each_host_describer(show: Callable[[HostFacts], str]) -> _BriefDescriber:
     """What each host that made the load tells of itself."""
     return lambda brief: map(show, brief.facts.values())
 
 
-def _study_describer(show: Callable[[Study], str]) -> _Describer:
+def _study_describer(show: Callable[[Study], str]) -> _BriefDescriber:
     return lambda brief: [show(brief.study)]
 
 
@@ -144,7 +144,7 @@ def _target_disk_models(brief: Brief) -> Iterator[str]:
         yield from (disk.model for disk in facts.disks if disk.model and disk.name in below)
 
 
-def _job_option_describer(name: str) -> _Describer:
+def _job_option_describer(name: str) -> _BriefDescriber:
     """What the jobs say under that key of a study file, of those that know it.
 
     Jobs or threads of each client or guest are its `numjobs`.
@@ -163,11 +163,13 @@ def _job_option_text(key: str, value: object) -> str:
     return format_bytes(value) if "size" in key and isinstance(value, int) else str(value)
 
 
-_SERVERS: Final = _host_describer(lambda facts: f"{_processors_text(facts)}, {_memory_text(facts)}")
+_SERVERS: Final = _each_host_describer(
+    lambda facts: f"{_processors_text(facts)}, {_memory_text(facts)}"
+)
 _WARMUP: Final = _study_describer(lambda study: format_duration_s(study.method.warmup_s))
 _RUNTIME: Final = _study_describer(lambda study: format_duration_s(study.method.runtime_s))
 
-_DESCRIBERS: Final[Mapping[str, _Describer]] = {
+_DESCRIBERS: Final[Mapping[str, _BriefDescriber]] = {
     "clients": _configuration_describer(lambda configuration: str(len(configuration.hosts))),
     "nodes": _configuration_describer(lambda configuration: str(configuration.nodes or "")),
     "raw_tb": _configuration_describer(
@@ -176,10 +178,10 @@ _DESCRIBERS: Final[Mapping[str, _Describer]] = {
     "usable_tb": _configuration_describer(
         lambda configuration: _terabytes_text(configuration.capacity.usable_tb)
     ),
-    "cpu": _host_describer(_processors_text),
+    "cpu": _each_host_describer(_processors_text),
     "node": _SERVERS,
     "server": _SERVERS,
-    "dram": _host_describer(_memory_text),
+    "dram": _each_host_describer(_memory_text),
     "nic": _port_speed_texts,
     "ssd": _target_disk_models,
     "engine": lambda brief: brief.engine_versions,

@@ -110,12 +110,12 @@ def _configuration_columns_table(
     lines: list[Row] = []
     for row in rows:
         cells = [_configuration_cell(row, name) for name in owners]
-        lines.append([literal_text(row.title), *cells, _lead_text(row)])
+        lines.append([literal_text(row.title), *cells, _lead_or_chance_text(row)])
     heads.append(Column("lead", is_number=True, is_optional=True))
     return GroupedTable(heads, [(None, lines)], is_summary=True)
 
 
-def _lead_text(workload_row: WorkloadRow) -> str:
+def _lead_or_chance_text(workload_row: WorkloadRow) -> str:
     if workload_row.indistinguishable:
         marks = (
             indistinguishable_mark_text(workload_row, figure).strip()

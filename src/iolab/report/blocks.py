@@ -266,7 +266,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
 
 def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     """The charts of all workloads as one group, after the tables that some of them have."""
-    groups = [group for group in page.workload_charts if group.figures or group.table]
+    groups = [group for group in page.charts_by_workload if group.figures or group.table]
     if not groups:
         return
     yield Heading("Load and latency", 1, "charts")

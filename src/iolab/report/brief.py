@@ -353,7 +353,7 @@ class LoadReport(ABC):
         """The best of each workload in each configuration."""
 
     @abstractmethod
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """The charts of each workload over its points."""
 
     @abstractmethod
@@ -442,7 +442,7 @@ class BootedHostsReport(Protocol):
     ) -> tuple[Headline, ...]:
         """The best point of each such workload."""
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """The charts of each such workload over its points."""
 
     def runs_needing_manifests(

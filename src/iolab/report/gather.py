@@ -25,7 +25,7 @@ from iolab.core.resources import RunResources
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, empty_counter_table
 from iolab.core.study import Study
-from iolab.core.target_state import Ledger, RoundsSeries
+from iolab.core.target_state import RoundsSeries, TargetLedger
 from iolab.errors import StoreError
 from iolab.hosts.rates import derive_series
 from iolab.record import Record
@@ -121,7 +121,7 @@ class StoredSessionReader(Protocol):
     def all_damage(self) -> tuple[Damage, ...]:
         """The committed runs that cannot be read."""
 
-    def ledger(self) -> Ledger:
+    def target_ledger(self) -> TargetLedger:
         """What the session did to its targets."""
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
@@ -248,7 +248,7 @@ class _RunReader(Record):
 
     def preconditioning_rounds(self) -> tuple[RoundsSeries, ...]:
         """The rounds in which targets were brought to their steady state; none where damaged."""
-        return self.source.ledger().rounds
+        return self.source.target_ledger().rounds
 
     def node_timeline(
         self, booted_hosts: BootedHostsReport, result: Result | None

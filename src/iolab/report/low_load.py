@@ -88,7 +88,7 @@ def _mean_and_p99_latency_keys(operation: NamedOperation) -> tuple[str, ...]:
     return tuple(operation.latency_key(name) for name in ("mean", "p99"))
 
 
-def least_load_latencies(brief: Brief, workload: Workload, name: str) -> list[PointLatency]:
+def latencies_at_common_low_load(brief: Brief, workload: Workload, name: str) -> list[PointLatency]:
     """The latency of that name (`lat_ns_p99`) of each configuration at the load to compare at.
 
     The lowest first.
@@ -158,13 +158,13 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
     points = _points_of_workload(brief, workload)
     if len({point.key.axis for point in points}) < 2:
         return None
-    means = least_load_latencies(brief, workload, "lat_ns_mean")
+    means = latencies_at_common_low_load(brief, workload, "lat_ns_mean")
     lost = _invalid_or_failed_figures(points)
     if not means and not lost:
         return None
     tails = {
         latency.point.key.configuration: latency
-        for latency in least_load_latencies(brief, workload, "lat_ns_p99")
+        for latency in latencies_at_common_low_load(brief, workload, "lat_ns_p99")
     }
     measured = tuple(
         CostCapacityFigure(
@@ -277,5 +277,5 @@ def workloads_with_low_load_latency(
 ) -> Iterator[tuple[Workload, list[PointLatency]]]:
     """Each workload that has a latency at the load to compare at, by its configurations."""
     for workload in brief.study.workloads:
-        if ranked := least_load_latencies(brief, workload, name):
+        if ranked := latencies_at_common_low_load(brief, workload, name):
             yield workload, ranked

@@ -30,7 +30,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, PlanDemand, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.core.workload import Axis, DataSet, Workload
 from iolab.errors import Fault, StoreError, UsageError
 from iolab.record import Record
@@ -409,10 +409,10 @@ class MergedSession(Record):
         """The runs of all sessions that cannot be read."""
         return self.damage_list
 
-    def ledger(self) -> Ledger:
+    def target_ledger(self) -> TargetLedger:
         """The rounds of all sessions; their targets are those of several ledgers."""
         parts = {part.number: part for part, _ in self.parts_by_digest.values()}
-        return Ledger(
+        return TargetLedger(
             rounds=tuple(
                 replace(
                     series,
@@ -421,7 +421,7 @@ class MergedSession(Record):
                     ),
                 )
                 for _, part in sorted(parts.items())
-                for series in part.source.ledger().rounds
+                for series in part.source.target_ledger().rounds
             )
         )
 

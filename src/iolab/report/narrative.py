@@ -319,7 +319,7 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
     level = LEVEL_SENTENCES[recommendation.level] if recommendation.level is not None else ""
     if recommendation.leader_by_workload:
         leader = names.title(recommendation.leader_by_workload)
-        choice = f", {_weighing_text(recommendation, best, leader)}"
+        choice = f", {_lead_by_weighting_text(recommendation, best, leader)}"
     elif recommendation.is_certain:
         choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"
     else:
@@ -327,7 +327,7 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
     return f"{_NEED_PREFIXES[recommendation.need]}{choice}.{level}"
 
 
-def _weighing_text(recommendation: Recommendation, best: str, leader: str) -> str:
+def _lead_by_weighting_text(recommendation: Recommendation, best: str, leader: str) -> str:
     """Who leads by kinds of performance, and who by workloads, where these are not the same."""
     of = _UNDECIDED_FIGURES[recommendation.need](recommendation)
     factor = ratio_text(recommendation.lead_factor_by_workload)

@@ -81,7 +81,7 @@ class ReportPage(Record):
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     hidden_failures_text: str
-    workload_charts: tuple[ChartGroup, ...]
+    charts_by_workload: tuple[ChartGroup, ...]
     chart_notes: str
     sections: tuple[ReportSection, ...]
     appendix_sections: tuple[ReportSection, ...]
@@ -123,7 +123,7 @@ class ReportPage(Record):
     @property
     def chart_groups(self) -> Iterator[ChartGroup]:
         """Every group of charts, of the brief and its appendix."""
-        yield from self.workload_charts
+        yield from self.charts_by_workload
         for section in (*self.sections, *self.appendix_sections):
             yield from section.groups
 
@@ -165,7 +165,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         objections=caveats,
         failures=failures[:MAX_FAILURES],
         hidden_failures_text=more,
-        workload_charts=workloads,
+        charts_by_workload=workloads,
         chart_notes=notes,
         sections=in_brief,
         appendix_sections=backing,

@@ -94,7 +94,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
         ),
         ("Software", _software_versions_text(brief, notes)),
         *_study_scale_rows(brief),
-        *_session_labels_rows(brief),
+        *_member_sessions_rows(brief),
         *(("Engine", text) for text in notes),
         *((("Source", brief.study.source),) if brief.study.source else ()),
         *((("Author", brief.user_text.author),) if brief.user_text.author else ()),
@@ -106,11 +106,11 @@ def _study_scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     scale = brief.study.scale
     if not scale or scale == FULL_SCALE:
         return
-    changes = scale_changes(brief.study, brief.session.overrides)
+    changes = scale_setting_texts(brief.study, brief.session.overrides)
     yield "Scale", f"{scale} ({list_text(changes, SCALE_CHANGES_SHOWN)})" if changes else scale
 
 
-def scale_changes(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...]:
+def scale_setting_texts(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...]:
     """What the scale of a study sets, each as `runtime 20s`; none where its text does not tell.
 
     What `overrides` set in its place is what was run.
@@ -271,7 +271,7 @@ def load_host_count_text(study: Study, hosts: Sequence[str]) -> str:
     return f"{words}, and {others} more" if others else words
 
 
-def _session_labels_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
+def _member_sessions_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     """The sessions of a report on several, by their labels."""
     labels = [member.label for member in brief.sessions.members]
     return (("Sessions", f"{len(labels)}: {list_text(labels, LABELS_SHOWN)}"),) if labels else ()
@@ -498,7 +498,7 @@ def method_table(
             if method.settle_s
             else ()
         ),
-        *_unusual_precheck_rows(method),
+        *_changed_precheck_setting_rows(method),
         row_of_cells("Order", order),
         row_of_cells("Caches", caches),
         *((row_of_cells("Files", layout),) if has_files else ()),
@@ -517,7 +517,7 @@ def _repeats_text(study: Study) -> str:
     return f"{study.method.repeats}{f' ({list_text(others, TITLES_SHOWN)})' if others else ''}"
 
 
-def _unusual_precheck_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
+def _changed_precheck_setting_rows(method: Method) -> Iterator[tuple[Cell, ...]]:
     """The looks before a run that are not made as usual."""
     if method.idle_watch_s != IDLE_WATCH_S:
         watch = f"{format_duration_s(method.idle_watch_s)} of the target's devices before each run"

@@ -151,7 +151,7 @@ def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]
     return Table("Each host's share", heads, rows)
 
 
-def checks_note(verdict: Verdict) -> str:
+def passed_checks_text(verdict: Verdict) -> str:
     """How many checks looked, and which of them do not object, in one line."""
     fine = (
         f" No objection by {', '.join(verdict.passed_check_codes)}."

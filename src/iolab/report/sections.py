@@ -87,7 +87,7 @@ def _scaling_lines(curves: Sequence[HostScaling], styles: SeriesStyles) -> list[
 
 def all_workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     """The charts of every workload; fleets of guests end with one of their nodes from inside."""
-    by_kind = [kind.workload_charts(brief) for kind in brief.kinds.reports_of_study(brief.study)]
+    by_kind = [kind.charts_by_workload(brief) for kind in brief.kinds.reports_of_study(brief.study)]
     charts = (
         group
         for workload in brief.study.workloads

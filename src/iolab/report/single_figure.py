@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, Result, directions_with_latency
+from iolab.core.metric import Metric, Result, operations_with_latency
 from iolab.core.metric_spec import MEAN, declared_metric_keys_and_labels, metric_spec
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
@@ -111,7 +111,7 @@ class SingleFigureReport(LoadReport):
             best_figure(headline, _headline_latency_texts(headline)) for headline in headlines
         )
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """Throughput and latency against the axis, and latency by percentile.
 
         Where a kind has figures of its own these are in the appendix.
@@ -177,7 +177,7 @@ def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
     best = headline.best
     if best is None:
         return ()
-    ways = directions_with_latency(best.metrics)
+    ways = operations_with_latency(best.metrics)
     mixed = len(ways) > 1
     latencies = []
     for name, key in _LATENCY_METRICS:

@@ -274,7 +274,7 @@ def _rate_per_terabyte_rows(
             if configuration.capacity.usable_tb and configuration.id in own
         }
 
-        def rate_share_text_and_amount(
+        def rate_per_terabyte_text_and_amount(
             configuration: Configuration,
             shares: Mapping[str, float] = shares,
             unit: str = unit,
@@ -283,7 +283,7 @@ def _rate_per_terabyte_rows(
             return (value_text(share, unit), share) if share else None
 
         yield _build_cost_capacity_row(
-            f"{first.title} per usable TB", configurations, rate_share_text_and_amount, None
+            f"{first.title} per usable TB", configurations, rate_per_terabyte_text_and_amount, None
         )
 
 

@@ -190,7 +190,7 @@ async def _folder_and_report(
     """The session of an address, and its report as it stands now."""
     place = await _session_folder(context, request)
     state = await asyncio.to_thread(context.library.session_state, place)
-    return place, await context.reports.get_or_make_page(place, state.digest)
+    return place, await context.reports.page_or_none_while_made(place, state.digest)
 
 
 async def _live_view(context: ServerContext, request: Request) -> Response:

@@ -305,7 +305,7 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Re
     except StoreError:
         return ""
     rate, by_second = (
-        rate_metric_key(result),
+        operation_rate_metric_key(result),
         rates_by_second(kinds.report_of_result(result), table),
     )
     unit = metric_spec(rate).unit if rate else "ops/s"
@@ -370,11 +370,11 @@ def _run_name(result: Result) -> str:
 
 def _run_metric_cells(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
-    keys = (rate_metric_key(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+    keys = (operation_rate_metric_key(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
     return tuple(Cell(metric_value_text(result.metrics.get(key))) for key in keys)
 
 
-def rate_metric_key(result: Result) -> str | None:
+def operation_rate_metric_key(result: Result) -> str | None:
     """The first known rate of a run that counts operations: of all, or else of one kind."""
     specs = (
         metric_spec(key)

@@ -367,7 +367,7 @@ class SessionLibrary:
             return SessionSummary(
                 session=opened.session,
                 verdict_counts=count_verdicts(opened.results),
-                answer=self._answer_text(opened),
+                answer=self._study_answer_sentence(opened),
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 state=opened.state,
@@ -376,7 +376,7 @@ class SessionLibrary:
         except IolabError as error:
             return self._error_without_root(error)
 
-    def _answer_text(self, session: LoadedSession) -> str:
+    def _study_answer_sentence(self, session: LoadedSession) -> str:
         points = summarise_points(session.results, session.study)
         return session_answer(
             self._kinds, session.study, points, session.results, session.reader.facts

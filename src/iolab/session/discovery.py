@@ -24,8 +24,8 @@ from iolab.hosts.device_counters import (
     SNAPSHOT_LIMIT_S,
     core_times,
     cpu_busy_share,
+    disks_snapshot_from_sample,
     pre_run_activity,
-    snapshot_from_sample,
 )
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
@@ -357,7 +357,7 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     await asyncio.sleep(QUIET_WATCH_S)
     after = await host.request("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
     try:
-        then, now = snapshot_from_sample(before), snapshot_from_sample(after)
+        then, now = disks_snapshot_from_sample(before), disks_snapshot_from_sample(after)
     except ValueError as fault:
         raise host.mark_lost(f"sent a malformed sample: {fault}") from None
     span_ns = now.mono_ns - then.mono_ns

@@ -35,7 +35,7 @@ from iolab.core.scenario import Readback
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
-from iolab.hosts.device_counters import DeviceSnapshot, device_deltas
+from iolab.hosts.device_counters import HostDisksSnapshot, device_deltas
 from iolab.hosts.drive_logs import pair_readings
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import IntervalLog
@@ -69,8 +69,8 @@ class HostRunInProgress(Struct):
     phase_processors: list[ProcessorUse] = field(default_factory=list)
     phase_libraries: LibraryUse | None = None
     command: Command | None = None
-    before: DeviceSnapshot | None = None
-    after: DeviceSnapshot | None = None
+    before: HostDisksSnapshot | None = None
+    after: HostDisksSnapshot | None = None
     last_sample: Mapping[str, Any] | None = None
     drives_before: tuple[DriveReading, ...] = ()
     drives_after: tuple[DriveReading, ...] = ()

@@ -82,7 +82,7 @@ class BootedHosts(Protocol):
         Raises HostError, EngineError, and Interrupted at a stop request.
         """
 
-    def rebooting_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
+    def set_recovery_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
     def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:

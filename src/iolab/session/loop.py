@@ -16,7 +16,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatus
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import OnFailure
-from iolab.core.target_state import EMPTY_LEDGER, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_clock_offset
@@ -273,7 +273,7 @@ class RecoverySettings(Record):
     attempt_counts: Mapping[RunKey, int]
     reconnect: HostFactory | None
     retry_policy: RetryPolicy
-    ledger: Ledger = EMPTY_LEDGER
+    ledger: TargetLedger = EMPTY_LEDGER
 
 
 class RunLoop:

@@ -70,21 +70,21 @@ class MeterWatch:
             for spec in host.meters
         ]
         try:
-            await self._sample_idle(run, "before the load")
+            await self._idle_while_sampling(run, "before the load")
             yield
-            await self._sample_idle(run, "after the load")
+            await self._idle_while_sampling(run, "after the load")
         finally:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
             self._add_readings()
 
-    async def _sample_idle(self, run: PlannedRun, detail: str) -> None:
+    async def _idle_while_sampling(self, run: PlannedRun, phase_detail: str) -> None:
         """Let the machines idle, with samples of the meters that their kernels have."""
         idle_s, stop = self._settings.idle_s, self._session.stop
         if not idle_s or stop.is_requested:
             return
-        self._session.begin_phase(Phase.IDLE_POWER, run, detail, idle_s)
+        self._session.begin_phase(Phase.IDLE_POWER, run, phase_detail, idle_s)
         start_ns, end_s = self._session.clock.real_ns(), asyncio.get_running_loop().time() + idle_s
         while not stop.is_requested:
             await gather_hosts(self._states, self._sample_host)  # a lost host ends its load

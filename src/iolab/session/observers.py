@@ -20,7 +20,7 @@ from iolab.errors import HostError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_clock_offset
 from iolab.hosts.device_counters import (
-    DeviceSnapshot,
+    HostDisksSnapshot,
     core_times,
     cpu_busy_share,
     device_deltas,
@@ -150,8 +150,8 @@ class _MonitoredHostState(Struct):
     watch: HostWatch
     error: str | None = None
     offset: ClockOffset | None = None
-    before: DeviceSnapshot | None = None
-    after: DeviceSnapshot | None = None
+    before: HostDisksSnapshot | None = None
+    after: HostDisksSnapshot | None = None
 
     @property
     def name(self) -> str:

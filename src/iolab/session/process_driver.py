@@ -265,7 +265,10 @@ class ProcessDriver(LoadDriver):
             )
             runner = PhaseRunner(session, session.study.scenario, run, host_runs, halt, neighbours)
             self.phase_runner = runner
-        commands = {host_run.name: self.command(session, run, host_run) for host_run in host_runs}
+        commands = {
+            host_run.name: self.prepare_host_command(session, run, host_run)
+            for host_run in host_runs
+        }
         listeners = {}
         for index, host_run in enumerate(host_runs):
             packer = OutputCompressor(
@@ -314,7 +317,7 @@ class ProcessDriver(LoadDriver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
 
-    def command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """The process of one host."""

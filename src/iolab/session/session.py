@@ -20,7 +20,7 @@ from iolab.core.host import HostKind, Role
 from iolab.core.leftover_texts import report_leftover_texts
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
-from iolab.core.target_state import EMPTY_LEDGER, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
@@ -175,7 +175,7 @@ class EarlierSegments(Record):
     done_runs: frozenset[RunKey] = frozenset()
     attempt_counts: Mapping[RunKey, int] = field(default_factory=dict)
     excluded_hosts: frozenset[str] = frozenset()
-    ledger: Ledger = EMPTY_LEDGER
+    ledger: TargetLedger = EMPTY_LEDGER
 
 
 NO_EARLIER_SEGMENTS: Final = EarlierSegments()
@@ -309,7 +309,7 @@ async def _discover_and_measure(
     session.emit(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
     _report_other_users(session, discovery)
     await _report_interference(session, discovery)
-    again = parts.booted_hosts.rebooting_host_factory(host_factory)
+    again = parts.booted_hosts.set_recovery_host_factory(host_factory)
     means = RecoverySettings(
         discovery.facts, earlier.attempt_counts, again, retry_policy, earlier.ledger
     )

@@ -12,7 +12,7 @@ from iolab.core.run import PlannedRun
 from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.clock import ClockOffset, measure_clock_offset
 from iolab.hosts.device_counters import (
-    DeviceSnapshot,
+    HostDisksSnapshot,
     pre_run_activity,
     snapshot_and_sample,
     take_snapshot,
@@ -154,7 +154,7 @@ async def watch_for_background_io_during(
     if not known or not session.study.method.idle_watch_s:
         yield
         return
-    before: dict[str, DeviceSnapshot] = {}
+    before: dict[str, HostDisksSnapshot] = {}
 
     async def _snapshot_before(host_run: HostRunInProgress) -> None:
         before[host_run.name] = await take_snapshot(host_run.workdir.host)

@@ -209,17 +209,17 @@ def _build_comparison(
 
 
 def _verdict_and_reason(
-    low: float, high: float, better: BetterDirection
+    log_low: float, log_high: float, better: BetterDirection
 ) -> tuple[ComparisonVerdict, str]:
     noise, same = math.log1p(NOISE_THRESHOLD), math.log1p(SAME_WITHIN)
     up, down = ComparisonVerdict.BETTER, ComparisonVerdict.WORSE
     if better is BetterDirection.LOWER:
         up, down = down, up
-    if low > noise:
+    if log_low > noise:
         return up, f"the whole interval lies more than {percent_text(NOISE_THRESHOLD)} above"
-    if high < -noise:
+    if log_high < -noise:
         return down, f"the whole interval lies more than {percent_text(NOISE_THRESHOLD)} below"
-    if -same < low and high < same:
+    if -same < log_low and log_high < same:
         return ComparisonVerdict.SAME, f"the whole interval lies within {percent_text(SAME_WITHIN)}"
     return (
         ComparisonVerdict.INCONCLUSIVE,

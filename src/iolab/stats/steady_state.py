@@ -206,14 +206,14 @@ class FittedTransient(Record):
         """Whether it explains more than chance would."""
         return self.f_statistic > _F_LIMIT
 
-    def settling_time_s(self, share: float) -> float:
-        """When it has decayed to `share` of the level, in seconds from the start; 0 if never above.
+    def settling_time_s(self, share_of_level: float) -> float:
+        """When it has decayed to that share of the level, in seconds from the start; 0 if never above.
 
         Infinite for a level of zero or less: such a fit has no steady state.
         """
         if self.level <= 0:
             return math.inf
-        return self.tau_s * math.log(max(abs(self.amplitude / self.level) / share, 1.0))
+        return self.tau_s * math.log(max(abs(self.amplitude / self.level) / share_of_level, 1.0))
 
 
 def fit_transient(blocks: Floats, block_s: int = BLOCK_S) -> FittedTransient | None:

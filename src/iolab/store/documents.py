@@ -12,7 +12,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunManifest
 from iolab.core.study import Study
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.record import Record
 from iolab.store.layout import HOSTS, INDEX, LEDGER
 
@@ -127,7 +127,7 @@ class LedgerDocument(Record):
     """ledger.json: what was done to the targets, kept before and after every step that writes."""
 
     format: int
-    ledger: Ledger
+    ledger: TargetLedger
 
 
 class StoredOutput(Record):

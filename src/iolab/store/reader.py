@@ -17,7 +17,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
 from iolab.core.tagged import type_tag_of
-from iolab.core.target_state import EMPTY_LEDGER, Ledger
+from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, read_digested_document
@@ -142,10 +142,10 @@ class SessionReader:
         ]
         return {name: facts for part in parts for name, facts in part.items()}
 
-    def ledger(self) -> Ledger:
+    def target_ledger(self) -> TargetLedger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
         document = self._read_session_document(LedgerDocument, layout.LEDGER)
-        return document.ledger if document else EMPTY_LEDGER
+        return document.target_ledger if document else EMPTY_LEDGER
 
     def committed_runs(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""

@@ -17,7 +17,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
-from iolab.core.target_state import Ledger
+from iolab.core.target_state import TargetLedger
 from iolab.errors import StoreError
 from iolab.store import index, layout
 from iolab.store.codec import encode, encode_with_digest, read_digested_document, to_valid_utf8
@@ -140,7 +140,7 @@ class SessionWriter:
             )
             replace_file(path, encode_with_digest(HostsDocument(layout.FORMAT, (*earlier, start))))
 
-    def write_ledger(self, ledger: Ledger) -> None:
+    def write_ledger(self, ledger: TargetLedger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
         with disk_errors_as_store_errors(path, "write"):

@@ -46,7 +46,7 @@ from iolab.study.load_tables import LoadTable
 from iolab.study.scenario import build_scenario_plan, neighbour_ids
 from iolab.study.ssh_addresses import parse_jump_host
 from iolab.study.tables import StudyTables, expand_clients
-from iolab.study.values import option_text
+from iolab.study.values import program_option_text
 from iolab.units import parse_size
 
 ADAPTIVE_REPEATS: Final = 2
@@ -261,7 +261,9 @@ def _build_configuration(
         )
         if cost
         else None,
-        hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),
+        hardware=tuple(
+            (name, program_option_text(value)) for name, value in table.hardware.items()
+        ),
         storage=tuple(nodes if table.storage is None else table.storage),
         redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,
         serial=target.serial if target.device else None,

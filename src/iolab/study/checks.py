@@ -409,7 +409,7 @@ def add_path_faults(
     stores = tuple(table for kind in kinds.loads if kind.uses_object_store for table in kind.tables)
     uses_store = [isinstance(item.table, stores) for item in tables.items["workload"]]
     needs_path = required and (not uses_store or not all(uses_store))
-    _add_store_faults(document, tables, required=required and any(uses_store))
+    _add_object_store_faults(document, tables, required=required and any(uses_store))
     hosts = {host.name: (item, host) for item, host in tables.items_of_table("host", HostTable)}
     target = document.tree.get("target")
     common = isinstance(target, dict) and ("path" in target or "device" in target)
@@ -434,7 +434,9 @@ def add_path_faults(
                 )
 
 
-def _add_store_faults(document: StudyDocument, tables: StudyTables, *, required: bool) -> None:
+def _add_object_store_faults(
+    document: StudyDocument, tables: StudyTables, *, required: bool
+) -> None:
     """Add the faults of object stores: none where one is `required`, or half of one."""
     target = document.tree.get(TARGET)
     common = target if isinstance(target, dict) else {}

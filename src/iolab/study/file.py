@@ -17,7 +17,7 @@ from iolab.core import study
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.limits import ENDPOINTS_MAX, SLOW_IOS_MAX
-from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointUse, PayloadSigning
+from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointChoice, PayloadSigning
 from iolab.core.power import MeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
 from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
@@ -178,8 +178,8 @@ class ObjectStoreTable(StudyTable):
         Addressing.PATH
     )
     endpoint_use: Annotated[
-        EndpointUse, values.choice_value(EndpointUse, "ways to use endpoints")
-    ] = EndpointUse.ALL
+        EndpointChoice, values.choice_value(EndpointChoice, "ways to use endpoints")
+    ] = EndpointChoice.ALL
     payload: Annotated[PayloadSigning, values.choice_value(PayloadSigning, "ways to sign")] = (
         PayloadSigning.UNSIGNED
     )

@@ -160,7 +160,7 @@ class LoadStudyKind:
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
             return LoadDemand()
-        seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
+        seconds = sum(self.expected_run_seconds(study, run.point) for run in own_runs)
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
         return LoadDemand(load=((message, seconds),), prepared_runs=len(own_runs))
 
@@ -177,7 +177,7 @@ class LoadStudyKind:
         """What a load that an event begins writes beside one run."""
         return RunWrites()
 
-    def load_seconds(self, study: Study, point: Point) -> float:
+    def expected_run_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
         return study.method.load_seconds_range[1] if point.job.engine in self.engines else 0.0
 

@@ -100,11 +100,16 @@ class LoadTable(StudyTable):
         """See `StudyTable`; of an axis its first value, and options as they are told."""
         for key, value in super().non_empty_entries():
             if isinstance(value, dict):
-                yield key, tuple((name, self.option_text(option)) for name, option in value.items())
+                yield (
+                    key,
+                    tuple(
+                        (name, self.program_option_text(option)) for name, option in value.items()
+                    ),
+                )
             else:
                 yield key, value[0] if key in self.axes else value
 
-    option_text = staticmethod(values.option_text)
+    program_option_text = staticmethod(values.program_option_text)
     """How options of a tool are told to it."""
 
     def sweep_axes(self, user_values: Mapping[str, Any]) -> tuple[Axis, ...]:

@@ -318,7 +318,7 @@ def _target_faults(
         return [missing_target_fault(facts, where)]
     if not folder.writable:
         return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
-    faults = _ramdisk_target_faults(study, folder, where)
+    faults = _target_in_memory_faults(study, folder, where)
     faults += rights_faults(study, target, probe)
     if study.target.make_xfs:
         faults += filesystem_faults(study, plan, target, folder, present_bytes)
@@ -381,7 +381,7 @@ def _io_buffer_memory_faults(
     return [Fault(message, "Set a smaller iodepth, numjobs or bs.")]
 
 
-def _ramdisk_target_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
+def _target_in_memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
     if not folder.in_memory or study.target.allow_memory:
         return []
     message = f"{where} is {folder.layers_text}, which lives in memory."

@@ -27,7 +27,7 @@ from iolab.study.file import (
     TelemetryTable,
 )
 from iolab.study.load_tables import SearchTable, StudyTable
-from iolab.study.values import FAULT, option_text
+from iolab.study.values import FAULT, program_option_text
 from iolab.text import capitalised, quote_value, suggestion
 
 ELEMENTS_MAX: Final = 1000
@@ -271,7 +271,7 @@ def add_option_faults(
     model: type[StudyTable],
     allowed: Mapping[str, EngineOption],
     *,
-    text_of: Callable[[float | str], str] = option_text,
+    text_of: Callable[[float | str], str] = program_option_text,
     advice: Callable[[str], str | None] = lambda _: None,
 ) -> None:
     """Add every fault of the options under `key`, which tables of that model have.

@@ -162,12 +162,12 @@ def matching_text_value(
 ) -> ValueReader:
     """Text that `is_valid`; else `verb` is the verb of the fault, and `do` says what would."""
 
-    def read_matching(value: object) -> str:
+    def read_valid_text(value: object) -> str:
         if isinstance(value, str) and is_valid(value):
             return value
         raise value_error(f"{verb} {quote_value(value)}", hint)
 
-    return ValueReader(read_matching, {"type": "string", **schema})
+    return ValueReader(read_valid_text, {"type": "string", **schema})
 
 
 def identifier_value() -> ValueReader:
@@ -378,7 +378,7 @@ def scalar_value() -> ValueReader:
     return ValueReader(read_scalar, {"type": ["string", "number", "boolean"]})
 
 
-def option_text(value: str | float) -> str:
+def program_option_text(value: str | float) -> str:
     """A `scalar_value` as options of programs have it: booleans are 1 and 0."""
     if isinstance(value, bool):
         return "1" if value else "0"

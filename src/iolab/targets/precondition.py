@@ -13,12 +13,18 @@ from iolab.core.engine import EngineName
 from iolab.core.events import LedgerChanged, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
-from iolab.core.target_state import Ledger, PurgeMethod, RoundsSeries, TargetEntry, TargetState
+from iolab.core.target_state import (
+    PurgeMethod,
+    RoundsSeries,
+    TargetEntry,
+    TargetLedger,
+    TargetState,
+)
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.device_counters import DeviceSnapshot, take_snapshot
+from iolab.hosts.device_counters import HostDisksSnapshot, take_snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, verified_against_ledger
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_rounds
@@ -31,7 +37,7 @@ from iolab.targets.state import (
     PREPARING,
     SessionLedger,
     entry_at_end,
-    entry_at_start,
+    entry_with_run_begun,
     states_before_run,
     workload_key,
 )
@@ -120,7 +126,7 @@ async def overwrite_data_set(
     context.begin_phase(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
     engine = context.engines[job.engine]
 
-    async def overwrite_on_host(workdir: WorkDirectory) -> int:
+    async def overwrite_data_set_on_host(workdir: WorkDirectory) -> int:
         held = workdir.data_set_on_host(data_set)
         seed = contents_seed(context.study, workdir.name)
         command = engine.fill_command(held, workdir.dir, passes, job, seed=seed)
@@ -134,7 +140,7 @@ async def overwrite_data_set(
             raise fault
         return _engine_bytes_written(reading.totals)
 
-    return dict((await gather_hosts(workdirs, overwrite_on_host)).results_or_raise())
+    return dict((await gather_hosts(workdirs, overwrite_data_set_on_host)).results_or_raise())
 
 
 async def run_rounds(
@@ -240,7 +246,7 @@ class Preconditioner:
         context: TargetContext,
         workdirs: WorkDirectories,
         facts: Mapping[str, HostFacts],
-        earlier: Ledger,
+        earlier: TargetLedger,
     ) -> None:
         self._context = context
         self._workdirs = workdirs
@@ -272,7 +278,7 @@ class Preconditioner:
         if self._precondition.steady and Direction.WRITE in run.point.job.data_directions:
             await self._run_rounds_until_steady(run, workdirs)
         before = {workdir.key: self._ledger.entry_of_target(workdir) for workdir in workdirs}
-        entries = {key: entry_at_start(entry, run) for key, entry in before.items()}
+        entries = {key: entry_with_run_begun(entry, run) for key, entry in before.items()}
         self._ledger.save_entries(*entries.values())
         kept = {
             key: replace(entries[key], filled=entry.filled, steady=entry.steady)
@@ -534,5 +540,5 @@ def _with_filled_bytes(workdir: WorkDirectory, entry: TargetEntry) -> WorkDirect
     return replace(workdir, filled_bytes=entry.region_bytes if entry.filled >= 1 else 0)
 
 
-async def _snapshot_counters(workdir: WorkDirectory) -> DeviceSnapshot:
+async def _snapshot_counters(workdir: WorkDirectory) -> HostDisksSnapshot:
     return await take_snapshot(workdir.host)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, RunRecord
-from iolab.core.target_state import Ledger, LedgerRun, RoundsSeries, TargetEntry, TargetState
+from iolab.core.target_state import LedgerRun, RoundsSeries, TargetEntry, TargetLedger, TargetState
 from iolab.core.workload import DataSet, Direction
 from iolab.hosts.answers import LedgerAnswer, read_answer
-from iolab.hosts.device_counters import DeviceSnapshot
+from iolab.hosts.device_counters import HostDisksSnapshot
 from iolab.hosts.engine import BlockLedger
 from iolab.hosts.host import Host
 from iolab.study.targets import Target
@@ -32,7 +32,7 @@ OPEN_LIMIT_S: Final = 20.0
 class SessionLedger:
     """The ledger of a session; `on_change` keeps each new state of it before the next step."""
 
-    def __init__(self, ledger: Ledger, on_change: Callable[[Ledger], None]) -> None:
+    def __init__(self, ledger: TargetLedger, on_change: Callable[[TargetLedger], None]) -> None:
         self._ledger = ledger
         self._on_change = on_change
         self._opened: set[str] = set()
@@ -65,7 +65,7 @@ class SessionLedger:
         workdir: WorkDirectory,
         target: Target,
         facts: HostFacts,
-        snapshot: DeviceSnapshot,
+        snapshot: HostDisksSnapshot,
         region: int,
     ) -> None:
         """Begin the entry, or go on with it: what was written meanwhile is noticed."""
@@ -89,7 +89,7 @@ class SessionLedger:
         self._opened.add(workdir.key)
         self.save_entries(new)
 
-    def update_counter(self, workdir: WorkDirectory, snapshot: DeviceSnapshot) -> None:
+    def update_counter(self, workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the entry."""
         self.save_entries(
             replace(
@@ -99,7 +99,7 @@ class SessionLedger:
         )
 
 
-def bytes_written_since_boot(workdir: WorkDirectory, snapshot: DeviceSnapshot) -> int | None:
+def bytes_written_since_boot(workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> int | None:
     """The bytes that were written to its device since the boot; None without one."""
     device = workdir.target.device if workdir.target else None
     counts = snapshot.disks.get(device) if device else None
@@ -114,7 +114,7 @@ def workload_key(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def entry_at_start(entry: TargetEntry, run: PlannedRun) -> TargetEntry:
+def entry_with_run_begun(entry: TargetEntry, run: PlannedRun) -> TargetEntry:
     """The entry with the run under way; the first of a sweep is what others compare with.
 
     Of what a run trims nothing is left: from its beginning on there is no start state any more, so

@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
-from iolab.loads.fileio.engines.fio_reader import FioReader
+from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from tests.recorded import recorded, recordings
 
 CLEAN: Final = tuple(
@@ -42,6 +42,6 @@ def reading(name: str, jobs: int = 2) -> EngineReading:
 
 def read(raw: bytes, asked: Sequence[Direction] = BOTH, jobs: int = 2) -> EngineReading:
     """What the reader makes of these bytes."""
-    reader = FioReader(asked, jobs)
+    reader = FioOutputReader(asked, jobs)
     reader.feed(raw)
     return reader.finish()

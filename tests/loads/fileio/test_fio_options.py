@@ -6,7 +6,7 @@ import pytest
 
 from iolab.loads.fileio.options import FIO_OPTIONS, FioOption
 from iolab.loads.fileio.workload import IOENGINES
-from iolab.study.values import option_text
+from iolab.study.values import program_option_text
 from tests.processes import run_program
 
 # What could run commands, name files, change the output or take over what iolab decides.
@@ -68,7 +68,7 @@ def test_values_at_their_edges(name: str, value: str, fits: bool) -> None:  # no
 
 
 def test_truth_is_one_and_zero_in_a_job_file() -> None:
-    assert [option_text(value) for value in (True, False, 8, 1.5, "x")] == [
+    assert [program_option_text(value) for value in (True, False, 8, 1.5, "x")] == [
         "1",
         "0",
         "8",

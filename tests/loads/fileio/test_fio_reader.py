@@ -20,7 +20,7 @@ from iolab.loads.fileio.engines.fio_output import (
     direction_totals,
     engine_totals,
 )
-from iolab.loads.fileio.engines.fio_reader import FioReader
+from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from tests.loads.fileio.fixtures import BOTH, CLEAN, directions, output, read, reading
 
 
@@ -175,7 +175,7 @@ def test_intervals_follow_each_other_from_start_to_end(name: str) -> None:
 @pytest.mark.parametrize("piece", [1, 100, 4096])
 def test_pieces_of_any_size_give_the_same(name: str, piece: int) -> None:
     raw = output(name)
-    reader = FioReader(directions(name), 2)
+    reader = FioOutputReader(directions(name), 2)
     live: list[Interval] = []
     for start in range(0, len(raw), piece):
         live += reader.feed(raw[start : start + piece])

@@ -13,7 +13,7 @@ from iolab.core.workload import Direction, ServiceTime
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import Interval
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.engines.native_reader import NativeReader
+from iolab.loads.fileio.engines.native_reader import NativeLineReader
 from tests.loads.fileio.test_engines_native import FILES, JOB
 
 START = 1_700_000_000_000_000_000
@@ -76,7 +76,7 @@ def lines(*said: object) -> bytes:
 
 
 def told(output: bytes, *, piece: int = 1 << 20) -> tuple[list[Interval], EngineReading]:
-    reader = NativeReader((Direction.READ,), 2)
+    reader = NativeLineReader((Direction.READ,), 2)
     live = []
     for at in range(0, len(output), piece):
         live += reader.feed(output[at : at + piece])

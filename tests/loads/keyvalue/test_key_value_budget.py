@@ -136,7 +136,7 @@ def test_a_managed_node_costs_its_starts() -> None:
 
 
 def seconds_of(study: Study, point: Point) -> float:
-    return study_kinds().kind_for_engine(point.job.engine).load_seconds(study, point)
+    return study_kinds().kind_for_engine(point.job.engine).expected_run_seconds(study, point)
 
 
 def test_a_session_foretells_its_runs_as_the_plan_does() -> None:

@@ -52,7 +52,9 @@ def paced() -> KeySource:
 
 
 def titles(page: ReportPage) -> dict[str, list[str]]:
-    return {item.title: [figure.title for figure in item.figures] for item in page.workload_charts}
+    return {
+        item.title: [figure.title for figure in item.figures] for item in page.charts_by_workload
+    }
 
 
 def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brief: Brief) -> None:
@@ -62,7 +64,7 @@ def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brie
     assert len(found) == len(best) == latency_at == 6
     assert found["Random reads, block size 4k"] == ["Random reads, block size 4k"]
     mixed = {
-        item.title: [one.title for one in item.appendix_figures] for item in page.workload_charts
+        item.title: [one.title for one in item.appendix_figures] for item in page.charts_by_workload
     }
     (against,) = mixed["Random reads, block size 4k"]
     assert tells(against, "Read mean", "p99", "operations")
@@ -73,7 +75,7 @@ def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brie
 
 def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
     (item,) = [
-        w for w in page.workload_charts if w.title == "80 % reads, 20 % writes, block size 4k"
+        w for w in page.charts_by_workload if w.title == "80 % reads, 20 % writes, block size 4k"
     ]
     apart = next(
         table for table, _ in item.detail_tables if table.title == "Each operation by itself"
@@ -102,7 +104,7 @@ def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
 def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
     (device,) = [
         table
-        for table, _ in page.workload_charts[0].detail_tables
+        for table, _ in page.charts_by_workload[0].detail_tables
         if table.title == "Device I/O beside the operations"
     ]
     heads = [column.title for column in device.columns]
@@ -133,7 +135,7 @@ def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief)
 def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: ReportPage) -> None:
     (told,) = [
         table
-        for table, _ in page.workload_charts[-1].detail_tables
+        for table, _ in page.charts_by_workload[-1].detail_tables
         if table.title == "Writes, compaction and stalls"
     ]
     heads = [column.title for column in told.columns]
@@ -154,7 +156,10 @@ def test_latencies_of_wide_bins_say_so(page: ReportPage) -> None:
 
 def test_several_configurations_stand_side_by_side() -> None:
     page = shared.page("two keys")
-    load, *others = (*page.workload_charts[0].figures, *page.workload_charts[0].appendix_figures)
+    load, *others = (
+        *page.charts_by_workload[0].figures,
+        *page.charts_by_workload[0].appendix_figures,
+    )
     assert [figure.title.split(" against")[0] for figure in others] == ["Read mean", "Read p99"]
     assert "New: from" in load.finding
     assert len(load.table.rows) == 8 * 3
@@ -163,10 +168,10 @@ def test_several_configurations_stand_side_by_side() -> None:
 
 def test_service_and_intended_latency_stand_side_by_side() -> None:
     page = shared.page("paced")
-    due = page.workload_charts[0].appendix_figures[-1]
+    due = page.charts_by_workload[0].appendix_figures[-1]
     assert tells(due.title, "service", "since due", "rate")
     assert "Since due: " in due.finding
-    assert any("was due" in table.title for table, _ in page.workload_charts[0].detail_tables)
+    assert any("was due" in table.title for table, _ in page.charts_by_workload[0].detail_tables)
 
 
 def test_the_store_behind_ycsb_is_told() -> None:
@@ -187,7 +192,7 @@ def test_a_percentile_is_drawn_only_where_every_point_has_it(paced: KeySource) -
 
 
 def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
-    note = shared.page("paced").workload_charts[0].appendix_figures[0].note
+    note = shared.page("paced").charts_by_workload[0].appendix_figures[0].note
     assert tells(note, "p99.99", "0 of 2 points", "1,000,000 reads"), note
 
 
@@ -257,14 +262,14 @@ def test_configurations_at_one_load_alone_are_drawn_too() -> None:
     source = rocksdb(("old", "new"), seconds=2, workload_count=1)
     once = tuple(one for one in source.results() if dict(one.axis)["threads"] == 16)
     page = build_report_page(build_brief(replace(source, results_given=once)))
-    charts = page.workload_charts[0]
+    charts = page.charts_by_workload[0]
     heads = [column.title for column in charts.figures[0].table.columns]
     assert tells(" ".join(heads), "block size", "Operations", "read mean")
     assert tells(charts.appendix_figures[0].title, "Read mean", "operations")
     few = tuple(one for one in once if dict(one.axis)["block_size"] == "4k")
     page = build_report_page(build_brief(replace(source, results_given=few)))
-    assert page.workload_charts[0].title == "Random reads, block size 4k"
-    assert page.workload_charts[0].figures[0].table.title.endswith("against threads")
+    assert page.charts_by_workload[0].title == "Random reads, block size 4k"
+    assert page.charts_by_workload[0].figures[0].table.title.endswith("against threads")
 
 
 def test_several_clients_have_their_shares() -> None:
@@ -300,7 +305,7 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
     groups = study_point_groups(rocks.study, summarise_points([gone], rocks.study))
     assert len(groups) == 1
     page = build_report_page(build_brief(replace(rocks, results_given=(gone,))))
-    assert page.workload_charts == ()
+    assert page.charts_by_workload == ()
     assert page.answer.best_table.rows[0][1].text == "not measurable"
 
 

@@ -11,7 +11,7 @@ from iolab.core.limits import WORD_CHARACTERS_MAX
 from iolab.errors import HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.message import Message
-from iolab.loads.metadata.native import PhaseReader, ranks_by_host
+from iolab.loads.metadata.native import MetadataPhaseReader, ranks_by_host
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 
 JOB = MetadataJob(METADATA_ENGINE, 2, 10, 0, file_bytes=100)
@@ -44,9 +44,9 @@ def measured(**changes: Any) -> MetadataPhaseAnswer:
     return read_answer("c1", MetadataPhaseAnswer, message)
 
 
-def reader() -> PhaseReader:
+def reader() -> MetadataPhaseReader:
     (share,) = ranks_by_host(JOB, 1)
-    made = PhaseReader(JOB, share, Operation.FILE_CREATE, first_seq=3)
+    made = MetadataPhaseReader(JOB, share, Operation.FILE_CREATE, first_seq=3)
     made.add_interval(interval([(200, 10)]))
     made.add_interval(interval([(200, 2), (300, 7)]))
     return made

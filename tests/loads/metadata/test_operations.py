@@ -131,7 +131,7 @@ def test_the_page_tells_metadata_apart_from_io(brief: Brief) -> None:
     assert all(shown[name].endswith("ops/s") for name in operations)
     assert [len(table.rows) for table in page.result_tables] == [1, 3]
     assert [len(table.rows) for table in page.job_tables] == [1, 1]
-    (charts,) = [item for item in page.workload_charts if item.table is not None]
+    (charts,) = [item for item in page.charts_by_workload if item.table is not None]
     titles = [figure.title for figure in (*charts.figures, *charts.appendix_figures)]
     assert titles[0] == "Rate of each operation"
     assert titles[1].startswith("Latency by percentile, iteration ")  # the table has others
@@ -255,7 +255,7 @@ def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> N
     results = (replace(first, status=RunStatus.FAILED, failure="EIO."), *others)
     failed = replace(source, results_given=results)
     page = build_report_page(build_brief(failed))
-    (charts,) = [item for item in page.workload_charts if item.table is not None]
+    (charts,) = [item for item in page.charts_by_workload if item.table is not None]
     assert tells(charts.note, "2 iterations", "1 not done")
 
 

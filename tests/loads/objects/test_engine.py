@@ -11,7 +11,7 @@ import pytest
 from iolab.hosts.engine_lines import LineError
 from iolab.loads.objects.data_set import ObjectDataSet, host_object_range
 from iolab.loads.objects.engine import (
-    ObjectsReader,
+    ObjectsLineReader,
     load_document,
     parse_read_back,
     parse_task_answer,
@@ -95,7 +95,7 @@ def printed(**changes: Any) -> bytes:
 def test_a_run_is_read_in_pieces_of_any_size() -> None:
     content = printed()
     for size in (len(content), 7):
-        reader = ObjectsReader(JOB)
+        reader = ObjectsLineReader(JOB)
         for place in range(0, len(content), size):
             reader.feed(content[place : place + size])
         reading = reader.finish()
@@ -121,7 +121,7 @@ def test_a_run_of_nothing_but_failures_is_a_fault() -> None:
             "attempt_errors": {"AccessDenied": 9},
         }
     }
-    reader = ObjectsReader(JOB)
+    reader = ObjectsLineReader(JOB)
     reader.feed(printed(kinds=kinds))
     (fault,) = reader.finish().faults
     assert "all 9 operations failed (9 AccessDenied): GET 12: 503 SlowDown" in fault
@@ -129,7 +129,7 @@ def test_a_run_of_nothing_but_failures_is_a_fault() -> None:
 
 @pytest.mark.parametrize("cut", range(0, 3000, 250))
 def test_output_that_is_cut_is_a_fault_and_never_raises(cut: int) -> None:
-    reader = ObjectsReader(JOB)
+    reader = ObjectsLineReader(JOB)
     reader.feed(printed()[:cut])
     assert reader.finish().faults
 
@@ -143,7 +143,7 @@ def test_latencies_of_sizes_and_endpoints_are_as_many_as_operations(number: int)
     sizes = {"object_get": {"operations": 140, "sizes": [[4096, rows]]}}
     endpoints = [{"endpoint": "http://a:9000", "kinds": {"object_get": rows}}]
     for changes in ({"kinds": sizes}, {"endpoints": endpoints}):
-        reader = ObjectsReader(MANY)
+        reader = ObjectsLineReader(MANY)
         reader.feed(printed(**changes))
         faults = " ".join(reader.finish().faults)
         assert ("140 operations, and latencies of 141" in faults) == (number == 141)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.object_store import EndpointUse
+from iolab.core.object_store import EndpointChoice
 from iolab.errors import StudyError
 from iolab.loads.objects.workload import ObjectsJob
 from iolab.registry import study_kinds
@@ -46,7 +46,7 @@ def test_a_study_without_a_path_is_one() -> None:
     assert configuration.path == ""
     assert store is not None
     assert store.endpoints_of_host(5) == store.endpoints
-    assert store.spread is EndpointUse.ALL
+    assert store.spread is EndpointChoice.ALL
     job = ObjectsJob.require_type(study.workloads[0].job)
     assert job.operation_shares == (("get", 70), ("put", 30))
     assert job.object_bytes == 65536

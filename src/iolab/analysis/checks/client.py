@@ -130,7 +130,7 @@ def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[host_index]
     share = view.mean_metric(host_index, "cpu", "all", "steal_share")
-    if host.host in view.externally_counted_hosts:
+    if host.host in view.hosts_with_external_cpu_count:
         return not_applicable_answer(
             f"What {host.host} had of its node's processors was counted there.",
             host=host.host,

@@ -151,7 +151,7 @@ def check_event_late(view: RunView) -> CheckAnswer:
 
 
 @check("baseline-unhealthy", "A fault before its time", needs_load=False, needs_phases=True)
-def check_healthy_before_first_event(view: RunView) -> CheckAnswer:
+def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
     """Whether all was well until the first event."""
     scenario = _require_scenario(view)
     fault = first_expected_event(scenario)
@@ -398,7 +398,7 @@ def _changed_metric_text(figures: ScenarioFigures) -> str:
 
 SCENARIO_CHECKS: Final = (
     check_phase_unfinished,
-    check_healthy_before_first_event,
+    check_baseline_unhealthy,
     check_baseline_unsteady,
     check_change_unexplained,
     check_witness_contradicted,

@@ -59,7 +59,7 @@ ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like
 
 
 @check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
-def check_excluded_hosts(view: RunView) -> CheckAnswer:
+def check_hosts_left_out(view: RunView) -> CheckAnswer:
     """Whether every host of the configuration took part."""
     left_out = view.record.excluded_hosts
     if not left_out:
@@ -309,7 +309,7 @@ def check_periodic_rate(view: RunView) -> CheckAnswer:
 
 
 @check("wide-interval", "Mean not known well enough")
-def check_run_mean_precision(view: RunView) -> CheckAnswer:
+def check_wide_interval(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
     steady = view.steadiness_view
     if steady is None:

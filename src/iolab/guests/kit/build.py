@@ -39,7 +39,7 @@ from iolab.guests.kit.image import (
     is_kernel_module_file,
     kernel_payload,
     modules_in_load_order,
-    supports_direct_boot,
+    supports_pvh_boot,
     write_tools_image,
 )
 from iolab.guests.kit.image import decompress_content as unpacked_bytes
@@ -221,7 +221,7 @@ async def _write_kernel(
     kernel = await _decompress_kernel(
         programs, packed.compression, packed.content, build_folder / "payload"
     )
-    if not supports_direct_boot(kernel):
+    if not supports_pvh_boot(kernel):
         raise ValueError("it has no entry for direct boot (CONFIG_PVH)")
     await asyncio.to_thread(target.write_bytes, kernel)
 

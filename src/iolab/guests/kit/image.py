@@ -204,7 +204,7 @@ def decompress_content(compression: KernelCompression, content: bytes) -> bytes:
         raise ValueError(f"damaged {compression}: {fault}") from None
 
 
-def supports_direct_boot(kernel: bytes) -> bool:
+def supports_pvh_boot(kernel: bytes) -> bool:
     """Whether an ELF file is an x86-64 kernel with an entry for direct boot (PVH)."""
     try:
         return _elf_supports_direct_boot(kernel)

@@ -97,7 +97,7 @@ def status_summary(rows: Sequence[JudgedRow]) -> str:
     return f"Of {counted_noun(len(rows), 'row')}: {parts}."
 
 
-def submission_text(rows: Sequence[JudgedRow]) -> str:
+def judged_rows_text(rows: Sequence[JudgedRow]) -> str:
     """Every row with its figure, its status and the reasons, each with its file; then how many."""
     lines: list[str] = []
     for row in rows:

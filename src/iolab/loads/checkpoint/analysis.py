@@ -16,9 +16,9 @@ from iolab.analysis.checks.time import (
     check_no_common_window,
     check_percentile_support,
     check_periodic_rate,
-    check_run_mean_precision,
     check_run_too_short,
     check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.metrics import group_metrics
@@ -30,11 +30,11 @@ from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.checkpoint.checks import (
     check_checkpoint_engine,
-    check_durable,
-    check_ranks_complete,
-    check_restored_cold,
+    check_not_durable,
+    check_ranks_missing,
+    check_restored_from_memory,
     check_slowest_rank,
-    check_written_later,
+    check_work_outside_window,
 )
 from iolab.loads.checkpoint.metrics import REQUEST_KEYS, CheckpointView, checkpoint_metrics
 from iolab.loads.checkpoint.workload import CheckpointJob, PhaseName
@@ -48,13 +48,13 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            check_engine_errors: (check_ranks_complete, check_verify_mismatch),
+            check_engine_errors: (check_ranks_missing, check_verify_mismatch),
             check_totals_disagree: (check_slowest_rank,),
             CheckSlot.BYTES: (
                 check_line_rate,
-                check_durable,
-                check_written_later,
-                check_restored_cold,
+                check_not_durable,
+                check_work_outside_window,
+                check_restored_from_memory,
             ),
         },
         overrides={check_engine_errors: check_checkpoint_engine},
@@ -65,7 +65,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
             check_missing_seconds,
             check_startup_transient,
             check_periodic_rate,
-            check_run_mean_precision,
+            check_wide_interval,
             check_percentile_support,
         ),
     )
@@ -101,7 +101,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
     def window_s(self, view: CheckpointView) -> float:
         """All phases together."""
         times = [view.phase_times(phase) for phase in PhaseName]
-        return sum(found.total_ns for found in times if found is not None) / 1e9
+        return sum(found.until_last_rank_ns for found in times if found is not None) / 1e9
 
     def evenness_by_phase(self, view: CheckpointView) -> dict[str, HostEvenness]:  # noqa: ARG002
         """None: ranks are told apart, and not their hosts."""

@@ -103,7 +103,7 @@ def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
     slowest = times.slowest
     return (
         f"The {times.phase.value} ends with rank {slowest.run.rank} on "
-        f"{hosts[slowest.host].host} after {value_text(times.total_ns, 'ns')}, "
+        f"{hosts[slowest.host].host} after {value_text(times.until_last_rank_ns, 'ns')}, "
         f"{times.spread or 1:.2f} x the median."
     )
 

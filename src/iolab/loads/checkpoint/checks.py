@@ -69,7 +69,7 @@ def check_checkpoint_engine(view: CheckpointView, host_index: int) -> Iterator[C
 
 
 @check("ranks-missing", "Ranks, or bytes of the checkpoint, that are missing")
-def check_ranks_complete(view: CheckpointView) -> CheckAnswer:
+def check_ranks_missing(view: CheckpointView) -> CheckAnswer:
     """Whether every rank of the model moved its bytes."""
     job = view.checkpoint_job
     answers = []
@@ -114,7 +114,7 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer
     alike = [
         rank.run.end_ns for rank in times.ranks if abs(rank.run.bytes - slowest.run.bytes) <= limit
     ]
-    ratio = times.total_ns / max(median(alike), 1)
+    ratio = times.until_last_rank_ns / max(median(alike), 1)
     published, own = times.published_rate_bytes_per_s, times.rate_bytes_per_s
     evidence: EvidenceValues = {
         "phase": times.phase.value,
@@ -125,7 +125,7 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer
     }
     text = (
         f"Rank {slowest.run.rank} on {view.hosts[slowest.host].host} ends the {times.phase.value} "
-        f"after {format_ns(times.total_ns)}, {ratio:.3g} times the median of its size"
+        f"after {format_ns(times.until_last_rank_ns)}, {ratio:.3g} times the median of its size"
     )
     if len(alike) > 1 and ratio > STRAGGLER:
         return indicative_answer(f"{text}: the figure is that of one rank.", **evidence)
@@ -133,7 +133,7 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer
 
 
 @check("not-durable", "Saved bytes that storage does not have")
-def check_durable(view: CheckpointView) -> CheckAnswer:
+def check_not_durable(view: CheckpointView) -> CheckAnswer:
     """Whether the save ended no sooner than the storage had its bytes."""
     job = view.checkpoint_job
     if job.durable is SaveDurability.NONE:
@@ -186,7 +186,7 @@ def _device_evidence(group: DevicePhaseBytes, share: float) -> EvidenceValues:
 
 
 @check("work-outside-window", "Work that ended after the run")
-def check_written_later(view: CheckpointView) -> CheckAnswer:
+def check_work_outside_window(view: CheckpointView) -> CheckAnswer:
     """Whether the device went on writing what was said to be saved."""
     if PhaseName.RESTORE not in view.checkpoint_job.phases:
         return not_applicable_answer("Nothing follows the save, so nobody looked after it.")
@@ -222,7 +222,7 @@ def _late_writes_answer(group: DevicePhaseBytes, *, is_shared: bool) -> CheckAns
 
 
 @check("restored-from-memory", "A restore that memory answered")
-def check_restored_cold(view: CheckpointView) -> CheckAnswer:
+def check_restored_from_memory(view: CheckpointView) -> CheckAnswer:
     """Whether the storage read what was restored: a restart after a failure finds no caches."""
     if PhaseName.RESTORE not in view.checkpoint_job.phases:
         return not_applicable_answer("Nothing was restored.")

@@ -14,13 +14,13 @@ from iolab.core.events import Phase
 from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.clock import ClockOffset
-from iolab.hosts.device_counters import DeviceSnapshot, device_deltas, take_snapshot
+from iolab.hosts.device_counters import HostDisksSnapshot, device_deltas, take_snapshot
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.checkpoint.engine import (
-    CheckpointReader,
+    CheckpointLineReader,
     checkpoint_file_path,
     phase_command,
     removal_command,
@@ -108,16 +108,16 @@ class CheckpointDriver(ProcessDriver):
         name = f"{run.point.title_text}, {self._current_run_phases.phase}"
         session.begin_phase(Phase.MEASURE, run, name)
 
-    def command(
+    def prepare_host_command(
         self,
         session: SessionContext,  # noqa: ARG002 - the phases know
         run: PlannedRun,  # noqa: ARG002 - as above
         host_run: HostRunInProgress,
     ) -> Command:
         """See `ProcessDriver`."""
-        return self._current_run_phases.command(host_run)
+        return self._current_run_phases.phase_command_of_host(host_run)
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> CheckpointReader:  # noqa: ARG002 - as above
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> CheckpointLineReader:  # noqa: ARG002 - as above
         """See `ProcessDriver`."""
         return self._current_run_phases.reader(host_run)
 
@@ -136,7 +136,7 @@ class _HostPhaseResults:
         self.readings: list[EngineReading] = []
         self.outputs: list[tuple[str, CompressedBytes]] = []
         self.offset: ClockOffset | None = None
-        self.before: DeviceSnapshot | None = None
+        self.before: HostDisksSnapshot | None = None
 
 
 class _CheckpointPhases:
@@ -156,14 +156,14 @@ class _CheckpointPhases:
         self._name_prefix = f"checkpoint{self._sequence}-"
         self._places = {host_run.name: place for place, host_run in enumerate(host_runs)}
         self._results = {host_run.name: _HostPhaseResults() for host_run in host_runs}
-        self._readers: dict[str, CheckpointReader] = {}
+        self._readers: dict[str, CheckpointLineReader] = {}
 
     def begin(self, phase: PhaseName) -> None:
         """All that follows is of that phase."""
         self.phase = phase
         self._readers.clear()
 
-    def command(self, host_run: HostRunInProgress) -> Command:
+    def phase_command_of_host(self, host_run: HostRunInProgress) -> Command:
         """What a host does in the phase."""
         client = self._places[host_run.name]
         return phase_command(
@@ -177,11 +177,11 @@ class _CheckpointPhases:
             sequence=self._sequence,
         )
 
-    def reader(self, host_run: HostRunInProgress) -> CheckpointReader:
+    def reader(self, host_run: HostRunInProgress) -> CheckpointLineReader:
         """What reads the output of that command."""
         client = self._places[host_run.name]
         ranks = ranks_of_client(self.job, self.phase, len(self._states), client)
-        reader = self._readers[host_run.name] = CheckpointReader(self.phase, ranks)
+        reader = self._readers[host_run.name] = CheckpointLineReader(self.phase, ranks)
         return reader
 
     async def drop_caches(self) -> None:

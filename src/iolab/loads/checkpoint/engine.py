@@ -152,7 +152,7 @@ def _encode_spec(spec: Mapping[str, Any]) -> bytes:
     return text.encode("ascii")
 
 
-class CheckpointReader(LineReader):
+class CheckpointLineReader(LineReader):
     """Reads what the engine prints of one phase on one host; `ranks` when it has ended."""
 
     engine_title = "checkpoint"

@@ -65,7 +65,7 @@ class PhaseTimes(Record, dict=True):
         return min(self.ranks, key=lambda rank: rank.run.rank)
 
     @property
-    def total_ns(self) -> int:
+    def until_last_rank_ns(self) -> int:
         """From the common start until the last rank ended."""
         return self.slowest.run.end_ns
 
@@ -82,12 +82,12 @@ class PhaseTimes(Record, dict=True):
     @property
     def spread(self) -> float | None:
         """The slowest rank's time over the median one's."""
-        return self.total_ns / self.median_ns if self.median_ns else None
+        return self.until_last_rank_ns / self.median_ns if self.median_ns else None
 
     @property
     def rate_bytes_per_s(self) -> float | None:
         """All bytes over the time of the slowest rank."""
-        return _bytes_per_s(self.total_bytes, self.total_ns)
+        return _bytes_per_s(self.total_bytes, self.until_last_rank_ns)
 
     @property
     def published_rate_bytes_per_s(self) -> float | None:
@@ -200,7 +200,7 @@ def checkpoint_metrics(
     save = view.phase_times(PhaseName.SAVE, hosts)
     if save is not None:
         values |= {
-            SAVE.key: save.total_ns,
+            SAVE.key: save.until_last_rank_ns,
             SAVE_RATE.key: save.rate_bytes_per_s,
             SAVE_SYNC_SHARE.key: save.sync_share,
             SAVE_SPREAD.key: save.spread,
@@ -208,7 +208,7 @@ def checkpoint_metrics(
     restore = view.phase_times(PhaseName.RESTORE, hosts)
     if restore is not None:
         values |= {
-            RESTORE.key: restore.total_ns,
+            RESTORE.key: restore.until_last_rank_ns,
             RESTORE_RATE.key: restore.rate_bytes_per_s,
             RESTORE_SPREAD.key: restore.spread,
         }

@@ -74,9 +74,9 @@ class CheckpointReport(SingleFigureReport):
         """See `checkpoints_sentence`."""
         return checkpoints_sentence(study, points)
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """When each rank of the median run ended, before the charts of all load."""
-        charts = {name: list(groups) for name, groups in super().workload_charts(brief).items()}
+        charts = {name: list(groups) for name, groups in super().charts_by_workload(brief).items()}
         for headline in self.best_point_headlines(brief.study, brief.points):
             if headline.best is None:
                 continue

@@ -78,7 +78,7 @@ class CheckpointStudyKind(LoadStudyKind):
             space_bytes=max(spaces.values()),
         )
 
-    def load_seconds(self, study: Study, point: Point) -> float:
+    def expected_run_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run at the assumed rate."""
         if not isinstance(point.job, CheckpointJob):
             return 0.0

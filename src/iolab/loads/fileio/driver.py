@@ -141,7 +141,7 @@ class IoDriver(ProcessDriver):
         for host_run in host_runs:
             host_run.first_readback = by_host.get(host_run.name)
 
-    def command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""

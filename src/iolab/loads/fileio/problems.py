@@ -40,7 +40,7 @@ from iolab.study.targets import (
     neighbour_host_names,
     target_serial,
 )
-from iolab.study.values import option_text
+from iolab.study.values import program_option_text
 from iolab.text import list_text, nearest_word, quote_value
 from iolab.units import format_bytes, parse_size
 
@@ -180,7 +180,7 @@ def _option_advice(option: str) -> str | None:
 
 def _valid_options(workload: FileTable) -> dict[str, str]:
     """Its options, but for those that are told of where they are looked at by themselves."""
-    texts = {name: option_text(value) for name, value in workload.fio.items()}
+    texts = {name: program_option_text(value) for name, value in workload.fio.items()}
     return {
         k: text
         for k, text in texts.items()
@@ -225,7 +225,7 @@ def _fio_rate_problems(workload: FileTable) -> Iterator[Problem]:
         hint = "Write rate without Poisson arrivals, or engine = 'native'."
         yield Problem(("fio", "bssplit"), message, hint)
     elif workload.rate is not None and workload.rw.is_mixed:
-        if "," in option_text(workload.fio.get("bssplit", "")):
+        if "," in program_option_text(workload.fio.get("bssplit", "")):
             message = "rate and fio option bssplit with blocks of their own for reads and writes, "
             message += "of which fio would mix bytes where rwmixread means I/Os"
             hint = "Write the same blocks for both, or leave rate out."

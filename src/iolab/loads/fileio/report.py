@@ -54,7 +54,7 @@ class FileReport(SingleFigureReport):
         """What a fault cost, of runs with phases; empty without."""
         return scenario_answer_text(study, points)
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""
         from iolab.report.charts.choose import chart_groups_over_load
 
@@ -66,7 +66,7 @@ class FileReport(SingleFigureReport):
             for workload in workloads
             if not self.hosts.is_swept_over_hosts_per_node(workload)
         ]
-        return {**chart_groups_over_load(brief, plain), **self.hosts.workload_charts(brief)}
+        return {**chart_groups_over_load(brief, plain), **self.hosts.charts_by_workload(brief)}
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""
@@ -125,7 +125,7 @@ def workloads_table(study: Study) -> Table:
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
     job = Job.require_type(workload.job)
-    swept = workload.axis_texts
+    swept = workload.axis_values_texts
     # Rates in bytes have their unit, where all else is told as it is written.
     for axis in workload.sweep:
         if axis.name == "rate":

@@ -215,14 +215,14 @@ def check_block_size(view: RunView) -> CheckAnswer:
     """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
     return worst_answer(
         [
-            *_claimed_size_answers(view),
+            *_claimed_bytes_per_io_answers(view),
             *_device_io_count_answers(view),
             *_sampled_request_size_answers(view),
         ]
     )
 
 
-def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
+def _claimed_bytes_per_io_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
         job = Job.require_type(view.record.run.point.job_on_host(host.host))
@@ -234,12 +234,12 @@ def _claimed_size_answers(view: RunView) -> Iterator[CheckAnswer]:
                 if totals is None or totals.ios != ios:
                     # Reports of an engine that did not end well are taken while it counts.
                     short += job.iodepth_per_client + abs(totals.ios - ios if totals else 0)
-                yield _claimed_size_answer(
+                yield _claimed_bytes_per_io_answer(
                     job, way, ios, moved, short, host.host, view.host_suffix_text(host)
                 )
 
 
-def _claimed_size_answer(
+def _claimed_bytes_per_io_answer(
     job: Job,
     direction: Direction,
     io_count: int,

@@ -39,8 +39,8 @@ from iolab.loads.keyvalue.checks import (
     check_key_value_totals,
     check_key_value_uneven,
     check_keys_absent,
-    check_shared_seed,
-    check_wide_latency_bins,
+    check_seed_shared,
+    check_wide_bins,
     check_writer_rate,
 )
 from iolab.loads.keyvalue.metrics import (
@@ -54,14 +54,14 @@ from iolab.loads.keyvalue.metrics import (
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
-    check_database_shape,
-    check_database_start_state,
+    check_compaction_debt,
     check_key_value_device_busy,
     check_key_value_hidden_layer,
-    check_key_value_target,
-    check_pending_compactions_at_start,
+    check_key_value_target_in_memory,
     check_reads_from_memory,
-    check_server_died,
+    check_server_lost,
+    check_start_state,
+    check_store_shape,
     check_warm_caches,
 )
 
@@ -75,21 +75,21 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     checks = shared_checks_with_overrides(
         added_after={
             check_engine_errors: (
-                check_server_died,
+                check_server_lost,
                 check_key_operations_failed,
                 check_keys_absent,
             ),
             check_totals_disagree: (
                 check_key_operations_counted,
                 check_debug_build,
-                check_shared_seed,
+                check_seed_shared,
             ),
-            check_percentile_support: (check_wide_latency_bins, check_key_operations_in_flight),
+            check_percentile_support: (check_wide_bins, check_key_operations_in_flight),
             check_target_in_memory: (
-                check_database_start_state,
+                check_start_state,
                 check_warm_caches,
-                check_database_shape,
-                check_pending_compactions_at_start,
+                check_store_shape,
+                check_compaction_debt,
                 check_reads_from_memory,
                 check_writer_rate,
                 check_key_value_omission,
@@ -100,7 +100,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             check_engine_errors: check_key_value_engine_errors,
             check_totals_disagree: check_key_value_totals,
             check_percentile_support: check_key_percentile_support,
-            check_target_in_memory: check_key_value_target,
+            check_target_in_memory: check_key_value_target_in_memory,
             check_hidden_layer: check_key_value_hidden_layer,
             check_cpu_bound_client: check_key_value_cpu,
             check_device_busy: check_key_value_device_busy,

@@ -213,7 +213,7 @@ def check_debug_build(view: KeyValueView) -> CheckAnswer:
 
 
 @check("seed-shared", "Keys drawn in the same order twice", needs_load=False)
-def check_shared_seed(view: KeyValueView) -> CheckAnswer:
+def check_seed_shared(view: KeyValueView) -> CheckAnswer:
     """Whether any thread draws the keys of another one, or those of the load in their order.
 
     Thread n of db_bench draws from the stream seed + n; keys drawn before are in a cache.
@@ -363,7 +363,7 @@ def check_key_percentile_support(view: KeyValueView) -> CheckAnswer:
 
 
 @check("wide-bins", "Percentiles known to wide bins only")
-def check_wide_latency_bins(view: KeyValueView) -> CheckAnswer:
+def check_wide_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
     widths = list(_bin_width_answers(view.key_value_load))
     if not widths:

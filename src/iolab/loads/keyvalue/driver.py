@@ -68,8 +68,8 @@ from iolab.loads.keyvalue.ycsb.clients import (
     DatabaseStartState,
     EmbeddedStores,
     YcsbClients,
+    YcsbInstaller,
     YcsbStreams,
-    YcsbTools,
     database_copy_folder,
     load_records,
     never_failing_probe,
@@ -207,7 +207,7 @@ class YcsbDriver(LoadDriver):
     def __init__(self, servers: Servers = make_server, kits: InstallKit = install_kit) -> None:
         self._servers = servers
         self._server: KeyValueServer | None = None
-        self._tools = YcsbTools(kits)
+        self._tools = YcsbInstaller(kits)
         self._embedded = EmbeddedStores()
 
     async def run_phases_before_load(
@@ -264,7 +264,9 @@ class YcsbDriver(LoadDriver):
             failure = raised
         if server:
             await server.finish_run(session, run)
-        failure = await self._read_results(clients, job, host_runs, seconds, failure)
+        failure = await self._collect_results_and_clean_up(
+            clients, job, host_runs, seconds, failure
+        )
         if failure:
             raise failure
         if not session.stop.is_requested:
@@ -358,7 +360,7 @@ class YcsbDriver(LoadDriver):
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
 
-    async def _read_results(
+    async def _collect_results_and_clean_up(
         self,
         clients: YcsbClients,
         job: YcsbJob,

@@ -205,7 +205,7 @@ class KeyValueReport(LoadReport):
             study_point_groups(measurements.study, measurements.points), measurements.study
         )
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """Each group, with what devices and databases told beside it."""
         groups = study_point_groups(brief.study, brief.points)
         gained = compare_point_groups(brief.study, groups)

@@ -224,7 +224,7 @@ def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> Ch
 
 
 @check("start-state", "Store not brought to its start state", needs_load=False)
-def check_database_start_state(view: KeyValueView) -> CheckAnswer:
+def check_start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
     server = server_run_of_run(view.record)
     if server is not None:
@@ -255,7 +255,7 @@ def _start_state_answer(owner_text: str, restored_by: str) -> CheckAnswer:
 
 
 @check("store-shape", "Another store than was loaded", needs_load=False)
-def check_database_shape(view: KeyValueView) -> CheckAnswer:
+def check_store_shape(view: KeyValueView) -> CheckAnswer:
     """Whether the store held the keys, in the blocks, that the workload is of."""
     return worst_answer(_store_shape_answers(view))
 
@@ -316,7 +316,7 @@ def _row_count_answer(server: ServerRun | None, record_count: int) -> CheckAnswe
 
 
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
-def check_pending_compactions_at_start(view: KeyValueView) -> CheckAnswer:
+def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_run_of_run(view.record)
     if server is not None:
@@ -365,7 +365,7 @@ def _pending_compactions_answer(
 
 
 @check("server-lost", "Server that did not live through the run", needs_load=False)
-def check_server_died(view: KeyValueView) -> CheckAnswer:
+def check_server_lost(view: KeyValueView) -> CheckAnswer:
     """Whether the server was the same process throughout and dropped nothing."""
     server = server_run_of_run(view.record)
     if server is None:
@@ -415,7 +415,7 @@ def _client_window_s(view: KeyValueView, host_index: int) -> float | None:
     return None if window is None else window.seconds
 
 
-def check_key_value_target(view: KeyValueView) -> CheckAnswer:
+def check_key_value_target_in_memory(view: KeyValueView) -> CheckAnswer:
     """target-in-memory of load on a key-value store: of the target that holds it."""
     if is_external_store(view):
         return unchecked_answer("the storage of a server outside of the study is not known")

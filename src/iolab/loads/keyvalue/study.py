@@ -158,7 +158,7 @@ class KeyValueStudyKind(LoadStudyKind):
         """See `cost.run_writes`."""
         return run_writes(study, point)
 
-    def load_seconds(self, study: Study, point: Point) -> float:
+    def expected_run_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load as written, and of what it takes beyond other kinds' runs."""
         method, job = study.method, point.job
         if not isinstance(job, KeyJob):

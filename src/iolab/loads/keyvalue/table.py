@@ -409,7 +409,7 @@ class YcsbTable(LoadTable):
 
     job_type: ClassVar[type[AnyJob]] = YcsbJob
     axes: ClassVar[tuple[str, ...]] = ("threads", "rate")
-    option_text = staticmethod(ycsb_option_text)
+    program_option_text = staticmethod(ycsb_option_text)
 
     engine: Annotated[EngineName, values.word_value(YCSB_ENGINES, "engines")]
     mix: MixTable

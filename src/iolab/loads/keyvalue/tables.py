@@ -412,7 +412,7 @@ def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table 
 
 
 def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
-    swept, loaded = workload.axis_texts, job.loaded
+    swept, loaded = workload.axis_values_texts, job.loaded
     mixed = job.workload == "readrandomwriterandom"
     rate = job.write_bytes_per_s
     return row_of_cells(
@@ -445,7 +445,7 @@ def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
 
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
-    swept = workload.axis_texts
+    swept = workload.axis_values_texts
     mix = ", ".join(
         f"{percent_text(share)} {operation.display_name}" for operation, share in job.mix
     )

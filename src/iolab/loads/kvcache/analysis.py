@@ -19,19 +19,19 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.checks.time import (
     check_periodic_rate,
-    check_run_mean_precision,
     check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.kvcache.checks import (
-    check_capacity_filled,
+    check_capacity_not_filled,
     check_queue_grows,
     check_requests_late,
     check_reuse_differs,
-    check_work_outside,
+    check_work_outside_window,
 )
 from iolab.loads.kvcache.metric_specs import METRICS
 from iolab.loads.kvcache.metrics import (
@@ -49,19 +49,19 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
     checks = shared_checks_with_overrides(
         added_after={
             check_engine_errors: (check_verify_mismatch,),
-            check_totals_disagree: (check_reuse_differs, check_capacity_filled),
+            check_totals_disagree: (check_reuse_differs, check_capacity_not_filled),
             check_target_in_memory: (check_buffered_io, check_cache_hits),
             CheckSlot.BYTES: (
                 check_line_rate,
                 check_unwritten_extents,
                 CheckSlot.LATENCY,
                 check_queue_grows,
-                check_work_outside,
+                check_work_outside_window,
                 check_requests_late,
             ),
         },
         # How fast requests come is the trace's: it says nothing of the target.
-        excluded=(check_startup_transient, check_periodic_rate, check_run_mean_precision),
+        excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
     view_type, specs, percentiles = KvCacheView, METRICS, PREFIX_PERCENTILES
     timed, operation_keys = (KvOperation.PREFIX_LOAD,), PREFIX_KEYS

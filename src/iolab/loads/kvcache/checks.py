@@ -175,7 +175,7 @@ def backlog_growth(backlog: Floats) -> float:
 
 @check("capacity-not-filled", "The store never held what it may")
 @per_host(min_key="held_share")
-def check_capacity_filled(view: KvCacheView, host_index: int) -> CheckAnswer:
+def check_capacity_not_filled(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store was full: else its hits are those of a larger one."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     run = view.kv_run(host_index)
@@ -227,7 +227,7 @@ def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
 
 @check("work-outside-window", "Work that ended after the run")
 @per_host(max_key="outside_share")
-def check_work_outside(view: KvCacheView, host_index: int) -> CheckAnswer:
+def check_work_outside_window(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether what was asked for was also done in the run's time."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     generator = host.totals.generator if host.totals else None

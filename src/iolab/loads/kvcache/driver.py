@@ -8,7 +8,7 @@ from typing import Final
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
-from iolab.loads.kvcache.engine import KvCacheReader, kv_cache_command
+from iolab.loads.kvcache.engine import KvCacheLineReader, kv_cache_command
 from iolab.loads.kvcache.replay import ReplayPlan, plan_replay
 from iolab.loads.kvcache.trace import RequestTraceError
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob
@@ -28,7 +28,7 @@ class KvCacheDriver(ProcessDriver):
     phases_before_load = (prove_extents_written, drop_caches, watch_for_background_io)
 
     def __init__(self) -> None:
-        self._readers: dict[str, KvCacheReader] = {}
+        self._readers: dict[str, KvCacheLineReader] = {}
         self._replay: ReplayPlan | None = None
 
     async def run_phases_before_load(
@@ -38,14 +38,14 @@ class KvCacheDriver(ProcessDriver):
         self._replay = _replay_of_run(session, run)
         await super().run_phases_before_load(session, run, host_runs)
 
-    def command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
         job = KvCacheJob.require_type(run.point.job)
         replay = self._replay or _replay_of_run(session, run)
         host = _host_index(session, run, host_run)
-        self._readers[host_run.name] = KvCacheReader(job, replay, host)
+        self._readers[host_run.name] = KvCacheLineReader(job, replay, host)
         return kv_cache_command(
             job,
             replay,
@@ -55,7 +55,7 @@ class KvCacheDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> KvCacheReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> KvCacheLineReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 

@@ -88,7 +88,7 @@ def requests_message_bytes(replay: ReplayPlan, host_index: int) -> int:
     return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
-class KvCacheReader(LineReader):
+class KvCacheLineReader(LineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
     engine_title = "kv-cache"

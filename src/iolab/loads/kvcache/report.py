@@ -11,7 +11,7 @@ from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
 from iolab.loads.kvcache.answer import highest_rates_sentence
-from iolab.loads.kvcache.charts import prefix_charts
+from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
@@ -65,7 +65,7 @@ class KvCacheReport(SingleFigureReport):
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]
     ) -> tuple[Figure, ...]:
         """Prefixes beside their break-even."""
-        return prefix_charts(workload, points, brief.series_styles)
+        return prefix_load_charts(workload, points, brief.series_styles)
 
     def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
         """Requests, prefixes and hits, then what was read and written.
@@ -107,7 +107,7 @@ def workloads_table(study: Study) -> Table:
             f"{format_count(job.capacity_blocks_per_client)} blocks",
             f"{job.block_tokens} tokens, {format_bytes(job.block_bytes)}",
             f"{job.objects_per_block} a block, {job.placement}, write {job.write}",
-            workload.axis_texts.get("requests_per_s", str(job.requests_per_s or DASH)),
+            workload.axis_values_texts.get("requests_per_s", str(job.requests_per_s or DASH)),
         )
         for workload in study.workloads
         if isinstance(job := workload.job, KvCacheJob)

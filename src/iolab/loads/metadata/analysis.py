@@ -19,9 +19,9 @@ from iolab.analysis.checks.time import (
     check_no_common_window,
     check_percentile_support,
     check_periodic_rate,
-    check_run_mean_precision,
     check_run_too_short,
     check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.evenness import host_evenness
 from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks_with_overrides
@@ -90,7 +90,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             check_missing_seconds,
             check_startup_transient,
             check_periodic_rate,
-            check_run_mean_precision,
+            check_wide_interval,
             CheckSlot.LIMITS,
             check_bytes_moved,
             check_storage_bytes,

@@ -159,7 +159,7 @@ def _ranks_of_host(job: MetadataJob, index: int, total: int) -> HostRanks:
     return HostRanks(index, first, job.ranks, total, tuple(makers))
 
 
-class PhaseReader:
+class MetadataPhaseReader:
     """Takes one host's messages of one phase; `first_seq` is the number of its first interval.
 
     `files` are the files that each rank finds, where not all find `files_per_rank`.
@@ -318,7 +318,7 @@ async def measure_phase(
     start: CommonStartTime,
     go_real_ns: int,
     halt: asyncio.Event,
-    reader: PhaseReader,
+    reader: MetadataPhaseReader,
     on_interval: Callable[[Interval], None],
     *,
     operation_count: int,
@@ -329,7 +329,7 @@ async def measure_phase(
     end in time or was stopped from outside.
     """
 
-    def handle_interval_message(reply: Message) -> None:
+    def add_and_report_interval(reply: Message) -> None:
         answer = read_answer(host.name, MetadataIntervalAnswer, reply)
         try:
             on_interval(reader.add_interval(answer))
@@ -338,7 +338,7 @@ async def measure_phase(
 
     limit_s = start.lead_s + wall_limit_s(operation_count)
     timed = {**request, "start_at_real_ns": go_real_ns}
-    final = await request_phase(host, timed, halt, handle_interval_message, limit_s=limit_s)
+    final = await request_phase(host, timed, halt, add_and_report_interval, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
     phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
@@ -553,7 +553,9 @@ class _Iteration:
         rank_share = self._host_ranks_by_name[host_run.name]
         asked = self._operation_request(host_run, operation)
         files = cast("Sequence[int]", asked.get("files", ()))
-        reader = PhaseReader(self._job, rank_share, operation, len(host_run.intervals), files)
+        reader = MetadataPhaseReader(
+            self._job, rank_share, operation, len(host_run.intervals), files
+        )
         offset_ns = start.start_on_host_clock_ns(host_run) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
             self._unclean_hosts.add(host_run.name)

@@ -19,7 +19,7 @@ from iolab.loads.metadata.iterations import (
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     host_rate_keys,
-    iterations_document,
+    iteration_statistics_document,
     jobs_table,
     operation_columns,
     operation_rates_line,
@@ -99,7 +99,7 @@ class MetadataReport(LoadReport):
         """The mean rate of each operation on files."""
         return best_operation_figures(measurements)
 
-    def workload_charts(self, brief: Brief) -> Charts:
+    def charts_by_workload(self, brief: Brief) -> Charts:
         """Of every workload, also of one point."""
         from iolab.loads.metadata.charts import operation_charts
 
@@ -146,7 +146,7 @@ class MetadataReport(LoadReport):
         results: Sequence[Result],
     ) -> dict[str, Any]:
         """The statistics over iterations."""
-        return {"iterations": iterations_document(results)}
+        return {"iterations": iteration_statistics_document(results)}
 
 
 def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure, ...]:

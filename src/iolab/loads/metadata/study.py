@@ -109,7 +109,7 @@ class MetadataStudyKind(LoadStudyKind):
         size = written_bytes_per_client(job) if isinstance(job, MetadataJob) else 0
         return RunWrites(bytes=size * clients)
 
-    def load_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
+    def expected_run_seconds(self, study: Study, point: Point) -> float:  # noqa: ARG002
         """Seconds of one run by the assumed rates."""
         return expected_iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
 

@@ -210,7 +210,7 @@ def jobs_table(study: Study) -> Table | None:
 
 
 def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
-    swept = workload.axis_texts
+    swept = workload.axis_values_texts
     return row_of_cells(
         workload.title,
         job.engine,
@@ -223,7 +223,7 @@ def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, 
     )
 
 
-def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
+def iteration_statistics_document(results: Sequence[Result]) -> list[dict[str, Any]]:
     """The statistics over iterations as `show --json` prints them."""
     return [
         {

@@ -20,15 +20,15 @@ from iolab.core.workload import Direction
 from iolab.loads.objects.checks import (
     check_bytes_carried,
     check_connections_opened,
-    check_contents_compared,
-    check_data_set_size,
+    check_contents_not_compared,
+    check_data_set_in_server_memory,
     check_delayed_acknowledgement,
     check_hot_object,
     check_near_generator_limit,
+    check_object_requests_failed,
     check_objects_lost,
     check_operations_on_time,
-    check_put_durability,
-    check_requests_failed,
+    check_puts_in_memory,
     check_server_clock,
 )
 from iolab.loads.objects.metric_specs import METRICS
@@ -47,18 +47,18 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
     checks = shared_checks_with_overrides(
         added_after={
             check_engine_errors: (
-                check_requests_failed,
+                check_object_requests_failed,
                 check_operations_on_time,
                 check_near_generator_limit,
             ),
             CheckSlot.BYTES: (
-                check_data_set_size,
+                check_data_set_in_server_memory,
                 check_hot_object,
                 check_connections_opened,
                 check_delayed_acknowledgement,
-                check_put_durability,
+                check_puts_in_memory,
                 check_objects_lost,
-                check_contents_compared,
+                check_contents_not_compared,
                 check_server_clock,
             ),
         },

@@ -89,7 +89,7 @@ RANKS_MAX: Final = 10_000_000
 
 @check("object-requests-failed", "Requests to the object store that failed", needs_load=False)
 @per_host(max_key="failed_share")
-def check_requests_failed(view: ObjectsView, host_index: int) -> CheckAnswer:
+def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations failed, or had to be repeated: both are in no single latency."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     run = view.objects_run(host_index)
@@ -221,7 +221,7 @@ def check_hot_object(view: ObjectsView) -> CheckAnswer:
 
 
 @check("data-set-in-server-memory", "Objects that fit into the servers' memory")
-def check_data_set_size(view: ObjectsView) -> CheckAnswer:
+def check_data_set_in_server_memory(view: ObjectsView) -> CheckAnswer:
     """Whether the objects that were read may have come from the servers' memory."""
     job = view.objects_job
     if not (job.get or job.get_range):
@@ -245,7 +245,7 @@ def check_data_set_size(view: ObjectsView) -> CheckAnswer:
 
 
 @check("puts-in-memory", "PUTs acknowledged before they are on a device")
-def check_put_durability(view: ObjectsView) -> CheckAnswer:
+def check_puts_in_memory(view: ObjectsView) -> CheckAnswer:
     """Whether storage nodes had written what they acknowledged.
 
     Latencies of memory and of devices do not compare: a comparison says what the evidence says.
@@ -330,7 +330,7 @@ def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
 
 @check("contents-not-compared", "Contents that were not compared with what was put")
 @per_host(max_key="missing_share")
-def check_contents_compared(view: ObjectsView, host_index: int) -> CheckAnswer:
+def check_contents_not_compared(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether as much of what was read was compared as the study asks for."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     job, run = view.objects_job, view.objects_run(host_index)

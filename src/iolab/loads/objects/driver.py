@@ -29,7 +29,7 @@ from iolab.loads.objects.data_set import (
     required_data_set,
 )
 from iolab.loads.objects.engine import (
-    ObjectsReader,
+    ObjectsLineReader,
     StoreAccess,
     engine_command,
     load_document,
@@ -134,7 +134,7 @@ class ObjectsDriver(ProcessDriver):
         self._session: SessionContext | None = None
         self._stores: dict[str, StoreAccess] = {}
         self._data_set_bytes: dict[str, int] = {}
-        self._readers: dict[str, ObjectsReader] = {}
+        self._readers: dict[str, ObjectsLineReader] = {}
         self._generator_limits: dict[GeneratorLimitKey, dict[str, GeneratorLimit]] = {}
 
     async def run_phases_before_load(
@@ -193,7 +193,7 @@ class ObjectsDriver(ProcessDriver):
             session, run.point.configuration, _run_prefix(session, run)
         )
 
-    def command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
@@ -216,7 +216,7 @@ class ObjectsDriver(ProcessDriver):
             "runtime_s": seconds,
             "seed": run_seed(study, run.point, host_run.name, run.repeat),
         }
-        self._readers[host_run.name] = ObjectsReader(job)
+        self._readers[host_run.name] = ObjectsLineReader(job)
         limit_s, output_limit_bytes = load_time_and_output_limits(seconds, job.timeout_s)
         return engine_command(
             access,
@@ -227,7 +227,7 @@ class ObjectsDriver(ProcessDriver):
             waits_for_start=True,
         )
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> ObjectsReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> ObjectsLineReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 

@@ -179,7 +179,7 @@ def load_time_and_output_limits(seconds: float, timeout_s: float) -> tuple[float
     return limit_s, (math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES
 
 
-class ObjectsReader(LineReader):
+class ObjectsLineReader(LineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
     engine_title = "s3"

@@ -222,8 +222,8 @@ def workloads_table(study: Study) -> Table:
             _objects_text(workload, job),
             format_count(job.prefix_count),
             format_bytes(job.part_bytes) if job.has_parts and job.part_bytes else DASH,
-            workload.axis_texts.get("concurrency", str(job.concurrency)),
-            workload.axis_texts.get("rate", str(job.rate or DASH)),
+            workload.axis_values_texts.get("concurrency", str(job.concurrency)),
+            workload.axis_values_texts.get("rate", str(job.rate or DASH)),
         )
         for workload in study.workloads
         if isinstance(job := workload.job, ObjectsJob)
@@ -232,7 +232,7 @@ def workloads_table(study: Study) -> Table:
 
 
 def _objects_text(workload: Workload, job: ObjectsJob) -> str:
-    sizes = workload.axis_texts.get("size") or sizes_text(job)
+    sizes = workload.axis_values_texts.get("size") or sizes_text(job)
     return f"{format_count(job.object_count)} of {sizes}"
 
 

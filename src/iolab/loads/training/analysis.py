@@ -15,14 +15,14 @@ from iolab.analysis.checks.line_rate import check_line_rate
 from iolab.analysis.checks.run import check_totals_disagree
 from iolab.analysis.checks.time import (
     check_periodic_rate,
-    check_run_mean_precision,
     check_startup_transient,
+    check_wide_interval,
 )
 from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.workload import Direction
 from iolab.loads.training.checks import (
-    check_data_fits_in_memory,
+    check_below_memory,
     check_emulator_late,
     check_first_epoch,
     check_step_parts,
@@ -46,7 +46,7 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
             check_target_in_memory: (
                 check_buffered_io,
                 check_cache_hits,
-                check_data_fits_in_memory,
+                check_below_memory,
             ),
             CheckSlot.BYTES: (
                 check_line_rate,
@@ -57,7 +57,7 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
             ),
         },
         # How fast reads come is the accelerators': between epochs they pause.
-        excluded=(check_startup_transient, check_periodic_rate, check_run_mean_precision),
+        excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
     directions = (Direction.READ,)
     view_type, specs, percentiles, timed = TrainingView, METRICS, PERCENTILES, TIMED

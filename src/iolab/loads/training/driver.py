@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.core.run import PlannedRun
 from iolab.hosts.engine import Command
-from iolab.loads.training.engine import TrainingReader, training_command
+from iolab.loads.training.engine import TrainingLineReader, training_command
 from iolab.loads.training.workload import TRAINING_ENGINE, TrainingJob
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
@@ -24,16 +24,16 @@ class TrainingDriver(ProcessDriver):
     phases_before_load = (prove_extents_written, drop_caches, watch_for_background_io)
 
     def __init__(self) -> None:
-        self._readers: dict[str, TrainingReader] = {}
+        self._readers: dict[str, TrainingLineReader] = {}
 
-    def command(
+    def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
         job = TrainingJob.require_type(run.point.job)
         hosts = load_host_names_of_point(session.study, run.point)
         accelerators = job.accelerators_of_host(hosts.index(host_run.name), len(hosts))
-        self._readers[host_run.name] = TrainingReader(accelerators)
+        self._readers[host_run.name] = TrainingLineReader(accelerators)
         return training_command(
             job,
             accelerators,
@@ -42,7 +42,7 @@ class TrainingDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> TrainingReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> TrainingLineReader:  # noqa: ARG002 - of all
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 

@@ -60,7 +60,7 @@ def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
     return {"normal": {**sizes, "seed": SIZES_SEED}}
 
 
-class TrainingReader(LineReader):
+class TrainingLineReader(LineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
     engine_title = "training-read"

@@ -103,13 +103,15 @@ def training_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float
     latencies = (view.latency_values(hosts, operation, PERCENTILES) for operation in TIMED)
     return {
         **{key: value for values in latencies for key, value in values.items()},
-        **_share_values(view, hosts),
+        **_lowest_utilisation_host_values(view, hosts),
         **_whole_run_values(view, hosts),
         SAMPLES.key: _samples_per_s(view, hosts),
     }
 
 
-def _share_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+def _lowest_utilisation_host_values(
+    view: TrainingView, hosts: Sequence[int]
+) -> dict[str, float | None]:
     """Those of the host with the lowest utilisation."""
     shares = [found for index in hosts if (found := view.step_shares(index)) is not None]
     if len(shares) < len(hosts):

@@ -109,7 +109,7 @@ def workloads_table(study: Study) -> Table:
             f"{format_count(job.files)} of {format_bytes(job.file_bytes)}",
             format_bytes(job.sample_bytes)
             + (f" ± {format_bytes(job.sample_stdev)}" if job.sample_stdev else ""),
-            f"{workload.axis_texts.get('accelerators', job.accelerators)} {job.accelerator}",
+            f"{workload.axis_values_texts.get('accelerators', job.accelerators)} {job.accelerator}",
             f"{job.batch} samples, {format_ns(job.compute_ns)}",
             f"{format_rate_bytes(job.bytes_per_s_of_accelerator)} each",
             f"{job.loaders} each, {job.prefetch} batches ahead, {format_bytes(job.read_bytes)}",

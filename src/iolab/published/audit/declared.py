@@ -50,11 +50,11 @@ def audit_declared_relations(published: PublishedSet) -> Iterator[AuditOutcome]:
         kind, _, key = relation.figure.partition(".")
         expressions = {text: parse_arithmetic(text) for text in relation.expressions}
         for element in by_kind.get(kind, ()):
-            figures = _ElementFigures(element, by_kind)
+            figures = _ElementExpressionScope(element, by_kind)
             yield from _audit_declared_relation(relation, key, expressions, figures)
 
 
-class _ElementFigures:
+class _ElementExpressionScope:
     """The figures that an expression names, as seen from one element."""
 
     def __init__(
@@ -101,7 +101,10 @@ class _ElementFigures:
 
 
 def _audit_declared_relation(
-    relation: SetRelation, key: str, expressions: Mapping[str, ast.expr], figures: _ElementFigures
+    relation: SetRelation,
+    key: str,
+    expressions: Mapping[str, ast.expr],
+    figures: _ElementExpressionScope,
 ) -> Iterator[AuditOutcome]:
     """The outcome by the expression that comes nearest; none where figures are missing."""
     stated = figures.value(key)

@@ -257,7 +257,7 @@ def positive_integer_or_none(value: object) -> int | None:
 
 def element_label(table: Mapping[str, Any]) -> str:
     """What tells an element of an array from the others: the words and the first numbers of it."""
-    words = [_label_text(name, table[name]) for name in ELEMENT_KEYS if name in table]
+    words = [_element_key_text(name, table[name]) for name in ELEMENT_KEYS if name in table]
     return ", ".join(words)
 
 
@@ -266,7 +266,7 @@ def key_text(name: str) -> str:
     return _PERCENTILE.sub(r"\1.\2", name).replace("_", " ")
 
 
-def _label_text(name: str, value: object) -> str:
+def _element_key_text(name: str, value: object) -> str:
     if name in ("id", "configuration", "workload"):
         return str(value)
     return f"{key_text(name)} {value}"

@@ -181,7 +181,7 @@ def dot_chart(
     )
     right = CHARACTER * VALUE_CHARACTERS + 12
     room = COLUMN_WIDTHS[4] - left - right
-    marks = [*_reference_marks(dots), *_lane_marks(lanes, scale, room), *texts]
+    marks = [*_equal_ratio_line(dots), *_lane_marks(lanes, scale, room), *texts]
     total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dot_chart_note(dots, total)]
     return Figure(
@@ -251,7 +251,7 @@ def _lay_out_lanes(
     return lanes, texts, round(top)
 
 
-def _reference_marks(dots: Sequence[Dot]) -> list[Mark]:
+def _equal_ratio_line(dots: Sequence[Dot]) -> list[Mark]:
     """Of ratios an upright where both are the same."""
     upright = LineSegments(token=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
     return [] if dots[0].value.unit else [upright]

@@ -43,7 +43,7 @@ from iolab.report.phrases import (
     result_run_text,
     run_with_configuration_text,
 )
-from iolab.report.runs import checks_note, objections_table
+from iolab.report.runs import objections_table, passed_checks_text
 from iolab.report.table import Table, table_html, verdict_badge_html
 from iolab.report.user_text import UserText, markdown_to_html
 from iolab.text import escape_invisible
@@ -240,7 +240,7 @@ def template_environment(*folders: Path) -> Environment:
         run_name=result_run_text,
         whose_run=run_with_configuration_text,
         where=objection_runs_text,
-        checks_note=checks_note,
+        passed_checks_text=passed_checks_text,
         checks_table=objections_table,
     )
     return environment

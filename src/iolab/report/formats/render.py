@@ -59,7 +59,7 @@ from iolab.report.phrases import (
     configuration_titles_if_several,
     run_with_configuration_text,
 )
-from iolab.report.runs import RunSection, checks_note, evidence_text, objections_table
+from iolab.report.runs import RunSection, evidence_text, objections_table, passed_checks_text
 from iolab.report.table import (
     Table,
     row_of_cells,
@@ -196,7 +196,7 @@ def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
 
 def _spare_room_blocks(page: ReportPage) -> Iterator[list[Block]]:
     """What pages that would be half empty have, as far as there is room for it."""
-    figures = [figure for group in page.workload_charts for figure in group.figures]
+    figures = [figure for group in page.charts_by_workload for figure in group.figures]
     tables = [replace(table, title="") for table in joined_point_tables(figures)]
     for table in tables:
         yield [Heading("The numbers", 1), table]
@@ -361,7 +361,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
         *(part for part in without if part.hosts_table or part.fleet_tables),
     ]
     others = [part for part in without if not (part.hosts_table or part.fleet_tables)]
-    looked = Counter(checks_note(part.result.verdict) for part in page.runs)
+    looked = Counter(passed_checks_text(part.result.verdict) for part in page.runs)
     usual = next((note for note, number in looked.most_common(1) if number > 1), "")
     sessions = {part.storage_text.partition(", ")[0] for part in page.runs}
     only = sessions.pop() if len(sessions) == 1 else ""
@@ -393,7 +393,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
 
 
 def _checks_note_if_unusual(result: Result, usual: str) -> str:
-    note = checks_note(result.verdict)
+    note = passed_checks_text(result.verdict)
     return "" if note == usual else note
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.core.limits import PROGRESS_LINE_BYTES_MAX
-from iolab.loads.keyvalue.ycsb.output import StatusReader, YcsbStatus
+from iolab.loads.keyvalue.ycsb.output import YcsbStatus, YcsbStatusReader
 
 LINES = (
     b"2026-11-21 02:08:23:710 0 sec: 0 operations; est completion in 0 second\n"
@@ -22,7 +22,7 @@ MEAN_NS = (1961 * 1_937_830 + 39 * 100_000) / 2000
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_status_is_read_whatever_the_pieces(size: int) -> None:
-    reader = StatusReader()
+    reader = YcsbStatusReader()
     pieces = [LINES[start : start + size] for start in range(0, len(LINES), size)]
     told = [status for piece in pieces for status in reader.feed(piece)]
     loaded, idle = told
@@ -32,14 +32,14 @@ def test_a_status_is_read_whatever_the_pieces(size: int) -> None:
 
 
 def test_nonsense_without_an_end_is_not_kept() -> None:
-    reader = StatusReader()
+    reader = YcsbStatusReader()
     assert reader.feed(b"x" * (3 * PROGRESS_LINE_BYTES_MAX)) == []
     assert reader.feed(b"\n" + LINES) != []
 
 
 def test_numbers_that_are_none_are_passed_over() -> None:
     line = b"2026-11-21 02:08:30:710 7 sec: 1 operations; 3.9.5 current ops/sec;\n"
-    assert StatusReader().feed(line) == []
+    assert YcsbStatusReader().feed(line) == []
 
 
 @pytest.mark.parametrize("name", ["elapsed", "done", "rate", "count", "mean"])
@@ -50,4 +50,4 @@ def test_numbers_of_thousands_of_digits_are_none(name: str) -> None:
         fields[key] for key in ("elapsed", "done", "rate")
     )
     line += b"[READ: Count=%s, Max=1, Min=1, Avg=%s]\n" % (fields["count"], fields["mean"])
-    assert [status.lat_ns_mean for status in StatusReader().feed(line)] in ([], [None])
+    assert [status.lat_ns_mean for status in YcsbStatusReader().feed(line)] in ([], [None])

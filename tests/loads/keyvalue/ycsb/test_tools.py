@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.workload import EMBEDDED_SERVER, ServerSettings
-from iolab.loads.keyvalue.ycsb.clients import YcsbInstall, YcsbTools
+from iolab.loads.keyvalue.ycsb.clients import YcsbInstall, YcsbInstaller
 from iolab.targets.work_directory import WorkDirectory
 from tests.loads.keyvalue.local import on_this_machine
 from tests.loads.keyvalue.ycsb.play import no_kits
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 def tools_with(settings: ServerSettings) -> YcsbInstall:
     async def work(host: Host) -> YcsbInstall:
         workdir = WorkDirectory(host, "/scratch", None, host.name)
-        tools = YcsbTools(no_kits)
+        tools = YcsbInstaller(no_kits)
         found = await tools.find_or_install(workdir, settings, print)
         assert tools.install_of_host(workdir) is found
         return found

@@ -28,10 +28,10 @@ from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import Command, OutputReader
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_unusable_reason
 from iolab.loads.fileio.engines.fio_output import FioDocument
-from iolab.loads.fileio.engines.fio_reader import FioReader
+from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, Access, Arrivals, Contents, Job
-from iolab.study.values import option_text
+from iolab.study.values import program_option_text
 from iolab.text import excerpt
 
 NULL_FOLDER: Final = "/dev"
@@ -140,7 +140,7 @@ class FioEngine:
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader(
+        return FioOutputReader(
             (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_reason
         )
 
@@ -161,7 +161,7 @@ class FioEngine:
             written = last_document.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader((Direction.WRITE,), region.numjobs, short_fill_reason)
+        return FioOutputReader((Direction.WRITE,), region.numjobs, short_fill_reason)
 
     def measure_command(
         self,
@@ -179,7 +179,7 @@ class FioEngine:
 
     def measure_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
-        return FioReader(job.access.directions, job.numjobs)
+        return FioOutputReader(job.access.directions, job.numjobs)
 
     def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""
@@ -191,7 +191,7 @@ class FioEngine:
 
     def null_target_reader(self, job: Job) -> OutputReader:
         """A reader of writes."""
-        return FioReader((Direction.WRITE,), job.numjobs)
+        return FioOutputReader((Direction.WRITE,), job.numjobs)
 
 
 def start_and_drain_limit_s(job: Job) -> float:
@@ -266,7 +266,7 @@ def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) ->
         "time_based=1",
         f"runtime={runtime_ms}ms",
         *_common_options(),
-        *(f"{name}={option_text(value)}" for name, value in job.options),
+        *(f"{name}={program_option_text(value)}" for name, value in job.options),
     ]
     return _job_file_text("measure", lines)
 
@@ -447,7 +447,7 @@ def _job_faults(job: Job) -> Iterable[Fault]:
         option = FIO_OPTIONS.get(name)
         if option is None:
             yield Fault(f"fio option '{name}' is not on the list of allowed ones.", "Remove it.")
-        elif not FIO_OPTIONS[name].accepts_value(option_text(value)):
+        elif not FIO_OPTIONS[name].accepts_value(program_option_text(value)):
             yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
 
 

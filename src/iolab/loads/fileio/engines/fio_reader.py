@@ -39,7 +39,7 @@ from iolab.record import Record
 from iolab.units import NS_PER_MS
 
 
-class FioReader:
+class FioOutputReader:
     """Reads what one fio process prints; see `OutputReader`.
 
     `directions` are those the job asks for, `jobs` how many it starts. `missing` looks at the last

@@ -34,7 +34,7 @@ from iolab.loads.fileio.engines.fio import (
     raise_if_faults,
     start_and_drain_limit_s,
 )
-from iolab.loads.fileio.engines.native_reader import NativeReader
+from iolab.loads.fileio.engines.native_reader import NativeLineReader
 from iolab.loads.fileio.io_trace import SYNC, IoTraceError, read_trace, trace_chunk_count
 from iolab.loads.fileio.options import (
     FIO_OPTIONS,
@@ -436,7 +436,9 @@ class NativeEngine:
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
         jobs = data_set_for_fill(data_set).numjobs
-        return NativeReader((Direction.WRITE,), jobs, missing_bytes_check(data_set.bytes_per_host))
+        return NativeLineReader(
+            (Direction.WRITE,), jobs, missing_bytes_check(data_set.bytes_per_host)
+        )
 
     def fill_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
@@ -450,7 +452,7 @@ class NativeEngine:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
-        return NativeReader((Direction.WRITE,), region.numjobs, missing_bytes_check(wanted))
+        return NativeLineReader((Direction.WRITE,), region.numjobs, missing_bytes_check(wanted))
 
     def measure_command(
         self,
@@ -476,7 +478,7 @@ class NativeEngine:
 
     def readback_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `readback_command`."""
-        return NativeReader((Direction.READ,), job.numjobs)
+        return NativeLineReader((Direction.READ,), job.numjobs)
 
     def null_target_command(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.
@@ -490,13 +492,13 @@ class NativeEngine:
 
     def null_target_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `null_target_command`."""
-        return NativeReader((Direction.WRITE,), job.numjobs)
+        return NativeLineReader((Direction.WRITE,), job.numjobs)
 
     def measure_reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job has: a mix of 100 % has only one."""
         none = {Direction.READ: not has_reads(job), Direction.WRITE: not has_writes(job)}
         ways = [way for way in job.access.directions if not none.get(way, False)]
-        return NativeReader(ways, job.numjobs)
+        return NativeLineReader(ways, job.numjobs)
 
 
 def missing_bytes_check(wanted_bytes: int) -> Callable[[EngineTotals], str | None]:

@@ -22,7 +22,7 @@ ERRORS_SHOWN: Final = 4
 """Kinds of errors that a sentence names, the most frequent first."""
 
 
-class NativeReader(LineReader):
+class NativeLineReader(LineReader):
     """Reads what one process of the engine prints.
 
     `directions` are those the job asks for, `jobs` how many it starts. `missing` looks at the last

@@ -81,7 +81,7 @@ class ExternalServer(KeyValueServer):
         self._keeps_table = session.study.target.keep_files
         self.update_server_run(error=None)
         try:
-            tools = await self._install_tools(session, workdirs[0])
+            tools = await self._find_java_and_install_jars(session, workdirs[0])
             schema = await tools.run_schema_action(self.addresses, "describe")
             self.update_server_run(version=excerpt(schema.version, 40))
             require_keyspace(schema, self._settings)
@@ -113,7 +113,7 @@ class ExternalServer(KeyValueServer):
     def _table_name(self) -> str:
         return f"{self._settings.keyspace}.{TABLE}"
 
-    async def _install_tools(
+    async def _find_java_and_install_jars(
         self, session: SessionContext, workdir: WorkDirectory
     ) -> CassandraTools:
         """Java and iolab's tools on the host that asks, once for each connection to it."""

@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     record_set_of_run,
     require_rows,
 )
-from iolab.loads.keyvalue.cassandra.tools import CounterForwarder
+from iolab.loads.keyvalue.cassandra.tools import CounterRelay
 from iolab.loads.keyvalue.databases import (
     clone_folder,
     drop_folder_cache,
@@ -68,7 +68,7 @@ class ManagedServer(KeyValueServer):
         self._node_folder: CassandraNodeFolder | None = None
         self._node_tools: CassandraHostTools | None = None
         self._node: CassandraNode | None = None
-        self._gated_counters = CounterForwarder()
+        self._gated_counters = CounterRelay()
         self.server_run = self._new_server_run()
 
     @property
@@ -132,11 +132,11 @@ class ManagedServer(KeyValueServer):
         if node is None or index is None:
             yield
             return
-        self._gated_counters.start_forwarding(counters, index, node.newest)
+        self._gated_counters.relay_counters_from_now(counters, index, node.newest)
         try:
             yield
         finally:
-            self._gated_counters.stop_forwarding()
+            self._gated_counters.drop_counters_from_now()
             if not node.has_counters and node.death_text() is None:
                 session.emit(Notice("The counters of Cassandra broke off in a run, which went on."))
 

@@ -159,15 +159,15 @@ def _counter_unit(name: str) -> str:
     return {"bytes": "B", "ns": "ns"}.get(tail, "")
 
 
-class CounterForwarder:
-    """Hands counters on between `start_forwarding` and `stop_forwarding`, and drops them else."""
+class CounterRelay:
+    """Hands counters on from `relay_counters_from_now` until `drop_counters_from_now`."""
 
     def __init__(self) -> None:
         self._to: CounterCollector | None = None
         self._host = 0
         self._seq = 0
 
-    def start_forwarding(
+    def relay_counters_from_now(
         self, collector: CounterCollector, host_index: int, newest: CountersReply | None
     ) -> None:
         """From now on they are those of the host with that index; the newest is the first."""
@@ -185,7 +185,7 @@ class CounterForwarder:
             self._to.add(self._host, sample)
         self._seq += 1
 
-    def stop_forwarding(self) -> None:
+    def drop_counters_from_now(self) -> None:
         """The run is over."""
         self._to = None
 

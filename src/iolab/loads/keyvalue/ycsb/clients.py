@@ -71,8 +71,8 @@ from iolab.loads.keyvalue.ycsb.engine import (
     rocksdb_shape_command,
 )
 from iolab.loads.keyvalue.ycsb.output import (
-    StatusReader,
     YcsbStatus,
+    YcsbStatusReader,
     load_faults,
     parse_ycsb_output,
     text_without_status_lines,
@@ -147,7 +147,7 @@ class YcsbStreams:
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._on_status = on_status
-        self._status = StatusReader()
+        self._status = YcsbStatusReader()
 
     def feed_stdout(self, piece: bytes) -> None:
         """Take the next bytes of standard output."""
@@ -421,7 +421,7 @@ class YcsbInstall(Record):
         return f"YCSB {self.version}, Java {self.java.version}"
 
 
-class YcsbTools:
+class YcsbInstaller:
     """The tools of each host that was asked about, as long as its connection holds."""
 
     def __init__(self, kits: InstallKit = install_kit) -> None:

@@ -337,7 +337,7 @@ class YcsbStatus(Record):
     lat_ns_mean: float | None
 
 
-class StatusReader:
+class YcsbStatusReader:
     """Reads status lines out of pieces of any size; whatever else comes is passed over."""
 
     def __init__(self) -> None:
