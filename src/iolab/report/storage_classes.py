@@ -111,7 +111,7 @@ def _price_texts(fleet: PodFleet, first: ComparedMetric, fast: str, slow: str) -
     high, low = prices.get(fast), prices.get(slow)
     if high is None or low is None:
         return
-    text = f"a GiB and month costs {high.amount_text} and {low.text}"
+    text = f"a GiB and month costs {high.amount_text} and {low.amount_text}"
     if high.currency == low.currency and high.amount > 0 and low.amount > 0:
         ratio = first.comparison.ratio * low.amount / high.amount
         text += f": for the same money {fast} gives {ratio:.3g} times as much"

@@ -207,7 +207,7 @@ class FittedTransient(Record):
         return self.f_statistic > _F_LIMIT
 
     def settling_time_s(self, share_of_level: float) -> float:
-        """When it has decayed to that share of the level, in seconds from the start; 0 if never above.
+        """When it has decayed to that share of the level, in seconds from the start; 0 if never so.
 
         Infinite for a level of zero or less: such a fit has no steady state.
         """

@@ -145,7 +145,7 @@ class SessionReader:
     def target_ledger(self) -> TargetLedger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
         document = self._read_session_document(LedgerDocument, layout.LEDGER)
-        return document.target_ledger if document else EMPTY_LEDGER
+        return document.ledger if document else EMPTY_LEDGER
 
     def committed_runs(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
