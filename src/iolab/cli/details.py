@@ -30,6 +30,7 @@ from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Column
 from iolab.report.terminal import (
     QUIET_STYLE,
+    VERDICT_STYLES,
     grouped_report_table,
     literal_text,
     name_value_grid,
@@ -70,6 +71,8 @@ TAIL_MIN: Final = 99.9
 MIXED_DIRECTIONS: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
 
+INVALID_PHASES: Final = "Invalid: the phases are told as they were recorded, and are no result."
+
 SLOW_IOS_SHOWN: Final = 20
 """Slow I/Os on a screen; a report has all that were told."""
 
@@ -102,7 +105,13 @@ def session_details(
             part
             for run in runs
             for part in (
-                *_run_lines(run, shared, read_latency_curves(run), has_several=has_several),
+                *_run_lines(
+                    run,
+                    shared,
+                    read_latency_curves(run),
+                    has_several=has_several,
+                    is_only=len(results) == 1,
+                ),
                 *_slow_io_lines(read_slow_ios(run)),
             )
         ]
@@ -132,8 +141,9 @@ def _run_lines(
     curves: Sequence[LatencyCurve],
     *,
     has_several: bool,
+    is_only: bool,
 ) -> Iterator[RenderableType]:
-    """One run; `has_several` configurations are named."""
+    """One run; `has_several` configurations are named. Whether it `is_only` one of its session."""
     yield ""
     name = run_label(result.workload, result.axis, result.repeat)
     heading = section_title(f"{result.configuration}: {name}" if has_several else name)
@@ -145,7 +155,10 @@ def _run_lines(
     histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
     yield name_value_grid([*_measured_metric_rows(result.metrics), *histograms])
     if result.scenario is not None:
-        yield literal_text(run_fault_impact_sentence(result))
+        if result.verdict.level is Level.INVALID:
+            yield literal_text(INVALID_PHASES, VERDICT_STYLES[Level.INVALID])
+        elif not is_only:  # of the only run it is the session's answer
+            yield literal_text(run_fault_impact_sentence(result))
         yield grouped_report_table(phases_table([result.scenario], result.metrics))
         if (neighbours := neighbours_table([result.scenario], result.metrics)) is not None:
             yield grouped_report_table(neighbours)
