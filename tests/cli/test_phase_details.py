@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from iolab.cli.details import INVALID_PHASES, run_detail_lines
-from iolab.core.metric import Result
-from iolab.report.scenario import run_fault_impact_sentence
-from tests.analysis.planted import PHASED, happened, scaled
+from iolab.core.metric import Metric, Result
+from iolab.registry import report_kinds
+from iolab.report.scenario import phases_note, run_fault_impact_sentence
+from tests.analysis.planted import PHASED, happened, neighboured, scaled
 from tests.analysis.planted import phased as phased_record
 from tests.cli.screens import drawn
 from tests.judging import judge
@@ -38,3 +39,46 @@ def test_an_invalid_run_tells_its_phases_as_no_result() -> None:
     assert text.count(INVALID_PHASES) == 1
     assert text.count(run_fault_impact_sentence(good)) == 1
     assert text.count("degraded") >= 2
+
+
+def test_a_missing_interval_and_a_p99_of_few_ios_are_explained() -> None:
+    result = result_of()
+    assert result.scenario is not None
+    assert phases_note([result.scenario], result.metrics) == ""
+    key = "phase.rebuild.baseline_share"
+    short = {**result.metrics, key: replace(result.metrics[key], low=None, high=None)}
+    note = phases_note([result.scenario], short)
+    assert "'rebuild'" in note
+    assert "'degraded'" not in note
+    assert "9 s" in note
+    assert "too few repeats" in phases_note([result.scenario] * 2, short)
+    slow = tuple(
+        replace(phase, iops=replace(phase.iops, value=10.0)) if phase.id == "after" else phase
+        for phase in result.scenario.phases
+    )
+    note = phases_note([replace(result.scenario, phases=slow)], result.metrics)
+    assert "10,000" in note
+    assert "'after'" in note
+    assert "'before'" not in note
+
+
+def test_latencies_that_get_shorter_beside_a_neighbour_are_doubted() -> None:
+    session = neighboured()
+    result = judge(session.record, session.facts)
+    (name,) = (key for key in result.metrics if key == "phase.degraded.p50_ratio")
+    doubt = "disturbed the first phase"
+    for low, high, is_doubted in ((0.4, 0.6, True), (0.4, 1.1, False), (1.5, 3.0, False)):
+        ratio = Metric((low * high) ** 0.5, "x", low, high)
+        p99 = name.replace("p50", "p99")
+        metrics = {**result.metrics, name: ratio, p99: Metric(1.0, "x", 0.5, 2.0)}
+        sentence = run_fault_impact_sentence(replace(result, metrics=metrics))
+        assert (doubt in sentence) is is_doubted, sentence
+
+
+def test_a_histogram_is_of_the_baseline_as_the_figures_are() -> None:
+    record = PHASED.but(phased_record(scaled(90, 130, 0.5))).record
+    assert record.scenario is not None
+    window = report_kinds().report_of_result(judge(record, {})).latency_curves(record, "").window
+    assert window is not None
+    before = record.scenario.phases[0]
+    assert before.start_real_ns <= window.start_ns < window.end_ns <= before.end_real_ns + 10**9

@@ -23,6 +23,7 @@ from iolab.report.runs import evenness_rows, evidence_text, phase_evenness_table
 from iolab.report.scenario import (
     neighbours_note,
     neighbours_table,
+    phases_note,
     phases_table,
     run_fault_impact_sentence,
 )
@@ -160,6 +161,8 @@ def _run_lines(
         elif not is_only:  # of the only run it is the session's answer
             yield literal_text(run_fault_impact_sentence(result))
         yield grouped_report_table(phases_table([result.scenario], result.metrics))
+        if note := phases_note([result.scenario], result.metrics):
+            yield literal_text(note, QUIET_STYLE)
         if (neighbours := neighbours_table([result.scenario], result.metrics)) is not None:
             yield grouped_report_table(neighbours)
             yield literal_text(neighbours_note([result.scenario]), QUIET_STYLE)

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from iolab.errors import Fault, IolabError
     from iolab.importers.job_files import StudyDraft
     from iolab.session.discovery import DiscoveredHosts
-    from iolab.session.witness import EventPreflight
     from iolab.store.reader import SessionReader
 
 
@@ -311,13 +310,13 @@ def _discover_facts_and_fault(
     from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 
     kinds = study_kinds_of(study)
-    discovery, events = asyncio.run(_discover_hosts(study))
+    discovery, faults, notes = asyncio.run(_discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
             kinds.hosts.require_capable_nodes(study, plan, discovery.facts, discovery.probes)
-            if events.faults:
-                raise HostError(refusal_text(events.faults), NOTHING_WRITTEN, events.faults)
+            if faults:
+                raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
         else:
             require_ready(
                 study,
@@ -326,26 +325,26 @@ def _discover_facts_and_fault(
                 discovery.facts,
                 discovery.probes,
                 devices=discovery.devices,
-                more_faults=events.faults,
+                more_faults=faults,
             )
     except IolabError as error:
-        return discovery.facts, error, events.notes
-    return discovery.facts, None, events.notes
+        return discovery.facts, error, notes
+    return discovery.facts, None, notes
 
 
-async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, EventPreflight]:
+async def _discover_hosts(
+    study: Study,
+) -> tuple[DiscoveredHosts, tuple[Fault, ...], tuple[str, ...]]:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
     Of guests that a session would boot their nodes are asked. The second is what speaks against
-    events, and meters.
+    events and meters, the third what should be known of events.
     """
     from iolab.core.host import HostKind
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.meters import meter_faults
     from iolab.registry import study_kinds_of
-    from iolab.session.actions import event_preflight
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
-    from iolab.session.witness import EventPreflight
     from iolab.study.targets import all_host_specs
 
     specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
@@ -353,6 +352,10 @@ async def _discover_hosts(study: Study) -> tuple[DiscoveredHosts, EventPreflight
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))
         )
+        faults, notes = await meter_faults(study.hosts), ()
+        if study.scenario is None:
+            return discovery, faults, notes
+        from iolab.session.actions import event_preflight  # brings numpy
+
         events = await event_preflight(study, hosts)
-        faults = (*await meter_faults(study.hosts), *events.faults)
-        return discovery, EventPreflight(faults, events.notes)
+        return discovery, (*faults, *events.faults), events.notes

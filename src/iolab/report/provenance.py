@@ -15,6 +15,7 @@ from iolab.analysis.differences import Difference, DifferenceArea
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.run import Plan
+from iolab.core.scenario import ScenarioPlan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.record import Record
 from iolab.report.best import VerdictCounts
@@ -488,7 +489,7 @@ def method_table(
             f"{counted_noun(len(plan.runs), 'run')} of {counted_noun(len(plan.points), 'point')}, "
             f"repeats of each: {_repeats_text(study)}",
         ),
-        *_duration_rows(method, measured_s),
+        *_duration_rows(study, measured_s),
         *(
             (
                 row_of_cells(
@@ -541,14 +542,28 @@ def _measured_range_text(seconds: Sequence[float], asked_s: float) -> str:
     return f"{asked} were asked for ({{}}), {low if low == high else f'{low} to {high}'} s measured"
 
 
-def _duration_rows(method: Method, measured_s: Sequence[float]) -> tuple[tuple[Cell, ...], ...]:
+def _phases_duration_text(scenario: ScenarioPlan, measured_s: Sequence[float]) -> str:
+    """How long the phases of a run are, of which the first is measured as runs without any are."""
+    least_s, most_s = scenario.min_duration_s, scenario.max_duration_s
+    length = format_duration_s(most_s)
+    if least_s < most_s:
+        length = f"{format_duration_s(least_s)} to {length}, as witnesses end them"
+    first = scenario.phases[0]
+    range_text = _measured_range_text(measured_s, first.max_duration_s).format(first.id)
+    return f"phases of {length}; of the first, whose figures are the run's, {range_text}"
+
+
+def _duration_rows(study: Study, measured_s: Sequence[float]) -> tuple[tuple[Cell, ...], ...]:
     """How long a run is, and what of it does not count."""
+    method = study.method
     rule, kind = method.rule, method.kind.value
     if rule is None:
         return (
             row_of_cells(
                 "Duration",
-                _measured_range_text(measured_s, method.runtime_s).format(kind),
+                _measured_range_text(measured_s, method.runtime_s).format(kind)
+                if study.scenario is None
+                else _phases_duration_text(study.scenario, measured_s),
             ),
             row_of_cells(
                 "Warm-up",

@@ -10,9 +10,16 @@ from msgspec.structs import replace
 from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.core.scenario import READBACK_PHASE
-from iolab.report.numbers import DASH, metric_value_text, ratio_text
+from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
-from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
+from iolab.text import (
+    capitalised,
+    counted_noun,
+    list_text,
+    percent_text,
+    quote_value,
+    uncapitalised,
+)
 from iolab.units import format_duration_s, format_ns, significant_digits_text
 
 if TYPE_CHECKING:
@@ -32,6 +39,8 @@ COST_MIN: Final = 0.05
 
 UNDONE_SHARE: Final = 0.2
 """What a limit leaves of a neighbour's cost where a sentence says that it undoes that."""
+
+P99: Final = 99.0
 
 NEAR_S: Final = 1.5
 """An event begins, and is undone, so near to the phase that it is of."""
@@ -273,6 +282,9 @@ def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> 
         costs = [f"the {name} {_times_text(ratio)}" for name, ratio in longer.items()]
         return f"makes {list_text(costs)} as long {where}, at the same {rate}"
     p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
+    if p50 is not None and p50.high is not None and p50.high < 1:
+        text = f"goes with a p50 only {_times_text(p50)} as long {where}, at the same {rate}"
+        return f"{text}: something else disturbed the first phase, which is no baseline for it"
     if p50 is not None and p50.value is not None:
         text = f"makes no latency longer {where}, at the same {rate}, beyond what may be chance"
         return f"{text} (the p50 is {_times_text(p50)} the first phase's)"
@@ -512,6 +524,45 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
         title,
         (chart,),
         phases_table(scenarios, metrics),
+        phases_note(scenarios, metrics),
         tables_below=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
         detail_tables=((changes_table(scenarios), _CHANGES_NOTE),),
     )
+
+
+def phases_note(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> str:
+    """Why some shares have no interval, and what a p99 of few I/Os rests on; empty of none."""
+    from iolab.analysis.metrics import ios_needed_for_percentile  # brings numpy
+    from iolab.analysis.scenario import BLOCK_S, BLOCKS_MIN
+
+    phases = scenarios[0].phases
+    lacking = [
+        quote_value(phase.id)
+        for phase in phases
+        if (share := metrics.get(phase_metric_key(phase.id, "baseline_share"))) is not None
+        and share.value is not None
+        and share.low is None
+    ]
+    sentences = []
+    if lacking and len(scenarios) == 1:
+        least_s = BLOCKS_MIN * BLOCK_S
+        sentences.append(
+            f"No interval in {list_text(lacking)}: it is from means of {BLOCK_S} s, of which each "
+            f"phase needs {BLOCKS_MIN} above zero ({least_s} s)."
+        )
+    elif lacking:
+        sentences.append(f"No interval in {list_text(lacking)}: {TOO_FEW_REPEATS}.")
+    needed = ios_needed_for_percentile(P99)
+    few = [
+        quote_value(phase.id)
+        for phase in phases
+        if metrics.get(phase_metric_key(phase.id, "lat_ns_p99"), Metric(None, "ns")).value
+        and (phase.iops.value or 0.0) * phase.seconds < needed
+    ]
+    if few:
+        where = "each phase" if len(few) == len(phases) else list_text(few)
+        sentences.append(
+            f"The p99 in {where} is of fewer than {needed:,} I/Os, from which on a p99 "
+            "counts as a figure: its tail is a few I/Os."
+        )
+    return " ".join(sentences)

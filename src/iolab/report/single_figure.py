@@ -68,11 +68,13 @@ class SingleFigureReport(LoadReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Reads and writes apart."""
+        from iolab.analysis.scenario import baseline_window
         from iolab.analysis.steady import rule_measured_window
         from iolab.analysis.sums import DIRECTIONS, sum_measured_window
         from iolab.report.charts.run_series import latency_curve
 
-        load = sum_measured_window(record, rule_measured_window(record))
+        window = baseline_window(record) or rule_measured_window(record)
+        load = sum_measured_window(record, window)
         hosts = list(range(len(record.hosts)))
         every = [int(direction) for direction in DIRECTIONS]
         busy = [way for way in every if load.bins[:, way].sum()]

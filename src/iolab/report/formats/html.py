@@ -51,7 +51,7 @@ from iolab.text import escape_invisible
 _HERE: Final = Path(__file__).parent
 
 FIRST_PAGE_ANCHORS: Final = frozenset(
-    {"answer", "matrix", "limits", "caveats", "findings", "conclusion", "sessions"}
+    {"answer", "matrix", "scenario", "limits", "caveats", "findings", "conclusion", "sessions"}
 )
 """Parts that a narrow screen shows open; the others open by their headings."""
 
