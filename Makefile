@@ -161,7 +161,7 @@ demo: setup ## measure a scratch directory with the cluster-kpi study and write 
 # To link the agent takes one core for a minute, and to check types another. End-to-end tests wait for half of their
 # time: unit tests have the processors meanwhile, and give way to them.
 test: .venv/.synced test-packages ## lint, types and the tests that tell whether iolab works
-	@tools/phases.sh "setup lint" guest-kit rust "unit e2e"
+	@tools/phases.sh "setup lint" rust "unit e2e"
 
 test-all: setup all-packages ## the rest: long end-to-end tests, and properties with new examples
 	@tools/phases.sh docs java-kits object-server guest-kit drive-qemu e2e-long e2e-alone properties

@@ -20,7 +20,7 @@ from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, iolab, manifest_of, write
 from tests.e2e.targets import Target, device_bytes, xfs_on_loop
 from tests.processes import run_program
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 KEYS = 30_000
 DATABASE_BYTES = KEYS * 1040
@@ -140,7 +140,6 @@ def test_streams_of_keys_are_those_of_nobody_else(
     assert min(b - a for a, b in pairwise(seeds)) > 5
 
 
-@pytest.mark.long
 def test_a_killed_cell_fails_and_the_next_one_uses_the_same_database(
     measured: tuple[Path, tuple[int, int]], target: Target, tmp_path: Path
 ) -> None:
@@ -169,7 +168,6 @@ def own() -> Iterator[Target]:
         yield made
 
 
-@pytest.mark.long
 def test_a_database_of_the_users_must_be_what_is_stated_and_is_not_changed(
     measured: tuple[Path, tuple[int, int]], target: Target, own: Target, tmp_path: Path
 ) -> None:

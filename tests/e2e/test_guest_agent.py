@@ -145,6 +145,7 @@ def processor_khz() -> int:
     return int(float(found[1]) * 1000) if found else 2_000_000
 
 
+@pytest.mark.long
 def test_a_guest_serves_as_any_host_does(node: Agent, folder: Path, kit: GuestKit) -> None:
     guest = Guest(node, folder, kit)
     assert guest.hear().is_ == "hello"

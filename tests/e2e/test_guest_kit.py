@@ -14,7 +14,7 @@ from iolab.hosts.push import agent_binary
 from tests.e2e.guest_sessions import users_kit
 from tests.needs import ROOT, require
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -96,12 +96,12 @@ def objections(result: dict[str, Any]) -> dict[str, str]:
     ("lie", "rw", "code"),
     [
         ("counts-twice", "randread", "block-size"),
-        ("small", "randread", "block-size"),
-        ("small-hidden", "randread", "block-size"),
+        pytest.param("small", "randread", "block-size", marks=pytest.mark.long),
+        pytest.param("small-hidden", "randread", "block-size", marks=pytest.mark.long),
         ("narrow", "randread", "access-pattern"),
-        ("sequential", "randread", "access-pattern"),
-        ("random", "write", "access-pattern"),
-        ("capped", "randwrite", "latency-contradicted"),
+        pytest.param("sequential", "randread", "access-pattern", marks=pytest.mark.long),
+        pytest.param("random", "write", "access-pattern", marks=pytest.mark.long),
+        pytest.param("capped", "randwrite", "latency-contradicted", marks=pytest.mark.long),
     ],
 )
 def test_a_lie_is_found(target: Target, tmp_path: Path, lie: str, rw: str, code: str) -> None:

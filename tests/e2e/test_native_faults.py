@@ -221,6 +221,7 @@ def test_a_file_that_is_cut_short_gives_short_reads(tmp_path: Path) -> None:
     assert set(outcome.failures("read")) == {"short"}
 
 
+@pytest.mark.long
 def test_what_hangs_is_told_and_not_waited_for_for_ever() -> None:
     methods = ("io_uring", "libaio", "sync")
     with ExitStack() as stack:

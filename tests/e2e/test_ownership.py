@@ -62,7 +62,7 @@ def start(target: Path, folder: Path, engine: str, runtime: str) -> subprocess.P
     return process
 
 
-@pytest.mark.parametrize("engine", ["fio", "native"])
+@pytest.mark.parametrize("engine", [pytest.param("fio", marks=pytest.mark.long), "native"])
 def test_a_folder_that_is_moved_and_replaced_in_mid_run_fails_the_run(
     target: Path, tmp_path: Path, engine: str
 ) -> None:

@@ -199,6 +199,7 @@ def recorded_session(folder: Path, study_text: str) -> tuple[IoTrace, dict[str, 
     return read_trace(str(log)), result
 
 
+@pytest.mark.long
 def test_a_recorded_run_of_ours_is_replayed_as_it_was(tmp_path: Path) -> None:
     recorded, result = recorded_session(tmp_path / "first", RECORDED)
     again = STUDY.format(trace=tmp_path / "first.iolog") + "[telemetry]\nrecorded_ios = 5000\n"
@@ -222,6 +223,7 @@ def test_a_recorded_run_of_ours_is_replayed_as_it_was(tmp_path: Path) -> None:
         assert rates[1] == pytest.approx(rates[0], rel=0.15)
 
 
+@pytest.mark.long
 def test_a_recording_ends_with_its_last_io_and_without_one_there_is_none(tmp_path: Path) -> None:
     target, log = tmp_path / "target", tmp_path / "log"
     target.write_bytes(b"x" * SIZE)

@@ -45,6 +45,7 @@ def target() -> Iterator[Path]:
     path.rmdir()
 
 
+@pytest.mark.long
 def test_damage_is_measured_again_and_a_changed_host_is_refused(
     target: Path, tmp_path: Path
 ) -> None:

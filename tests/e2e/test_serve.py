@@ -179,6 +179,7 @@ def test_a_running_session_is_watched_live(browser: Browser, tmp_path: Path) -> 
         page.context.close()
 
 
+@pytest.mark.long
 def test_without_script_a_running_session_is_loaded_again(browser: Browser, tmp_path: Path) -> None:
     with (
         serving(tmp_path) as server,
@@ -270,6 +271,7 @@ def test_who_has_the_token_gets_in_while_strangers_hold_connections(
         assert server.ask("/", known)[0] == 200
 
 
+@pytest.mark.long
 def test_a_connection_that_says_nothing_is_closed(server: Serving) -> None:
     start = time.monotonic()
     with ThreadPoolExecutor(2) as strangers:

@@ -64,6 +64,7 @@ def test_none_are_told_unless_they_are_asked_for(tmp_path: Path) -> None:
     assert "slow_ios is 1001" in refused.faults
 
 
+@pytest.mark.long
 def test_a_session_shows_its_slowest_ios_everywhere(tmp_path: Path) -> None:
     study, session = tmp_path / "study.toml", tmp_path / "S"
     study.write_text(STUDY, encoding="utf-8")

@@ -161,6 +161,7 @@ def test_a_host_whose_sshd_dies_is_reached_again_and_the_run_tried_again(
     left_clean(fleet)
 
 
+@pytest.mark.long
 def test_a_host_whose_cable_is_pulled_is_gone_on_without(fleet: Bed) -> None:
     accident = Accident(measures, lambda: fleet.link("c03", "down"))
     with restored(fleet, "c03"):

@@ -307,6 +307,7 @@ def test_this_machine_uses_the_kit_itself(kit: GuestKit) -> None:
     assert said == []
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 @pytest.mark.parametrize("sees", [True, False])
 def test_a_node_gets_a_copy_unless_it_sees_the_kit(

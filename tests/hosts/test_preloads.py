@@ -205,6 +205,7 @@ def test_every_planted_shim_is_found_in_one_trial(tmp_path: Path) -> None:
     assert [fault for fault in faults if fault] == []
 
 
+@pytest.mark.long
 def test_an_audit_library_and_one_that_is_missing_are_named(tmp_path: Path) -> None:
     require("cc")
     source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
@@ -220,6 +221,7 @@ def test_an_audit_library_and_one_that_is_missing_are_named(tmp_path: Path) -> N
     assert interposer_kind(by_source[LibrarySource.LD_PRELOAD]) is InterposerKind.NOT_LOADED
 
 
+@pytest.mark.long
 def test_an_allocator_is_known_by_its_functions(tmp_path: Path) -> None:
     require("cc")
     source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
@@ -237,6 +239,7 @@ def test_an_allocator_is_known_by_its_functions(tmp_path: Path) -> None:
     assert interposer_kind(one) is InterposerKind.ALLOCATOR
 
 
+@pytest.mark.long
 def test_sanitizers_are_named_and_not_accused(tmp_path: Path) -> None:
     require("cc")
     source = PROGRAM.replace("HELPER", PAUSE).replace("HELP\n", "\n")
@@ -270,6 +273,7 @@ def test_honest_programs_have_nothing_to_tell(tmp_path: Path) -> None:
         assert use.files >= 1
 
 
+@pytest.mark.long
 def test_a_file_that_only_looks_like_a_library_is_told_and_stops_nothing(tmp_path: Path) -> None:
     require("cc")
     source = PROGRAM.replace("HELPER", PAUSE + "#include <sys/mman.h>\n#include <stdlib.h>\n")
