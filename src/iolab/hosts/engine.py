@@ -7,7 +7,7 @@ feeds the command's standard output, in pieces of any size, to the reader that b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
 from msgspec.structs import asdict
 
@@ -17,8 +17,10 @@ from iolab.core.run import EngineTotals, HostDetails
 from iolab.core.scenario import IoLimit
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError
-from iolab.hosts.intervals import Interval
 from iolab.record import Record
+
+if TYPE_CHECKING:
+    from iolab.hosts.intervals import Interval
 
 FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""
