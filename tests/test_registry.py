@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from inspect import get_annotations
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from iolab.registry import (
     study_kinds_named_in,
     study_kinds_of,
 )
+from iolab.study.load_tables import StudyTable
 from iolab.study.parse import StudyOverrides, parse_study
 from iolab.study.schedule import make_plan
 from tests.processes import run_program
@@ -78,3 +80,16 @@ engine = "ycbs"
     with pytest.raises(StudyError) as caught:
         read_study(text, "s.toml", StudyOverrides(path_required=False))
     assert "'ycsb'" in " ".join(fault.hint for fault in caught.value.faults)
+
+
+def test_tables_of_study_files_have_annotations_and_not_texts_of_them() -> None:
+    """Pydantic compiles each text, of some hundred keys."""
+    study_kinds()
+    tables = [StudyTable]
+    for table in tables:
+        tables += table.__subclasses__()
+        texts = [
+            key for key, annotation in get_annotations(table).items() if isinstance(annotation, str)
+        ]
+        assert table.__module__.startswith("tests.") or texts == [], table
+    assert len(tables) > 30

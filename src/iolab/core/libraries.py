@@ -33,21 +33,21 @@ _ALLOCATORS: Final = {
 
 _SYNC: Final = ("fsync", "fdatasync", "sync", "msync", "open", "open64")
 _CLOCKS: Final = ("clock_gettime", "gettimeofday", "time", "nanosleep")
-_KNOWN_BY_NAME: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
-    (re.compile(r"eatmydata"), _SYNC),
-    (re.compile(r"faketime"), _CLOCKS),
-    (re.compile(r"jemalloc"), ("malloc", "mallctl")),
-    (re.compile(r"tcmalloc"), ("malloc", "tc_malloc")),
-    (re.compile(r"mimalloc"), ("malloc", "mi_malloc")),
-    (re.compile(r"(?:lib|\.)asan"), ("__asan_init",)),
-    (re.compile(r"(?:lib|\.)tsan"), ("__tsan_init",)),
-    (re.compile(r"(?:lib|\.)msan"), ("__msan_init",)),
-    (re.compile(r"(?:lib|\.)lsan"), ("__lsan_init",)),
-    (re.compile(r"(?:lib|\.)ubsan"), ("__ubsan_handle_add_overflow",)),
-    (re.compile(r"f?data_?sync|f_?sync|no_?sync|sync_?(?:noop|stub|off)"), ("fsync", "fdatasync")),
-    (re.compile(r"fadvise|fadv"), ("posix_fadvise", "posix_fadvise64")),
-    (re.compile(r"o_?direct|no_?direct|openflags"), ("open", "open64")),
-    (re.compile(r"clock_?gettime|gettimeofday|clockskew|slowclock|fastclock"), _CLOCKS[:2]),
+_KNOWN_BY_NAME: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    (r"eatmydata", _SYNC),
+    (r"faketime", _CLOCKS),
+    (r"jemalloc", ("malloc", "mallctl")),
+    (r"tcmalloc", ("malloc", "tc_malloc")),
+    (r"mimalloc", ("malloc", "mi_malloc")),
+    (r"(?:lib|\.)asan", ("__asan_init",)),
+    (r"(?:lib|\.)tsan", ("__tsan_init",)),
+    (r"(?:lib|\.)msan", ("__msan_init",)),
+    (r"(?:lib|\.)lsan", ("__lsan_init",)),
+    (r"(?:lib|\.)ubsan", ("__ubsan_handle_add_overflow",)),
+    (r"f?data_?sync|f_?sync|no_?sync|sync_?(?:noop|stub|off)", ("fsync", "fdatasync")),
+    (r"fadvise|fadv", ("posix_fadvise", "posix_fadvise64")),
+    (r"o_?direct|no_?direct|openflags", ("open", "open64")),
+    (r"clock_?gettime|gettimeofday|clockskew|slowclock|fastclock", _CLOCKS[:2]),
 )
 """What libraries replace that nobody can look into, by what their files' names say."""
 
@@ -203,7 +203,7 @@ def _add_library_by_name(
         exports = [
             function
             for pattern, functions in _KNOWN_BY_NAME
-            if pattern.search(base)
+            if re.search(pattern, base)
             for function in functions
         ]
         library = LoadedLibrary(name, source, exports=tuple(dict.fromkeys(exports)))

@@ -1,7 +1,5 @@
 """The table `[vm]` of a study file, with every default and limit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Final
 

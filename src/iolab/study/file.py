@@ -4,8 +4,6 @@
 Those of `[[workload]]` belong to the kinds of load; faults of several keys are of `checks.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Protocol, Union

@@ -4,8 +4,6 @@ The same `[[host]]` tables as in a study, and `[defaults]` for what all of them 
 study of one host becomes a study of a fleet without a change.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

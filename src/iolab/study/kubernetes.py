@@ -1,7 +1,5 @@
 """`[kubernetes]` as it is written, and the fleet of pods that it describes."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Final
 

@@ -1,7 +1,5 @@
 """`[[phase]]` and `[[event]]` of a study, `[[action]]` and `[[witness]]` of an inventory."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Final
 

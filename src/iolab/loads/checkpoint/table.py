@@ -1,7 +1,5 @@
 """The table of checkpoint load in a study file, with every default and limit."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The table of I/O in a study file, with every default and limit."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Final
 
 from msgspec.structs import replace

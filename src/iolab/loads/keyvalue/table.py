@@ -6,8 +6,6 @@ would name files or change what is counted. Programs may be named by their full 
 path may end in is fixed, and no part of it may begin with a dash.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import math
 import re

@@ -1,7 +1,5 @@
 """The table of KV-cache load in a study file, with every default and limit."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Final
 
 from msgspec.structs import replace

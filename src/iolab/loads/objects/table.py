@@ -1,7 +1,5 @@
 """The table of load on objects in a study file, with every default and limit."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, ClassVar, Final
 

@@ -1,7 +1,5 @@
 """The table of training-read load in a study file, with every default and limit."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, ClassVar, Final
 
