@@ -303,7 +303,9 @@ def add_option_faults(
 
 
 def _read_section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
-    user_value = document.tree.get(name, {})
+    if name not in document.tree:
+        return table.model_construct()  # its defaults, without building the model's validator
+    user_value = document.tree[name]
     if isinstance(user_value, dict):
         return read_table(document, table, user_value, (name,))
     document.add_fault(
