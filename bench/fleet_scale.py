@@ -33,12 +33,12 @@ from iolab.cli.live import LinesView
 from iolab.cli.progress import SessionProgress
 from iolab.cli.session import SessionRecorder, rare_garbage_collection
 from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, RunFinished
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.hosts.barrier import StopRequest
-from iolab.hosts.host import Host, Link
+from iolab.hosts.host import AgentLink, Host
 from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
@@ -123,10 +123,10 @@ class SocketHost(Host):
     """A host that is played behind a Unix socket."""
 
     def __init__(self, name: str, path: str) -> None:
-        super().__init__(HostSpec(name, HostKind.LOCAL))
+        super().__init__(HostSpec(name, HostTransport.LOCAL))
         self._path = path
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Connect."""
         return SocketLink(*await asyncio.open_unix_connection(self._path))
 

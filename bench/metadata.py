@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.connect import LocalHost
@@ -149,7 +149,7 @@ async def measure(
     found: Programs, path: str, load: Load
 ) -> tuple[str, dict[Operation, list[float]]]:
     """Which mdtest it is, and ours / theirs of each operation, pair by pair, below a directory."""
-    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     await host.connect()
     version, ratios = "", {operation: list[float]() for operation in load.shown}
     try:

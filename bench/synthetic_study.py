@@ -13,8 +13,8 @@ from iolab.core.host import (
     CpuFacts,
     DiskFacts,
     HostFacts,
-    HostKind,
     HostSpec,
+    HostTransport,
     KernelFacts,
     MemoryFacts,
     NicFacts,
@@ -91,7 +91,7 @@ def make_study(shape: Shape) -> Study:
             )
             for one in shape.configuration_ids
         ),
-        hosts=tuple(HostSpec(name, HostKind.LOCAL) for name in shape.host_names),
+        hosts=tuple(HostSpec(name, HostTransport.LOCAL) for name in shape.host_names),
         workloads=workloads,
         method=Method(
             kind=MethodKind.FIXED,

@@ -17,7 +17,12 @@ from bench.method.rivals import REPEATS, RUN_S, WARMUP_S, published_run
 from bench.method.scenarios import SCENARIOS, Floats
 from iolab.core.stopping import CYCLIC, RAW_BLOCK, StoppingRuleSettings
 from iolab.stats.curve import AdaptiveCurve
-from iolab.stats.repeats import VariancePrior, estimate_published_value, fit_prior, sample_variance
+from iolab.stats.repeats import (
+    VariancePrior,
+    estimate_published_value,
+    fit_variance_prior,
+    sample_variance,
+)
 from iolab.stats.stopping import replay_stopping_rule
 
 MIXES: Final[dict[str, dict[str, float]]] = {
@@ -119,7 +124,7 @@ def _all_cells(cells: dict[str, _Cells], runs: int) -> Design:
     widths: dict[str, list[float]] = {}
     for name, mix in cells.items():
         logs = mix.logs[..., :runs].reshape(-1, runs)
-        prior = fit_prior([sample_variance(row) for row in logs.tolist()])
+        prior = fit_variance_prior([sample_variance(row) for row in logs.tolist()])
         hours += float(mix.seconds[..., :runs].sum()) / 3600
         errors.append(np.expm1(logs.mean(axis=1)))
         found = [estimate_published_value(np.exp(row).tolist(), prior) for row in logs]
@@ -161,4 +166,4 @@ def _seeded_prior(axis: AdaptiveCurve, mix: _Cells, runs: int) -> VariancePrior:
     """The prior that the first loads of all of a mix' curves give."""
     places = [load - 1 for load in axis.first_loads]
     logs = mix.logs[:, places, :runs].reshape(-1, runs)
-    return fit_prior([sample_variance(row) for row in logs.tolist()])
+    return fit_variance_prior([sample_variance(row) for row in logs.tolist()])

@@ -37,7 +37,7 @@ from iolab.core.run import RunStatus
 from iolab.core.samples import Floats, Ints, Names, SignedInts
 from iolab.core.study import Study
 from iolab.errors import IolabError, UsageError
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.record import Record
 from iolab.registry import report_kinds
 from iolab.report.gather import read_slow_ios
@@ -278,7 +278,7 @@ class Run(Record, dict=True):
     def telemetry(self) -> Telemetry:
         """What the hosts did meanwhile; StoreError where it is damaged."""
         table = self._evidence.reader.counters(self.digest, self.repeat)
-        series = derive_series(table, self._host_names.tolist())
+        series = derive_counter_series(table, self._host_names.tolist())
         sizes = [len(counter.value) for counter in series]
 
         def repeat_name_per_value(names: Sequence[str]) -> Names:

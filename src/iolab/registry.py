@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
 from iolab.core.metric_spec import declare_metrics
 from iolab.core.power import POWER_METRICS
-from iolab.core.tagged import declare_parts, import_attribute, type_tag_of
+from iolab.core.tagged import declare_tagged_classes, import_attribute, type_tag_of
 from iolab.core.wear import WEAR_METRICS
 from iolab.errors import StudyError
 from iolab.loads.kind import LoadKind
@@ -83,7 +83,7 @@ GUESTS: Final = BootedHostKind(
 )
 
 for _kind in LOADS:
-    declare_parts(_kind.jobs)
+    declare_tagged_classes(_kind.jobs)
     declare_metrics(_kind.metrics)
 declare_metrics(POWER_METRICS)
 declare_metrics(WEAR_METRICS)

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from iolab.core.generator import VerifyTotals
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.kubernetes import PodFacts
 from iolab.core.metric import Level, Verdict
 from iolab.core.run import (
@@ -32,13 +32,13 @@ from iolab.core.run import (
 from iolab.core.samples import CounterTable
 from iolab.core.scenario import (
     EventOutcome,
-    Expectation,
     IoLimit,
     PhaseEnd,
     PhaseSpan,
     Readback,
     ScenarioOutcome,
     WitnessAnswer,
+    WitnessExpectation,
 )
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import PurgeMethod, TargetState
@@ -238,7 +238,7 @@ def phased(counts: Sequence[int] = (), **changes: Any) -> RunRecord:
     phases = tuple(
         PhaseSpan(name, moment(first), moment(last), PhaseEnd.TIME) for name, first, last in spans
     )
-    lost = Expectation("redundant", state=False)
+    lost = WitnessExpectation("redundant", state=False)
     event = EventOutcome(
         "lose",
         "c1",
@@ -917,7 +917,7 @@ PLANTED: Final = (
         "The only server was watched, and has ten times the memory of the objects.",
         OBJECTS,
         lambda s: s.but(
-            replace(s.record, bystanders=(MonitoredHost("n1", Role.STORAGE, None, (), 0, 0),)),
+            replace(s.record, bystanders=(MonitoredHost("n1", HostRole.STORAGE, None, (), 0, 0),)),
             facts={**s.facts, "n1": facts_of("n1")},
         ),
     ),
@@ -1221,7 +1221,9 @@ PLANTED: Final = (
         "A storage node could not be watched to the end; its disks are compared with nothing.",
         FILES,
         lambda s: s.but(
-            replace(s.record, bystanders=(MonitoredHost("h1", Role.HYPERVISOR, "Gone.", (), 0, 0),))
+            replace(
+                s.record, bystanders=(MonitoredHost("h1", HostRole.HYPERVISOR, "Gone.", (), 0, 0),)
+            )
         ),
     ),
     Planted(

@@ -12,7 +12,7 @@ from iolab.analysis.checks.fleet import (
     check_start_skew,
     check_uneven_fleet,
 )
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.guests.guest import GuestFleet, GuestRun
@@ -133,7 +133,7 @@ def test_a_host_with_fewer_jobs_owes_less() -> None:
 
 
 def bystander(name: str, error: str | None) -> MonitoredHost:
-    return MonitoredHost(name, Role.STORAGE, error, (), 0, 0)
+    return MonitoredHost(name, HostRole.STORAGE, error, (), 0, 0)
 
 
 def test_a_lost_bystander_is_said_and_spoils_no_more_than_that() -> None:

@@ -9,7 +9,7 @@ from iolab.analysis.checks.bytes import check_bytes_moved
 from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.telemetry import CounterCollector
@@ -25,7 +25,7 @@ def node(name: str, read: float, write: float, *, error: str | None = None) -> M
     """A node whose disks `sda` and `sdb` moved these shares of the claimed bytes together."""
     half = [round(share * CLAIMED / 2) for share in (read, write)]
     disks = tuple(DeviceDelta(disk, half[0], half[1], 1, 1) for disk in ("sda", "sdb"))
-    return MonitoredHost(name, Role.STORAGE, error, () if error else disks, 0, 0)
+    return MonitoredHost(name, HostRole.STORAGE, error, () if error else disks, 0, 0)
 
 
 def run(*nodes: MonitoredHost, job: Job = JOB, redundancy: Redundancy | None = THREE) -> RunRecord:
@@ -77,7 +77,7 @@ def test_a_node_that_was_not_counted_leaves_it_open() -> None:
 
 def test_without_nodes_and_with_a_hypervisor_there_is_nothing_to_hold() -> None:
     assert level(check_storage_bytes, healthy()) is None
-    watching = replace(node("hv", 0.0, 0.0), role=Role.HYPERVISOR)
+    watching = replace(node("hv", 0.0, 0.0), role=HostRole.HYPERVISOR)
     assert storage_byte_balance(run(watching), {}) is None
     assert level(check_storage_bytes, run(watching)) is None
 

@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.prediction import CurvePrediction, predict_curves
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from tests.report.growing import STUDY, points, runs
 
 LINEAR = {n: (10_000.0 * n, 10_050.0 * n, 9_950.0 * n) for n in (1, 2, 4, 8)}
-NODE_PORT = ResourceUse(Resource.PORT, "s1", Role.STORAGE, "eth0 out", 0.8)
-CLIENT_PORT = ResourceUse(Resource.PORT, "client-1", Role.CLIENT, "eth0 in", 0.9)
-NODE_DISK = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "nvme0n1", 1.0)
+NODE_PORT = ResourceUse(Resource.PORT, "s1", HostRole.STORAGE, "eth0 out", 0.8)
+CLIENT_PORT = ResourceUse(Resource.PORT, "client-1", HostRole.CLIENT, "eth0 in", 0.9)
+NODE_DISK = ResourceUse(Resource.DEVICE, "s1", HostRole.STORAGE, "nvme0n1", 1.0)
 
 
 def seen(*uses: ResourceUse) -> RunResources:

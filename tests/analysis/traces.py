@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
+from iolab.core.block_trace import BioLatencyBin, BlockTrace, DirectionTrace
 from iolab.core.histogram import bin_index_of_ns
 from tests.analysis.records import DEVICE
 
@@ -17,7 +17,7 @@ A_WINDOW: Final = 500
 
 def latency_rows(
     windows: Sequence[Sequence[int]], weight: float = 1.0
-) -> tuple[tuple[LatencyRow, ...], float, float]:
+) -> tuple[tuple[BioLatencyBin, ...], float, float]:
     """Rows, weight and squares of the latencies of each window, by the definition."""
     found = [np.bincount(bin_index_of_ns(list(window))) for window in windows]
     bins = sorted({int(b) for counts in found for b in np.flatnonzero(counts)})
@@ -26,7 +26,7 @@ def latency_rows(
         tails = [weight * float(counts[b + 1 :].sum()) for counts in found]
         wholes = [weight * float(counts.sum()) for counts in found]
         rows.append(
-            LatencyRow(
+            BioLatencyBin(
                 bin=b,
                 bios=sum(int(counts[b]) for counts in found if b < counts.size),
                 weight=weight * sum(int(counts[b]) for counts in found if b < counts.size),

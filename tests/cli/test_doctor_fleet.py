@@ -13,11 +13,11 @@ from iolab.core.host import (
     CloudFacts,
     CloudVolume,
     HostFacts,
-    HostKind,
+    HostRole,
     HostSpec,
+    HostTransport,
     MachineFacts,
     NicFacts,
-    Role,
     TargetProbe,
     ToolFacts,
 )
@@ -55,13 +55,13 @@ def facts_of(boot: str, **parts: dict[str, Any]) -> HostFacts:
 def host(
     name: str,
     *,
-    role: Role = Role.CLIENT,
+    role: HostRole = HostRole.CLIENT,
     offset_ns: int = 0,
     error_ns: int = 100_000,
     quiet: HostActivity = QUIET,
     **parts: dict[str, Any],
 ) -> InspectedHost:
-    spec = HostSpec(name, HostKind.LOCAL, role, path=PATH)
+    spec = HostSpec(name, HostTransport.LOCAL, role, path=PATH)
     offset = ClockOffset(offset_ns, error_ns, 2 * error_ns)
     return InspectedHost(spec, PATH, facts_of(name, **parts), FREE, quiet, offset, HELLO, None)
 
@@ -276,7 +276,7 @@ def test_the_same_fault_of_several_hosts_is_told_once() -> None:
 def test_storage_nodes_are_compared_among_themselves_and_need_no_fio() -> None:
     bare: dict[str, Any] = {"tools": (ToolFacts("fio", None, None),)}
     nodes = [
-        host(name, role=Role.STORAGE, kernel={"release": release}, facts=bare)
+        host(name, role=HostRole.STORAGE, kernel={"release": release}, facts=bare)
         for name, release in (("s1", "5.14"), ("s2", "5.15"))
     ]
     item = only("kernel, storage", host("a"), *nodes)
@@ -285,7 +285,7 @@ def test_storage_nodes_are_compared_among_themselves_and_need_no_fio() -> None:
 
 def test_the_document_has_every_host_in_the_order_of_the_inventory() -> None:
     there = host("b", offset_ns=7)
-    specs = (HostSpec("a", HostKind.LOCAL), there.spec)
+    specs = (HostSpec("a", HostTransport.LOCAL), there.spec)
     seen = HostOutcomes({"b": there}, {"a": HostError("Gone.", "Look.")})
     made = fleet_document(specs, seen)
     assert made["hosts"][0] == {"name": "a", "role": "client", "reached": False}

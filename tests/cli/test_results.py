@@ -20,7 +20,7 @@ from iolab.cli.results import (
     result_lines,
 )
 from iolab.cli.session_screen import DetailSection, SessionScreen, session_screen_lines
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
@@ -267,7 +267,7 @@ def test_details_begin_with_the_line_of_each_part() -> None:
 
 
 def test_the_end_names_what_limits_the_best_points() -> None:
-    busy = ResourceUse(Resource.PROCESSORS, "client-1", Role.CLIENT, "", 0.98)
+    busy = ResourceUse(Resource.PROCESSORS, "client-1", HostRole.CLIENT, "", 0.98)
     full = RunResources(
         (busy,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )

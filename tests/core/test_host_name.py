@@ -6,8 +6,8 @@ from typing import Any, get_args, get_type_hints
 
 from msgspec.structs import replace
 
-from iolab.core.host import HostKind, HostSpec
-from iolab.core.host_name import with_host_names
+from iolab.core.host import HostSpec, HostTransport
+from iolab.core.host_name import with_renamed_hosts
 from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric, Result
 from iolab.core.tagged import tagged_classes
 from iolab.guests.guest import GuestFleet, GuestRun
@@ -55,9 +55,9 @@ def test_a_run_has_the_new_names() -> None:
     source = sweep(("one",), seconds=4)
     result = source.results()[0]
     manifest = source.manifest(result.digest, result.repeat)
-    (host,) = with_host_names(manifest, NAMES).hosts
+    (host,) = with_renamed_hosts(manifest, NAMES).hosts
     assert host == replace(manifest.hosts[0], host="client-1 (a)")
-    assert with_host_names(manifest, {"other": "x"}) == manifest
+    assert with_renamed_hosts(manifest, {"other": "x"}) == manifest
     metrics = {"iops": Metric(1.0, "1/s")}
     spread = HostEvenness(0, 0, 1.0, 0.0, 1.0, "client-1", "other", 1.0, None, None)
     named = replace(
@@ -67,7 +67,7 @@ def test_a_run_has_the_new_names() -> None:
         operation_spreads={"read": spread},
         excluded_hosts=("client-1",),
     )
-    now = with_host_names(named, NAMES)
+    now = with_renamed_hosts(named, NAMES)
     assert [one.name for one in now.hosts] == ["client-1 (a)"]
     assert now.nodes[0].guests == ("client-1 (a)", "g")
     assert now.operation_spreads["read"].slowest == "client-1 (a)"
@@ -77,11 +77,11 @@ def test_a_run_has_the_new_names() -> None:
 
 
 def test_a_host_of_the_study_its_guests_and_its_server_have_the_new_names() -> None:
-    spec = HostSpec("g", HostKind.LOCAL, node="client-1", devices=("client-1",))
-    assert with_host_names(spec, NAMES) == replace(spec, node="client-1 (a)")
+    spec = HostSpec("g", HostTransport.LOCAL, node="client-1", devices=("client-1",))
+    assert with_renamed_hosts(spec, NAMES) == replace(spec, node="client-1 (a)")
     fleet = GuestFleet((GuestRun("client-1", "n"),), idle=("client-1", "g"))
-    assert with_host_names(fleet, NAMES) == GuestFleet(
+    assert with_renamed_hosts(fleet, NAMES) == GuestFleet(
         (GuestRun("client-1 (a)", "n"),), idle=("client-1 (a)", "g")
     )
     server = ServerRun("cassandra", "5", "client-1:9042", host="client-1")
-    assert with_host_names(server, NAMES) == replace(server, host="client-1 (a)")
+    assert with_renamed_hosts(server, NAMES) == replace(server, host="client-1 (a)")

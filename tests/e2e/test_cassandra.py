@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.errors import EngineError
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
@@ -148,7 +148,9 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         # The node started anew, from a copy of what was flushed and compacted.
         assert (before["flushed_bytes"], before["compaction_written_bytes"]) == (0, 0)
         assert min(after["flushed_bytes"], after["compaction_written_bytes"]) >= 0
-        series = {one.metric: one for one in derive_series(counters.build_table(), ("local",))}
+        series = {
+            one.metric: one for one in derive_counter_series(counters.build_table(), ("local",))
+        }
         assert series["heap_used_bytes"].value.min() > 1 << 20
         assert series["cpu_share"].value.max() > 0
 

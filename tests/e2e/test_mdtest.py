@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import StopRequest
@@ -27,7 +27,7 @@ def on_this_machine(
     run: PlannedRun, path: Path, stop: StopRequest | None = None
 ) -> tuple[tuple[ReportedRate, ...], list[HostRunInProgress]]:
     async def body() -> tuple[tuple[ReportedRate, ...], list[HostRunInProgress]]:
-        host = LocalHost(HostSpec("local", HostKind.LOCAL))
+        host = LocalHost(HostSpec("local", HostTransport.LOCAL))
         await host.connect()
         try:
             async with asyncio.timeout(60):
@@ -71,7 +71,7 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
     run = planned(stand_in(tmp_path, seconds=1000), mpiexec, 3)
 
     async def body() -> list[HostRunInProgress]:
-        host = LocalHost(HostSpec("local", HostKind.LOCAL))
+        host = LocalHost(HostSpec("local", HostTransport.LOCAL))
         await host.connect()
         try:
             task = asyncio.create_task(play(run, {"local": host}, str(target), stop))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from iolab.core.host import HostKind, HostSpec
-from iolab.hosts.host import Host, Link
+from iolab.core.host import HostSpec, HostTransport
+from iolab.hosts.host import AgentLink, Host
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from tests.fakes.agent import FakeAgent
 from tests.fakes.guests import FakeNodeAgent
@@ -20,11 +20,11 @@ class FakeHost(Host):
     """A scripted host; `agent` shows what it was asked and what it still holds."""
 
     def __init__(self, name: str = "local", script: FakeScript | None = None) -> None:
-        super().__init__(HostSpec(name, HostKind.LOCAL))
+        super().__init__(HostSpec(name, HostTransport.LOCAL))
         self.script = script or FakeScript()
         self._fake: FakeLink | None = None
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Begin; the agent says hello at once."""
         self._fake = FakeLink(self.script)
         return self._fake

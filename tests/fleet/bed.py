@@ -24,7 +24,7 @@ from iolab.core.host import HostSpec, SshRoute
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.message import Stream
+from iolab.hosts.message import ReplyStream
 from iolab.hosts.ssh import DEFAULT_SSH_LIMITS, SshLimits
 from iolab.hosts.ssh_host import SshConnections
 from iolab.study.inventory import parse_inventory
@@ -191,7 +191,7 @@ async def nothing(*hosts: Host) -> None:
     """The work of a visit that is only to arrive."""
 
 
-def run(host: Host, argv: list[str]) -> Stream:
+def run(host: Host, argv: list[str]) -> ReplyStream:
     """A program on the host, with its messages."""
     limits: dict[str, Any] = {"wall_limit_s": None, "output_limit_bytes": 1 << 20}
     return host.stream("run", argv=argv, env={}, cwd=None, start_at_real_ns=None, **limits)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec, JumpHost, SshRoute
+from iolab.core.host import HostSpec, HostTransport, JumpHost, SshRoute
 from iolab.errors import HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
-from iolab.hosts.push import CommandFiles, agent_binary, install_agent
+from iolab.hosts.push import CommandHostFiles, agent_binary, install_agent
 from iolab.hosts.ssh import SshRunner, quoted_command_line
 from iolab.hosts.ssh_host import SshConnections
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
@@ -104,7 +104,7 @@ def test_a_pushed_agent_that_was_changed_is_replaced(bare: Bed, agent: Path) -> 
 
 def test_two_sessions_that_push_at_once_both_work(bare: Bed, agent: Path) -> None:
     spec = bare.specs["c01"]
-    twin = HostSpec("twin", HostKind.SSH, ssh=spec.ssh)
+    twin = HostSpec("twin", HostTransport.SSH, ssh=spec.ssh)
     visit(nothing, spec, twin, agent=agent)
     assert [path.read_bytes() for path in bare.agents("c01")] == [agent.read_bytes()]
 
@@ -135,7 +135,7 @@ def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: 
         entry = await logins.acquire("c01", route_of(bare.specs["c01"]))
         try:
             runner = SshRunner("c01", entry.connection, logins.limits)
-            return await install_agent(CommandFiles(runner), agent)
+            return await install_agent(CommandHostFiles(runner), agent)
         finally:
             await entry.release()
 
@@ -186,7 +186,7 @@ def config_of(fleet: Bed, tmp_path: Path, more: str = "") -> Path:
 
 
 def named(name: str) -> HostSpec:
-    return HostSpec(name, HostKind.SSH, ssh=SshRoute(name))
+    return HostSpec(name, HostTransport.SSH, ssh=SshRoute(name))
 
 
 def test_the_users_ssh_config_is_honoured(fleet: Bed, tmp_path: Path) -> None:

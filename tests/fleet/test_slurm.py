@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.hosts.connect import SlurmHost
 from iolab.study.host_ranges import expand_names
 from tests.fleet.bed import VISIT_LIMIT_S, sleeper
@@ -135,7 +135,7 @@ def test_an_allocation_that_ends_in_a_run_makes_it_failed(slurm: Cluster, tmp_pa
 
 def test_an_srun_that_is_killed_leaves_nothing_on_the_node(slurm: Cluster) -> None:
     async def body(inside: dict[str, str]) -> None:
-        spec = HostSpec("n1", HostKind.SLURM)
+        spec = HostSpec("n1", HostTransport.SLURM)
         host = SlurmHost(spec, asyncio.Semaphore(1), environment={**slurm.environment, **inside})
         try:
             async with asyncio.timeout(VISIT_LIMIT_S):

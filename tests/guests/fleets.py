@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.analysis.kinds import JUDGED_WITH_RESOURCES
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.view import RunView
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import GuestAnalysis
@@ -28,7 +28,7 @@ from iolab.guests.guest import (
 )
 from iolab.hosts.counter_names import CPU, DISK, GUEST, NIC
 from iolab.hosts.counter_names import GUESTS as COUNTED_GUESTS
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.records import (
@@ -79,7 +79,7 @@ def given(name: str) -> GuestRun:
 def node(name: str, read: int = 2 * READ, write: int = 0, **changes: Any) -> MonitoredHost:
     """A node whose one device moved what its guests did."""
     devices = (DeviceDelta("nvme0n1", read, write, read // BLOCK, write // BLOCK),)
-    return replace(MonitoredHost(name, Role.HYPERVISOR, None, devices, AHEAD_NS, 0), **changes)
+    return replace(MonitoredHost(name, HostRole.HYPERVISOR, None, devices, AHEAD_NS, 0), **changes)
 
 
 def fleet_of(*guests: GuestRun, **changes: Any) -> GuestFleet:
@@ -172,7 +172,7 @@ def counted(record: RunRecord, way: str = "read", **node_rows: Any) -> RunRecord
 def view(record: RunRecord, known: dict[str, HostFacts] | None = None) -> RunView:
     """The run as its checks see it, with the telemetry that a judge derives."""
     wanted = {**JUDGED_WITH_RESOURCES, COUNTED_GUESTS: None}
-    telemetry = derive_series(record.counters, record.host_names, wanted)
+    telemetry = derive_counter_series(record.counters, record.host_names, wanted)
     known = facts() if known is None else known
     return RunView(
         record, known, sum_measured_window(record), telemetry, host_kinds=(GuestAnalysis(),)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.configuration import Configuration
-from iolab.core.host import HostKind, HostSpec, Role
+from iolab.core.host import HostRole, HostSpec, HostTransport
 from iolab.core.metric import (
     BytesWrittenByLayer,
     HostResult,
@@ -139,7 +139,8 @@ def fleet(
     title, question = "A fleet of virtual machines", "How many machines can this cluster carry?"
     study = study_of("vm-fleet", title, question, (configuration,), workloads, repeats)
     specs = tuple(
-        HostSpec(node, HostKind.LOCAL, Role.HYPERVISOR, path="/mnt/target") for node in nodes
+        HostSpec(node, HostTransport.LOCAL, HostRole.HYPERVISOR, path="/mnt/target")
+        for node in nodes
     )
     study = replace(study, hosts=(*guests, *specs), guests=settings)
     return _source(study, nodes, settings, accelerator, seconds)
@@ -191,7 +192,7 @@ def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     bystanders = tuple(
         MonitoredHost(
             node,
-            Role.HYPERVISOR,
+            HostRole.HYPERVISOR,
             None,
             tuple(DeviceDelta(disk, 1 << 20, 1 << 20, 256, 256) for disk in source.disks),
             clock_offset_ns=0,

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.configuration import Redundancy
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
@@ -196,7 +196,9 @@ def test_modelled_disks_have_no_devices_to_be_asked() -> None:
 
 
 def test_storage_nodes_answer_in_their_place() -> None:
-    store = MonitoredHost("s1", Role.STORAGE, None, (DeviceDelta("sda", 4 * READ, 0, 1, 0),), 0, 0)
+    store = MonitoredHost(
+        "s1", HostRole.STORAGE, None, (DeviceDelta("sda", 4 * READ, 0, 1, 0),), 0, 0
+    )
     theirs = fleet_of(*map(given, GUESTS), settings=None)
     record = run(
         fleet=theirs,

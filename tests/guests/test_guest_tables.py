@@ -39,7 +39,7 @@ from iolab.guests.tables import (
     vcpu_wait_share,
     written_bytes_table,
 )
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.report.charts.run_series import build_timeline
 from iolab.report.hardware import group_identical_hosts, hardware_tables
 from iolab.report.results import TEXT_COLUMNS, columns_csv, node_document, node_result_columns
@@ -187,7 +187,7 @@ def test_a_disk_that_nodes_of_one_kernel_share_counts_once(source: GuestSource) 
 
 
 def disks_moved(record: RunRecord, kernels: dict[str, str]) -> list[float]:
-    series = derive_series(record.counters, record.host_names)
+    series = derive_counter_series(record.counters, record.host_names)
     panels = build_timeline(record, series, None, kernels).panels
     (disks,) = [panel for panel in panels if panel.title == "Node disks"]
     return [value or 0.0 for value in disks.lines[0].values]

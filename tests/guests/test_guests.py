@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.host import HostKind, HypervisorHints, Role
+from iolab.core.host import HostRole, HostTransport, HypervisorHints
 from iolab.errors import StudyError
 from iolab.guests.guest import (
     GUEST_DISK,
@@ -32,12 +32,12 @@ CURVE = FLEET.replace("[1, 2, 3]", '[1, 2, 3, 4, 6, 8, 12, 16, 24]\naxis = "adap
 
 def test_guests_are_made_on_every_node_as_many_as_the_largest_point_wants() -> None:
     study = load(FLEET)
-    guests = [spec for spec in study.hosts if spec.kind is HostKind.VM]
+    guests = [spec for spec in study.hosts if spec.kind is HostTransport.VM]
     assert [spec.name for spec in guests] == [
         *("node-1-vm01", "node-1-vm02", "node-1-vm03"),
         *("node-2-vm01", "node-2-vm02", "node-2-vm03"),
     ]
-    assert {spec.role for spec in guests} == {Role.CLIENT}
+    assert {spec.role for spec in guests} == {HostRole.CLIENT}
     assert {(spec.path, spec.serial) for spec in guests} == {(GUEST_DISK, GUEST_SERIAL)}
     assert [spec.node for spec in guests] == ["node-1"] * 3 + ["node-2"] * 3
     assert study.configurations[0].hosts == tuple(spec.name for spec in guests)
@@ -132,7 +132,7 @@ def test_configurations_name_nodes_and_measure_their_guests() -> None:
 def test_nodes_of_no_configuration_boot_nothing() -> None:
     study = load(FLEET + '[[configuration]]\nid = "one"\nhosts = ["node-2"]\n')
     assert [node.name for node in hypervisors_of_study(study)] == ["node-2"]
-    assert all(spec.node == "node-2" for spec in study.hosts if spec.kind is HostKind.VM)
+    assert all(spec.node == "node-2" for spec in study.hosts if spec.kind is HostTransport.VM)
 
 
 def test_a_node_may_have_a_path_of_its_own_and_needs_one_at_all() -> None:

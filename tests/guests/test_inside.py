@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.guests.nodes import link_bytes_per_s, node_counters
-from iolab.hosts.rates import CounterSeries, derive_series
+from iolab.hosts.rates import CounterSeries, derive_counter_series
 from tests.analysis.records import GO_NS, SECOND
 from tests.guests.fleets import NODES, counted, facts, node, run
 
@@ -42,7 +42,7 @@ def made() -> tuple[RunRecord, tuple[CounterSeries, ...], dict[str, HostFacts]]:
     )
     known["n1"] = replace(known["n1"], nics=ports)
     record = replace(record, bystanders=nodes)
-    return record, derive_series(record.counters, record.host_names), known
+    return record, derive_counter_series(record.counters, record.host_names), known
 
 
 def test_each_thing_of_a_node_has_its_series_by_name() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import EngineError
 from iolab.guests.kit.build import GuestKit, NodeKitPaths, build_guest_kit, install_kit_on_node
 from iolab.guests.kit.image import KernelCompression
@@ -301,7 +301,7 @@ def kit(tmp_path: Path) -> GuestKit:
 
 def test_this_machine_uses_the_kit_itself(kit: GuestKit) -> None:
     said: list[str] = []
-    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     found = asyncio.run(install_kit_on_node(host, kit, "/scratch", said.append))
     assert found == NodeKitPaths(str(kit.kernel), str(kit.initrd), str(kit.tools))
     assert said == []
@@ -316,7 +316,7 @@ def test_a_node_gets_a_copy_unless_it_sees_the_kit(
     hiding = ("unshare", "--mount", "sh", "-c", HIDDEN, str(kit.folder))
     require(*(() if sees else (ROOT,)))
     command = ("env",) if sees else hiding
-    host = CommandHost(HostSpec("far", HostKind.COMMAND, command=command))
+    host = CommandHost(HostSpec("far", HostTransport.COMMAND, command=command))
     scratch = tmp_path / "scratch"
     said: list[str] = []
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.core.samples import CounterTable
 from iolab.hosts.counter_names import CPU, DISK, NIC
-from iolab.hosts.rates import CounterSeries, derive_series
+from iolab.hosts.rates import CounterSeries, derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
 
 SECOND: Final = 1_000_000_000
@@ -49,7 +49,7 @@ def table(*samples: Mapping[str, object]) -> CounterTable:
 
 def series(*samples: Mapping[str, object]) -> dict[tuple[str, str, str], CounterSeries]:
     """What one host's samples derive to, by scope, name and metric."""
-    found = derive_series(table(*samples), ("h",))
+    found = derive_counter_series(table(*samples), ("h",))
     return {(one.scope, one.name, one.metric): one for one in found}
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.core.samples import CounterTable
 from iolab.hosts.counters import CounterBlock, counter_blocks
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from tests.hosts.samples import sample, table
 
 
@@ -73,9 +73,11 @@ def test_only_the_wanted_scopes_are_looked_at() -> None:
 def test_all_cores_alone_are_what_they_are_among_the_others() -> None:
     counters = table(*map(at, range(5)))
     every = [
-        one for one in derive_series(counters, ("h",)) if (one.scope, one.name) == ("cpu", "all")
+        one
+        for one in derive_counter_series(counters, ("h",))
+        if (one.scope, one.name) == ("cpu", "all")
     ]
-    alone = derive_series(counters, ("h",), {"cpu": "all"})
+    alone = derive_counter_series(counters, ("h",), {"cpu": "all"})
     assert [one.metric for one in alone] == [one.metric for one in every]
     assert len(alone) == 5
     for one, other in zip(alone, every, strict=True):

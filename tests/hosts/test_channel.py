@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import HostError
 from iolab.hosts import channel
-from iolab.hosts.host import Host, Link
+from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.message import AgentRefusalError, HostLostError, Message
 from iolab.hosts.process import start_local_process
 
@@ -24,10 +24,10 @@ class ScriptedHost(Host):
     """A host whose agent follows a script in a process of its own."""
 
     def __init__(self, mode: str) -> None:
-        super().__init__(HostSpec("c1", HostKind.LOCAL))
+        super().__init__(HostSpec("c1", HostTransport.LOCAL))
         self.mode = mode
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         return await start_local_process(self.name, [sys.executable, "-S", str(SCRIPT), self.mode])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import HostError
 from iolab.hosts.connect import SlurmHost, list_pods
 from iolab.hosts.push import agent_binary
@@ -65,7 +65,9 @@ def fault_of(folder: Path, script: str) -> HostError:
         "SLURM_JOB_ID": "7",
         "SLURM_JOB_NODELIST": "n1",
     }
-    host = SlurmHost(HostSpec("n1", HostKind.SLURM), asyncio.Semaphore(1), environment=environment)
+    host = SlurmHost(
+        HostSpec("n1", HostTransport.SLURM), asyncio.Semaphore(1), environment=environment
+    )
 
     async def body() -> HostError:
         with pytest.raises(HostError) as caught:

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta
 from iolab.hosts.device_counters import (
-    core_times,
     cpu_busy_share,
     device_deltas,
     disks_snapshot_from_sample,
+    parse_core_times,
     pre_run_activity,
 )
 from iolab.hosts.message import Message
@@ -106,10 +106,10 @@ def test_a_sample_that_is_none_is_a_value_error(header: dict[str, Any]) -> None:
 def test_cpu_busy_is_a_share_of_all_cores() -> None:
     before = sample(DiskUse(), 1, 0, 0)["cpu"]
     after = sample(DiskUse(), 2, 10 * NS_PER_S, 0)["cpu"]
-    assert cpu_busy_share(core_times(before), core_times(after)) == pytest.approx(0.1)
-    assert cpu_busy_share(core_times(after), core_times(after)) is None
-    assert cpu_busy_share(core_times(None), core_times(after)) is None
-    assert cpu_busy_share(core_times([["x"]]), core_times(after)) is None
+    assert cpu_busy_share(parse_core_times(before), parse_core_times(after)) == pytest.approx(0.1)
+    assert cpu_busy_share(parse_core_times(after), parse_core_times(after)) is None
+    assert cpu_busy_share(parse_core_times(None), parse_core_times(after)) is None
+    assert cpu_busy_share(parse_core_times([["x"]]), parse_core_times(after)) is None
 
 
 def test_discards_are_counted_where_the_kernel_does() -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import EngineError, HostError
 from iolab.hosts.connect import CommandHost
 from iolab.hosts.host import Host
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def elsewhere(work: Callable[[Host], Awaitable[T]], *words: str) -> T:
     async def session() -> T:
-        host = CommandHost(HostSpec("far", HostKind.COMMAND, command=("env", *words)))
+        host = CommandHost(HostSpec("far", HostTransport.COMMAND, command=("env", *words)))
         await host.connect()
         try:
             return await work(host)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec, TargetProbe
+from iolab.core.host import HostSpec, HostTransport, TargetProbe
 from iolab.errors import HostError
 from iolab.hosts.answers import read_answer, read_facts
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_clock_offset
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 
 def local() -> LocalHost:
-    return LocalHost(HostSpec("local", HostKind.LOCAL))
+    return LocalHost(HostSpec("local", HostTransport.LOCAL))
 
 
 def with_host(host: Host, work: Callable[[Host], Awaitable[None]]) -> None:
@@ -142,10 +142,10 @@ def test_the_agent_is_pushed_through_a_prefix_and_speaks() -> None:
     async def work(host: Host) -> None:
         assert (await host.request("clock", deadline_s=30)).is_ == "clock"
 
-    with_host(CommandHost(HostSpec("c1", HostKind.COMMAND, command=("env",))), work)
+    with_host(CommandHost(HostSpec("c1", HostTransport.COMMAND, command=("env",))), work)
 
 
 def test_a_missing_agent_is_named(tmp_path: Path) -> None:
-    host = LocalHost(HostSpec("local", HostKind.LOCAL), tmp_path / "nothing")
+    host = LocalHost(HostSpec("local", HostTransport.LOCAL), tmp_path / "nothing")
     with pytest.raises(HostError, match=r"'local' cannot be reached.*nothing' does not start"):
         asyncio.run(host.connect())

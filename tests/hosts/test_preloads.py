@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from iolab.analysis.checks.libraries import preload_answers
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.libraries import InterposerKind, LibrarySource, LibraryUse, interposer_kind
 from iolab.core.metric import Level
 from iolab.hosts.connect import LocalHost
@@ -159,7 +159,7 @@ def library_uses(loads: Sequence[Load], limit_s: float = 60.0) -> list[LibraryUs
     """What an agent for each sees of the libraries of loads that run at the same time."""
 
     async def library_use(load: Load) -> LibraryUse:
-        host = LocalHost(HostSpec("local", HostKind.LOCAL))
+        host = LocalHost(HostSpec("local", HostTransport.LOCAL))
         environment = tuple(load.environment.items())
         command = Command(load.argv, "/", b"", "", limit_s, 1 << 20, environment)
         try:

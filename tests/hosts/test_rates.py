@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.samples import CounterTable
-from iolab.hosts.rates import CounterSeries, derive_series
+from iolab.hosts.rates import CounterSeries, derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import field_names
 from tests.hosts.samples import SECOND, START, Counts, sample, series, table
@@ -250,7 +250,9 @@ def test_hosts_keep_their_own_clocks_and_names() -> None:
             ios = {"read_ios": seq * 10 * (host + 1)}
             collector.add(host, sample(seq, offset_s + seq, disks={"d": ios}))
     found = [
-        s for s in derive_series(collector.build_table(), ("a", "b")) if s.metric == "read_iops"
+        s
+        for s in derive_counter_series(collector.build_table(), ("a", "b"))
+        if s.metric == "read_iops"
     ]
     assert [(s.host, times_s(s), values(s)) for s in found] == [
         ("a", [1.0, 2.0], [10.0, 10.0]),
@@ -270,7 +272,7 @@ def test_a_host_that_is_watched_twice_within_a_run_has_all_its_steps() -> None:
 
 def test_series_are_ordered_by_host_scope_name_and_metric() -> None:
     disks = {"b": DISK_0, "a": DISK_0}
-    found = derive_series(
+    found = derive_counter_series(
         table(
             sample(0, 0.0, disks=disks, agent={"cpu_ns": 1}),
             sample(1, 1.0, disks=disks, agent={"cpu_ns": 2}),
@@ -286,7 +288,7 @@ def test_rows_in_any_order_give_the_same() -> None:
     counters = table(*reads((0, 0, 0), (1, 1, 100), (2, 2, 300)))
     order = np.random.default_rng(3).permutation(len(counters))
     shuffled = CounterTable(*(getattr(counters, name)[order] for name in field_names(CounterTable)))
-    one, other = derive_series(counters, ("h",)), derive_series(shuffled, ("h",))
+    one, other = derive_counter_series(counters, ("h",)), derive_counter_series(shuffled, ("h",))
     assert [s.value.tolist() for s in one if s.metric == "read_iops"] == [[100.0, 200.0]]
     assert [s.metric for s in one] == [s.metric for s in other]
     for mine, theirs in zip(one, other, strict=True):
@@ -296,7 +298,7 @@ def test_rows_in_any_order_give_the_same() -> None:
 def test_a_scope_that_is_not_known_is_left_out() -> None:
     counters = table(sample(0, 0.0, agent={"cpu_ns": 1}), sample(1, 1.0, agent={"cpu_ns": 2}))
     scope = np.full(len(counters), "weather", dtype=np.object_)
-    assert derive_series(replace(counters, scope=scope), ("h",)) == ()
+    assert derive_counter_series(replace(counters, scope=scope), ("h",)) == ()
 
 
 def meters(seq: int, at_s: float, *rows: list[object]) -> dict[str, object]:

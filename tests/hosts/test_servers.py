@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iolab.core.samples import CounterTable
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
 from tests.hosts.samples import SECOND, START, sample, series
 
@@ -71,7 +71,7 @@ def mixed(shift_s: float) -> CounterTable:
 
 @pytest.mark.parametrize("shift_s", [0.0, 0.4, 1.5])
 def test_a_node_and_its_host_do_not_disturb_each_other(shift_s: float) -> None:
-    found = {(one.scope, one.metric): one for one in derive_series(mixed(shift_s), ("h",))}
+    found = {(one.scope, one.metric): one for one in derive_counter_series(mixed(shift_s), ("h",))}
     assert found["disk", "read_iops"].value.tolist() == [100.0] * 3
     reads = found["cassandra", "client_reads_per_s"]
     assert reads.value.tolist() == [10.0] * 3

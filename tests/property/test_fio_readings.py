@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import ParsedEngineOutput
 from iolab.hosts.intervals import IntervalCollector
 from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from tests.loads.fileio.fixtures import BOTH, output, read
@@ -16,7 +16,7 @@ RAW = output("mixed-rate-3.42")
 LIMITED = settings(max_examples=25)
 
 
-def check(result: EngineReading) -> None:
+def check(result: ParsedEngineOutput) -> None:
     for interval in result.intervals:
         assert interval.span_ns >= 0
         for part in interval.directions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.host import HostKind
+from iolab.core.host import HostTransport
 from iolab.study.inventory import (
     mpi_inventory,
     parse_inventory,
@@ -42,7 +42,9 @@ def test_a_list_of_nodes_is_read_as_it_was_written(
     assert list(allocation.nodes) == names
     inventory = slurm_inventory(allocation)
     found = parse_inventory(inventory.text, inventory.file_name)
-    assert [(host.name, host.kind) for host in found] == [(name, HostKind.SLURM) for name in names]
+    assert [(host.name, host.kind) for host in found] == [
+        (name, HostTransport.SLURM) for name in names
+    ]
 
 
 @given(NAMES, st.randoms(use_true_random=False))

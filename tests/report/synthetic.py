@@ -18,7 +18,7 @@ from iolab.analysis.sums import sum_measured_window
 from iolab.core.configuration import Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import bin_index_of_ns
-from iolab.core.host import HostFacts, HostKind, HostSpec
+from iolab.core.host import HostFacts, HostSpec, HostTransport
 from iolab.core.metric import CheckResult, HostResult, Level, Result, Verdict
 from iolab.core.run import (
     DeviceDelta,
@@ -196,7 +196,7 @@ def study_of(
         question=question,
         source="",
         configurations=configurations,
-        hosts=tuple(HostSpec(host, HostKind.LOCAL, path="/mnt/target") for host in hosts),
+        hosts=tuple(HostSpec(host, HostTransport.LOCAL, path="/mnt/target") for host in hosts),
         workloads=workloads,
         method=Method(
             kind=MethodKind.FIXED,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
-from iolab.core.host import HostKind, HostSpec, Role
+from iolab.core.host import HostRole, HostSpec, HostTransport
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -73,7 +73,7 @@ def figure(
 def study(*names: str) -> Study:
     made = shared.brief("sweep").study
     owners = tuple(Configuration(name, name.title(), ("h",), "/x") for name in names)
-    return replace(made, configurations=owners, hosts=(HostSpec("h", HostKind.LOCAL),))
+    return replace(made, configurations=owners, hosts=(HostSpec("h", HostTransport.LOCAL),))
 
 
 def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tuple[Cell, ...]]:
@@ -410,7 +410,9 @@ def test_others_as_busy_as_the_run_are_told_first() -> None:
 
 
 def shared_machine(own: float, busy_share: float = 0.98) -> RunResources:
-    use = ResourceUse(Resource.PROCESSORS, LOCAL_HOST, Role.CLIENT, "", busy_share, is_own_load=own)
+    use = ResourceUse(
+        Resource.PROCESSORS, LOCAL_HOST, HostRole.CLIENT, "", busy_share, is_own_load=own
+    )
     return RunResources(
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import LoadStep, decide_bottleneck
 from iolab.analysis.findings import BottleneckFinding, best_point_findings
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level
 from iolab.core.resources import IssueRule, Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table
@@ -162,7 +162,7 @@ def test_without_telemetry_there_is_no_section() -> None:
 
 def test_the_resources_that_were_stored_with_a_verdict_are_those_of_the_page() -> None:
     source = sweep(("alpha", "beta"), seconds=6)
-    full = ResourceUse(Resource.PROCESSORS, "client-1", Role.CLIENT, "", 0.98)
+    full = ResourceUse(Resource.PROCESSORS, "client-1", HostRole.CLIENT, "", 0.98)
     stored = RunResources(
         (full,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration, ProcurementCost
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.metric import Level
 from iolab.report.best import BestFigure
 from iolab.report.blocks import Paragraph, blocks_in_reading_order, brief_blocks
@@ -29,7 +29,7 @@ BOTH = tuple(Configuration(name, name, ("h",), "/x") for name in ("one", "two"))
 def brief_of(owners: Sequence[Configuration]) -> Brief:
     made = shared.brief("sweep")
     names = dict.fromkeys(name for owner in owners for name in owner.hosts)
-    hosts = tuple(HostSpec(name, HostKind.LOCAL) for name in names)
+    hosts = tuple(HostSpec(name, HostTransport.LOCAL) for name in names)
     return replace(
         made, study=replace(made.study, configurations=tuple(owners), hosts=hosts), facts={}
     )

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import HostEvenness, HostResult, Metric, Result
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.kind import KIND
 from iolab.registry import report_kinds
@@ -125,7 +125,7 @@ def source() -> Source:
     return sweep(seconds=12)
 
 
-def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
+def beside(source: Source, role: HostRole, offset_ns: int) -> RunRecord:
     """A run with a host beside it whose disk reads 8 MiB and whose port sends 4 MiB a second."""
     record = record_of(source, source.plan.runs[0])
     collector, index = CounterCollector(), len(record.hosts)
@@ -140,14 +140,14 @@ def beside(source: Source, role: Role, offset_ns: int) -> RunRecord:
 
 
 def values(record: RunRecord) -> dict[str, dict[str, tuple[float | None, ...]]]:
-    series = derive_series(record.counters, record.host_names)
+    series = derive_counter_series(record.counters, record.host_names)
     panels = build_timeline(record, series, None).panels
     return {panel.title: {trace.name: trace.values for trace in panel.lines} for panel in panels}
 
 
 @pytest.mark.parametrize("offset_ns", [0, 3600 * SECOND])
 def test_storage_stands_on_the_clients_time_axis(source: Source, offset_ns: int) -> None:
-    found = values(beside(source, Role.STORAGE, offset_ns))
+    found = values(beside(source, HostRole.STORAGE, offset_ns))
     assert "Bandwidth" in found
     disks = [value for value in found["Storage disks"]["read"][1:] if value is not None]
     # Only the named disk, to four digits.
@@ -159,12 +159,12 @@ def test_storage_stands_on_the_clients_time_axis(source: Source, offset_ns: int)
 
 
 def test_a_hypervisor_is_no_storage_and_no_client(source: Source) -> None:
-    found = values(beside(source, Role.HYPERVISOR, 0))
+    found = values(beside(source, HostRole.HYPERVISOR, 0))
     assert not {"Storage disks", "Storage ports", "Network"} & set(found)
 
 
 def test_the_account_is_a_table_with_every_node(source: Source) -> None:
-    record = replace(beside(source, Role.STORAGE, 0), redundancy=Redundancy(3.0, 2.0))
+    record = replace(beside(source, HostRole.STORAGE, 0), redundancy=Redundancy(3.0, 2.0))
     account = storage_byte_balance(record, {})
     assert account is not None
     assert account.expected_read == 2 * account.claimed_read

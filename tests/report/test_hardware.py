@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.host import IoLimit, MachineFacts
+from iolab.core.host import CgroupDeviceIoLimit, MachineFacts
 from iolab.core.kubernetes import PodFacts
 from iolab.report.hardware import (
     demonstration_text,
@@ -62,8 +62,8 @@ def test_a_pod_tells_its_node_volume_and_limits() -> None:
         pod=pod,
         memory=replace(plain.memory, limit_bytes=1 << 30),
         io_limits=(
-            IoLimit(plain.target.devices[-1], read_iops=2000),
-            IoLimit("another", read_iops=1),
+            CgroupDeviceIoLimit(plain.target.devices[-1], read_iops=2000),
+            CgroupDeviceIoLimit("another", read_iops=1),
         ),
     )
     rows = {cells[0].text: cells[1].text for cells in host_table(facts).rows}
@@ -99,7 +99,7 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     loop = replace(drive, name="loop1", model=None, size_bytes=700 << 20, parents=(drive.name,))
     target = replace(host.target, devices=("loop1", drive.name))
     on_loop = replace(host, target=target, disks=(loop, drive))
-    limited = replace(on_loop, io_limits=(IoLimit("loop1", read_iops=3000),))
+    limited = replace(on_loop, io_limits=(CgroupDeviceIoLimit("loop1", read_iops=3000),))
     (owner,) = one_configuration("a")
     plain = study_of("s", "S", "?", (owner,), ())
     named = replace(owner, hardware=(("SSD", "A capacity 7.68 TB"),))
@@ -123,6 +123,8 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     )
     assert "Storage, as stated" in dict(hardware_fact_rows(stated, {"a": host}, {}))
     assert "Storage, as stated" not in dict(hardware_fact_rows(stated, {"a": on_loop}, {}))
-    only_limited = replace(host, io_limits=(IoLimit(host.target.devices[-1], read_iops=3000),))
+    only_limited = replace(
+        host, io_limits=(CgroupDeviceIoLimit(host.target.devices[-1], read_iops=3000),)
+    )
     assert tells(measured_storage_caveat(plain, {"a": only_limited}), "I/O limits were set on")
     assert not measured_storage_caveat(stated, {"a": host})  # no number to compare

@@ -12,7 +12,7 @@ from iolab.analysis.bottleneck.decision import (
     decide_bottleneck,
 )
 from iolab.analysis.findings import BottleneckFinding
-from iolab.core.host import IoLimit, Role
+from iolab.core.host import CgroupDeviceIoLimit, HostRole
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import (
@@ -72,7 +72,7 @@ def jobs_busy() -> RunResources:
     return watched(replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=jobs),)))
 
 
-def held(limit: IoLimit) -> RunResources:
+def held(limit: CgroupDeviceIoLimit) -> RunResources:
     """A client whose control group is held to so much of its device."""
     return watched(record(QUIET), {"c1": replace(facts(), io_limits=(limit,))})
 
@@ -101,12 +101,12 @@ def one_at_a_time() -> RunResources:
         (watched(record(FULL)), PAYING, ("not saturated", "iodepth 4 to 8", *RISES_MUCH, *BUSY)),
         (ALL_BUSY, None, ("limited", "processors of c1", "97 %")),
         (
-            held(IoLimit("nvme0n1", read_iops=40_000)),
+            held(CgroupDeviceIoLimit("nvme0n1", read_iops=40_000)),
             None,
             ("limited", "control group of c1", "40 k", "reads", "nvme0n1", "100 %"),
         ),
         (
-            held(IoLimit("nvme0n1", read_bytes_per_s=170_000_000)),
+            held(CgroupDeviceIoLimit("nvme0n1", read_bytes_per_s=170_000_000)),
             None,
             ("limited", "control group of c1", "170 MB/s", "read", "nvme0n1", "96 %"),
         ),
@@ -178,7 +178,7 @@ def test_what_limits_is_named_with_its_figures(
 @pytest.mark.parametrize("cause", list(BottleneckCause))
 @pytest.mark.parametrize("level", list(Level))
 def test_every_cause_has_a_sentence(cause: BottleneckCause, level: Level) -> None:
-    use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
+    use = ResourceUse(Resource.DEVICE, "s1", HostRole.STORAGE, "sda", 0.99, 1.0, 1.0)
     seen = RunResources(
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )
@@ -191,18 +191,18 @@ def test_every_cause_has_a_sentence(cause: BottleneckCause, level: Level) -> Non
 
 
 def test_a_host_of_another_role_is_called_so() -> None:
-    use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
+    use = ResourceUse(Resource.DEVICE, "s1", HostRole.STORAGE, "sda", 0.99, 1.0, 1.0)
     seen = RunResources(
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )
     assert tells(told(seen), "sda", "storage node s1")
-    local = replace(use, host="local", role=Role.CLIENT)
+    local = replace(use, host="local", role=HostRole.CLIENT)
     assert "local" not in told(replace(seen, uses=(local,)))
 
 
 def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
-        use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, is_own_load=own)
+        use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 0.98, is_own_load=own)
         decision = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=use)
         one = BottleneckFinding("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
         return recommended_step_text(one)
@@ -224,12 +224,14 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
 def test_a_limit_beside_a_figure_says_how_much_it_is(
     half: float, operation: str, unit: str, wanted: str
 ) -> None:
-    use = ResourceUse(Resource.IO_LIMIT, "c1", Role.CLIENT, "sda bytes written", 0.98, 166.6e6)
+    use = ResourceUse(Resource.IO_LIMIT, "c1", HostRole.CLIENT, "sda bytes written", 0.98, 166.6e6)
     held_at = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, use=use)
     other = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=None)
     brief = replace(shared.brief("sweep"))
     brief.__dict__["bottlenecks"] = tuple(
-        BottleneckFinding(owner, "w", (), decision, held(IoLimit("sda")), None, Level.VALID, ())
+        BottleneckFinding(
+            owner, "w", (), decision, held(CgroupDeviceIoLimit("sda")), None, Level.VALID, ()
+        )
         for owner, decision in (("one", held_at), ("two", other))
     )
     best = replace(figure("one", 160e6, half, title="w", unit=unit), operation=operation)

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from iolab.analysis.points import sentinel_point
 from iolab.core.metric import Metric, Result
 from iolab.core.study import MethodKind, Study
-from iolab.core.target_state import RoundsSeries, TargetLedger
+from iolab.core.target_state import PreconditioningRounds, TargetLedger
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line, Rectangles, ReportSection
 from iolab.report.page import build_report_page
 from iolab.report.sections import ROUND_CHARTS_MAX, stability_section
-from iolab.stats.rounds import judge_rounds
+from iolab.stats.rounds import judge_steady_state_rounds
 from tests.facts import tells
 from tests.report import shared
 from tests.report.charts.outcomes import result
@@ -28,17 +28,19 @@ STEADY = (9e4, 6e4, 5.2e4, 5.1e4, 5e4, 4.9e4, 5.05e4)
 FALLING = (9e4, 8e4, 7e4, 6e4, 5e4)
 
 
-def series(iops: tuple[float, ...], **more: Any) -> RoundsSeries:
-    made = RoundsSeries("default", "w", "rand-write-4k", 0, 60.0, iops, judge_rounds(iops))
+def series(iops: tuple[float, ...], **more: Any) -> PreconditioningRounds:
+    made = PreconditioningRounds(
+        "default", "w", "rand-write-4k", 0, 60.0, iops, judge_steady_state_rounds(iops)
+    )
     return replace(made, **more)
 
 
-def section_of(*rounds: RoundsSeries) -> ReportSection | None:
+def section_of(*rounds: PreconditioningRounds) -> ReportSection | None:
     brief = replace(shared.brief("kpi"), preconditioning_rounds=rounds)
     return stability_section(brief)
 
 
-def rounds_of(*rounds: RoundsSeries) -> tuple[Figure, ...]:
+def rounds_of(*rounds: PreconditioningRounds) -> tuple[Figure, ...]:
     made = section_of(*rounds)
     assert made is not None
     (group,) = made.groups

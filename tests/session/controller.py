@@ -10,7 +10,7 @@ import asyncio
 import sys
 
 from iolab.core.events import Event, IntervalReported, PhaseStarted
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
 from iolab.registry import session_kinds
@@ -35,7 +35,7 @@ class Lines:
 async def main(path: str, runtime: str) -> None:
     sets = (f"method.runtime={runtime}", "workload.*.numjobs=1", "workload.*.filesize=8m")
     study = parse_study(STUDY.format(hosts=""), "trial.toml", StudyOverrides(path=path, sets=sets))
-    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     hello = await host.connect()
     print(f"agent {hello.pid}", flush=True)
     await run_session(

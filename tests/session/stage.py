@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from iolab.core.events import Event, RunFinished, SessionEnded, SessionStatus
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.errors import IolabError
@@ -169,7 +169,7 @@ class Stage:
 
     def _reach(self, spec: HostSpec) -> Host:
         """The host again: its next script, or one that does not even say hello."""
-        if spec.kind is HostKind.VM:
+        if spec.kind is HostTransport.VM:
             return BootedHost(spec)
         scripts = (self.again or {}).get(spec.name)
         script = scripts.pop(0) if scripts else UNREACHABLE

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.events import Notice, SessionStarted, SessionStatus
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.run import RunStatus
 from iolab.session.context import SessionContext
 from iolab.session.driver import LoadDriver
@@ -38,7 +38,7 @@ def test_a_storage_node_is_watched_and_counted_in_every_run() -> None:
     for record in stage.records:
         assert record.host_names == ("c1", "c2", "s1")
         (node,) = record.bystanders
-        assert (node.host, node.role, node.error) == ("s1", Role.STORAGE, None)
+        assert (node.host, node.role, node.error) == ("s1", HostRole.STORAGE, None)
         assert abs(node.clock_offset_ns - busy.offset_ns) <= node.clock_error_ns
         # The disk reads a MiB a sample, and several samples lie between the two looks.
         (moved,) = node.devices

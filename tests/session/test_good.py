@@ -20,7 +20,7 @@ from iolab.core.events import (
 )
 from iolab.core.metric import Level
 from iolab.core.run import RunStatus
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.session.session import EarlierSegments
 from iolab.units import NS_PER_S
 from tests.fakes.fio import FakeLoad
@@ -142,7 +142,9 @@ def test_a_run_shorter_than_the_telemetry_interval_is_watched_from_end_to_end() 
         assert host.end_real_ns is not None
         assert before <= host.start_real_ns < host.end_real_ns <= after
         busy = {
-            s.metric: s.value for s in derive_series(record.counters, ("local",)) if s.name == "all"
+            s.metric: s.value
+            for s in derive_counter_series(record.counters, ("local",))
+            if s.name == "all"
         }
         assert len(busy["busy_share"]) == 1
 

@@ -24,7 +24,7 @@ from iolab.core.events import (
     SessionEnded,
     SessionStatus,
 )
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import HostError
 from iolab.hosts.barrier import StopRequest
@@ -76,7 +76,7 @@ def session(
 ) -> SessionStatus:
     text = STUDY.format(hosts="")
     study = parse_study(text, "trial.toml", StudyOverrides(path=str(path), sets=sets))
-    hosts = {"local": host or LocalHost(HostSpec("local", HostKind.LOCAL))}
+    hosts = {"local": host or LocalHost(HostSpec("local", HostTransport.LOCAL))}
     stop = stop or StopRequest()
     work = run_session(
         study, make_plan(study), hosts, notes, stop, session_id=session_id, kinds=session_kinds()
@@ -144,7 +144,9 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
     options = StudyOverrides(path=str(target), sets=SHORT)
     study = parse_study(STUDY.format(hosts="\n".join(tables)), "trial.toml", options)
     hosts = {
-        host: CommandHost(HostSpec(host, HostKind.COMMAND, command=("ip", "netns", "exec", name)))
+        host: CommandHost(
+            HostSpec(host, HostTransport.COMMAND, command=("ip", "netns", "exec", name))
+        )
         for host, name in zip(("c1", "c2"), names, strict=True)
     }
     notes = Notes()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.hosts.answers import ExitedAnswer
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import ParsedEngineOutput
 from iolab.hosts.remote_process import ProcessEnding
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.targets.precondition import round_error
@@ -23,7 +23,7 @@ def fault(
     *, totals: Any = TOTALS, faults: tuple[str, ...] = (), stderr: str = "", **how: Any
 ) -> str | None:
     ending = ProcessEnding(replace(EXITED, **how), stderr, halted=False)
-    reading = EngineReading("native-0.1.0", 0, 1, (), totals, faults)
+    reading = ParsedEngineOutput("native-0.1.0", 0, 1, (), totals, faults)
     found = round_error(NATIVE_ENGINE, "c1", 2, ending, reading)
     return found.message if found else None
 

@@ -14,7 +14,7 @@ from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
     VariancePrior,
     estimate_published_value,
-    fit_prior,
+    fit_variance_prior,
     sample_variance,
 )
 from iolab.stats.sentinel import SentinelMovement, judge_sentinel
@@ -75,7 +75,7 @@ def test_moderated_intervals_cover() -> None:
     for _ in range(40):
         sds = 0.005 * np.exp(0.4 * rng.standard_normal(24))
         runs = np.exp(sds[:, None] * rng.standard_normal((24, 2)))
-        prior = fit_prior([sample_variance(list(np.log(row))) for row in runs])
+        prior = fit_variance_prior([sample_variance(list(np.log(row))) for row in runs])
         for row in runs:
             found = estimate_published_value(list(row), prior)
             assert found.low is not None

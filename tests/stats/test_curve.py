@@ -172,7 +172,7 @@ def test_knee_of_an_explored_curve() -> None:
 
 def test_usl_is_found_again() -> None:
     law = curve.UslFit(100.0, 0.05, 0.001, 0.0, fits_well=True)
-    found = curve.fit_usl(LOADS, [law.rate(load) for load in LOADS], [0.01] * 24)
+    found = curve.fit_usl(LOADS, [law.predicted_rate(load) for load in LOADS], [0.01] * 24)
     assert (found.gamma, found.sigma, found.kappa) == pytest.approx((100, 0.05, 0.001), rel=1e-4)
     assert found.fits_well
     assert found.best_load == pytest.approx(math.sqrt(0.95 / 0.001), rel=1e-3)

@@ -188,14 +188,14 @@ def test_stalls_are_counted_as_episodes() -> None:
     found = find_stall_episodes(stalling(600, 60, 4))
     assert found.episodes == 10
     assert found.lost_mean == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
-    variance = found.variance
+    variance = found.mean_variance_by_stalls
     assert variance is not None
     assert variance.df == 10
     assert variance.variance == pytest.approx(2 * found.lost_mean**2 / 10)
 
 
 def test_without_stalls_they_say_nothing() -> None:
-    assert find_stall_episodes(noise(300)).variance is None
+    assert find_stall_episodes(noise(300)).mean_variance_by_stalls is None
 
 
 def test_the_compound_poisson_variance_is_that_of_many_runs() -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.stats.rounds import judge_rounds
+from iolab.stats.rounds import judge_steady_state_rounds
 
 
 def test_fewer_than_five_rounds_say_nothing() -> None:
-    assert judge_rounds([100.0] * 4) is None
+    assert judge_steady_state_rounds([100.0] * 4) is None
 
 
 def test_a_worked_example() -> None:
     """110, 105, 100, 95, 90: average 100, slope -5, the line moves by 4 x 5 = 20 %."""
-    verdict = judge_rounds([110.0, 105.0, 100.0, 95.0, 90.0])
+    verdict = judge_steady_state_rounds([110.0, 105.0, 100.0, 95.0, 90.0])
     assert verdict is not None
     assert verdict.average == pytest.approx(100)
     assert verdict.data_excursion == pytest.approx(0.20)
@@ -25,12 +25,12 @@ def test_a_worked_example() -> None:
 
 def test_both_limits_belong_to_the_steady_side() -> None:
     """Two spikes of +-10 % in the middle: range 20 %, slope (-1 x 10 + 1 x -10) / 10 = -2."""
-    at_limit = judge_rounds([100.0, 110.0, 100.0, 90.0, 100.0])
+    at_limit = judge_steady_state_rounds([100.0, 110.0, 100.0, 90.0, 100.0])
     assert at_limit is not None
     assert at_limit.data_excursion == pytest.approx(0.20)
     assert at_limit.slope_excursion == pytest.approx(0.08)
     assert at_limit.achieved
-    beyond = judge_rounds([100.0, 110.2, 100.0, 90.0, 99.8])
+    beyond = judge_steady_state_rounds([100.0, 110.2, 100.0, 90.0, 99.8])
     assert beyond is not None
     assert not beyond.achieved
 
@@ -38,7 +38,7 @@ def test_both_limits_belong_to_the_steady_side() -> None:
 def test_a_drift_of_ten_per_cent_over_the_window_passes_and_eleven_does_not() -> None:
     drift = [100 + 2.5 * step for step in (-2, -1, 0, 1, 2)]
     steeper = [100 + 2.75 * step for step in (-2, -1, 0, 1, 2)]
-    passed, failed = judge_rounds(drift), judge_rounds(steeper)
+    passed, failed = judge_steady_state_rounds(drift), judge_steady_state_rounds(steeper)
     assert passed is not None
     assert failed is not None
     assert passed.slope_excursion == pytest.approx(0.10)
@@ -48,13 +48,13 @@ def test_a_drift_of_ten_per_cent_over_the_window_passes_and_eleven_does_not() ->
 
 
 def test_only_the_newest_five_rounds_count() -> None:
-    verdict = judge_rounds([900.0, 400.0, 100.0, 100.0, 100.0, 100.0, 100.0])
+    verdict = judge_steady_state_rounds([900.0, 400.0, 100.0, 100.0, 100.0, 100.0, 100.0])
     assert verdict is not None
     assert verdict.first_round == 3
     assert verdict.achieved
 
 
 def test_nothing_done_is_not_steady() -> None:
-    verdict = judge_rounds([0.0] * 5)
+    verdict = judge_steady_state_rounds([0.0] * 5)
     assert verdict is not None
     assert not verdict.achieved

@@ -12,8 +12,8 @@ from iolab.stats.repeats import (
     CELLS_MIN,
     NO_PRIOR,
     Variance,
-    fit_prior,
     fit_stratum_priors,
+    fit_variance_prior,
     sample_variance,
 )
 
@@ -25,14 +25,14 @@ def drawn(cells: int, df: float, prior_df: float, seed: int = 1) -> list[Varianc
 
 
 def test_the_prior_is_found_again() -> None:
-    prior = fit_prior(drawn(20_000, 4, 10))
+    prior = fit_variance_prior(drawn(20_000, 4, 10))
     assert prior.df == pytest.approx(10, rel=0.1)
     assert prior.variance == pytest.approx(1, rel=0.03)
 
 
 def test_it_solves_limmas_equations() -> None:
     spreads = drawn(40, 2, 5)
-    prior = fit_prior(spreads)
+    prior = fit_variance_prior(spreads)
     z = np.log([spread.variance for spread in spreads])
     e = z - special.digamma(1) + math.log(1)
 
@@ -54,7 +54,7 @@ def test_it_solves_limmas_equations() -> None:
 
 def test_an_f_law_describes_moderated_cells() -> None:
     spreads = drawn(4000, 3, 8, seed=3)
-    prior = fit_prior(spreads)
+    prior = fit_variance_prior(spreads)
     ratios = [spread.variance / prior.variance for spread in spreads]
     assert stats.kstest(ratios, stats.f(3, prior.df).cdf).pvalue > 0.001
 
@@ -62,14 +62,14 @@ def test_an_f_law_describes_moderated_cells() -> None:
 def test_cells_that_spread_alike_are_pooled() -> None:
     rng = np.random.default_rng(2)
     spreads = [Variance(1.0 + 0.01 * rng.standard_normal(), 2.0) for _ in range(20)]
-    prior = fit_prior(spreads)
+    prior = fit_variance_prior(spreads)
     assert prior.df == math.inf
     assert prior.variance == pytest.approx(1.0, rel=0.01)
     assert prior.moderated_variance(Variance(9.0, 2.0)) == Variance(prior.variance, 40.0)
 
 
 def test_a_cell_is_drawn_towards_its_stratum() -> None:
-    prior = fit_prior(drawn(200, 2, 6))
+    prior = fit_variance_prior(drawn(200, 2, 6))
     own = Variance(prior.variance * 10, 2.0)
     moderated = prior.moderated_variance(own)
     assert prior.variance < moderated.variance < own.variance
@@ -79,16 +79,16 @@ def test_a_cell_is_drawn_towards_its_stratum() -> None:
 
 
 def test_too_few_cells_or_no_spread_say_nothing() -> None:
-    assert fit_prior(drawn(CELLS_MIN - 1, 2, 6)) is NO_PRIOR
-    assert fit_prior([Variance(0.0, 2.0)] * 20) is NO_PRIOR
-    assert fit_prior([sample_variance([1.0])] * 20) is NO_PRIOR
+    assert fit_variance_prior(drawn(CELLS_MIN - 1, 2, 6)) is NO_PRIOR
+    assert fit_variance_prior([Variance(0.0, 2.0)] * 20) is NO_PRIOR
+    assert fit_variance_prior([sample_variance([1.0])] * 20) is NO_PRIOR
     own = Variance(0.3, 2.0)
     assert NO_PRIOR.moderated_variance(own) is own
 
 
 def test_a_single_zero_does_not_rule_the_fit() -> None:
     spreads = [*drawn(30, 2, 6), Variance(0.0, 2.0)]
-    prior = fit_prior(spreads)
+    prior = fit_variance_prior(spreads)
     assert prior.df > 0
     assert math.isfinite(prior.variance)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.host import HostKind, HostSpec, JumpHost, Role, SshRoute
+from iolab.core.host import HostRole, HostSpec, HostTransport, JumpHost, SshRoute
 from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.study.inventory import Inventory, inventory_schema, parse_inventory
@@ -77,15 +77,15 @@ def test_hosts_have_what_they_write_and_else_the_defaults() -> None:
     key = "~/.ssh/bench"
     assert found["client02"] == HostSpec(
         "client02",
-        HostKind.SSH,
+        HostTransport.SSH,
         path="/mnt/target",
         ssh=SshRoute("client02", user="bench", key=key),
     )
     jump = (JumpHost("gate"), JumpHost("2001:db8::1", "admin", 2200))
-    assert found["storage1"].role is Role.STORAGE
+    assert found["storage1"].role is HostRole.STORAGE
     assert found["storage1"].ssh == SshRoute("storage1", "root", 2222, jump, key)
-    assert found["here"] == HostSpec("here", HostKind.LOCAL, path="/mnt/target")
-    assert found["pod"].kind is HostKind.COMMAND
+    assert found["here"] == HostSpec("here", HostTransport.LOCAL, path="/mnt/target")
+    assert found["pod"].kind is HostTransport.COMMAND
     assert found["pod"].ssh is None
 
 
@@ -123,7 +123,7 @@ def test_a_study_may_hold_ranges_and_ssh_hosts_itself() -> None:
     text = SMALL + '[[host]]\nname = "c[1-2]"\nuser = "bench"\n[[host]]\nname = "c3"\n'
     study = parse_study(text, "s.toml", StudyOverrides("/mnt/t"))
     kinds = {spec.name: spec.kind for spec in study.hosts}
-    assert kinds == {"c1": HostKind.SSH, "c2": HostKind.SSH, "c3": HostKind.LOCAL}
+    assert kinds == {"c1": HostTransport.SSH, "c2": HostTransport.SSH, "c3": HostTransport.LOCAL}
 
 
 def test_faults_of_the_study_and_of_the_inventory_each_name_their_own_line() -> None:
@@ -217,7 +217,7 @@ def test_tables_of_the_wrong_kind_are_faults(text: str) -> None:
 
 def test_defaults_of_ssh_are_not_for_other_kinds() -> None:
     text = 'format = 1\n[defaults]\nuser = "u"\n[[host]]\nname = "a"\nkind = "local"\n'
-    assert hosts(text) == (HostSpec("a", HostKind.LOCAL),)
+    assert hosts(text) == (HostSpec("a", HostTransport.LOCAL),)
 
 
 def test_the_schema_is_the_generated_one_and_takes_the_example() -> None:

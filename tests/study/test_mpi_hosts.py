@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec, SshRoute
+from iolab.core.host import HostSpec, HostTransport, SshRoute
 from iolab.errors import UsageError
 from iolab.study.inventory import FAULTS_MAX, mpi_inventory, parse_inventory
 
@@ -46,7 +46,7 @@ def test_hosts_are_found_each_once(text: str, found: list[str]) -> None:
     "line", ["bench@a:2", "a user=bench", "a slots=1 username = bench", "bench@a user=bench"]
 )
 def test_users_are_found(line: str) -> None:
-    assert specs(line) == (HostSpec("a", HostKind.SSH, ssh=SshRoute("a", user="bench")),)
+    assert specs(line) == (HostSpec("a", HostTransport.SSH, ssh=SshRoute("a", user="bench")),)
 
 
 def test_a_port_is_found() -> None:

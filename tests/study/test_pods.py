@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import HostError, UsageError
 from iolab.study.inventory import (
     PodSelection,
@@ -72,7 +72,7 @@ def test_every_pod_is_a_host_in_the_order_of_its_number() -> None:
     assert [host.name for host in found] == ["a.b", "load-2", "load-10"]
     command = ("kubectl", "--context=lab", "exec", "--stdin", "--namespace=bench")
     assert found[1] == HostSpec(
-        "load-2", HostKind.COMMAND, command=(*command, "--container=main", "load-2", "--")
+        "load-2", HostTransport.COMMAND, command=(*command, "--container=main", "load-2", "--")
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import HostError
 from iolab.study.inventory import (
     SlurmAllocation,
@@ -49,7 +49,7 @@ def test_what_is_no_allocation_is_refused(given: dict[str, str], message: str) -
 def test_the_inventory_keeps_the_nodes_and_no_number_of_a_job() -> None:
     inventory = slurm_inventory(SlurmAllocation("17", ("n1", "n2")))
     found = parse_inventory(inventory.text, inventory.file_name)
-    assert found == (HostSpec("n1", HostKind.SLURM), HostSpec("n2", HostKind.SLURM))
+    assert found == (HostSpec("n1", HostTransport.SLURM), HostSpec("n2", HostTransport.SLURM))
     written = [line for line in inventory.text.splitlines() if not line.startswith("#")]
     assert "17" not in "".join(written)
 

@@ -14,7 +14,7 @@ from iolab.core.host import ToolFacts
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
 from iolab.errors import EngineError
-from iolab.hosts.engine import Command, EngineReading, OutputReader
+from iolab.hosts.engine import Command, OutputReader, ParsedEngineOutput
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.session.kinds import LoadSessionKind
 from iolab.units import NS_PER_S
@@ -72,10 +72,10 @@ class AppendReader:
                 self._faults.append(f"it printed {line[:40]!r}")
         return self._found[before:]
 
-    def finish(self) -> EngineReading:
+    def finish(self) -> ParsedEngineOutput:
         """All intervals, and when the first began and the last ended."""
         found = self._found
-        return EngineReading(
+        return ParsedEngineOutput(
             version="appends 1",
             start_real_ns=found[0].end_real_ns - found[0].span_ns if found else None,
             end_real_ns=found[-1].end_real_ns if found else None,

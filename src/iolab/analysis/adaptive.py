@@ -50,7 +50,7 @@ CONFIRMING_RUNS: Final = 2
 IOPS: Final = "iops"
 
 
-class ResultLog:
+class RunResultLog:
     """The results, each under its point and repeat, in the order in which they came.
 
     A later attempt takes the place of an earlier one.
@@ -94,7 +94,7 @@ class ResultLog:
         return sum(
             1
             for run in self.runs_of_point(digest)
-            if _is_done(run) and not self._is_between_sentinel_runs(run)
+            if _is_run_done(run) and not self._is_between_sentinel_runs(run)
         )
 
     def has_failed_run(self, digest: str) -> bool:
@@ -109,7 +109,7 @@ class ResultLog:
 
     def metric_values(self, digest: str, metric: str) -> list[float]:
         """A point's values of a metric, of its trusted runs where there are any."""
-        done = [run for run in self.runs_of_point(digest) if _is_done(run)]
+        done = [run for run in self.runs_of_point(digest) if _is_run_done(run)]
         sound = [run for run in done if not self._is_between_sentinel_runs(run)] or done
         trusted = positive_metric_values(filter(is_publishable, sound), metric)
         return trusted or positive_metric_values(sound, metric)
@@ -153,14 +153,14 @@ def _smaller_half_width_share(published: EstimatedValue, other: float | None) ->
     return published.half_width if other is None else min(published.half_width, other)
 
 
-def _is_done(result: Result) -> bool:
+def _is_run_done(result: Result) -> bool:
     return result.status is RunStatus.DONE
 
 
 class DecisionGroup(Protocol):
     """Points that are decided on together."""
 
-    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The points to measure (once) in the next block; none when this part is done."""
 
 
@@ -193,7 +193,7 @@ class GridDecisionGroup:
         self._points_by_digest = {item.id for item in study.workloads if item.repeats}
         self._points = points
 
-    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """Points with too few runs, or too wide an interval."""
         return self._repeats.points_to_repeat(
             log, [p for p in self._points if p.workload not in self._points_by_digest]
@@ -210,7 +210,7 @@ class RepeatCountRule:
         self._study = study
 
     def points_to_repeat(
-        self, log: ResultLog, points: Sequence[Point], *, min_repeats: int = 0
+        self, log: RunResultLog, points: Sequence[Point], *, min_repeats: int = 0
     ) -> list[Point]:
         """Those of the points that need another run."""
         method = self._study.method
@@ -237,7 +237,7 @@ class RepeatCountRule:
             or (point.digest in vague and log.usable_run_count(point.digest) < most)
         ]
 
-    def _lacks_second_sound_run(self, log: ResultLog, point: Point, max_runs: int) -> bool:
+    def _lacks_second_sound_run(self, log: RunResultLog, point: Point, max_runs: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(is_publishable(run) for run in log.runs_of_point(point.digest))
         wanted = min(2, self._study.method.repeats)
@@ -253,7 +253,7 @@ class LoadCurveDecisionGroup:
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.rate_metric
 
-    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next load of the curve; when it is known, repeats of what was measured."""
         points = {place[0]: point for place, point in self._search.points.items()}
         alive = {
@@ -272,7 +272,7 @@ class LoadCurveDecisionGroup:
 
 
 def adaptive_curve_from_log(
-    study: Study, search: SearchSpace, log: ResultLog
+    study: Study, search: SearchSpace, log: RunResultLog
 ) -> AdaptiveCurve | None:
     """The curve as far as it is known; None where no load can be measured."""
     metric = search.workload.rate_metric
@@ -301,7 +301,7 @@ class PeakSearchDecisionGroup:
         self._repeats = RepeatCountRule(study)
         self._metric = search.workload.headline_or_rate_metric
 
-    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next point of the search; when it has ended, a repeat of the best."""
         search = peak_search_from_log(self._search, log)
         place = search.next_point()
@@ -315,7 +315,7 @@ class PeakSearchDecisionGroup:
         return self._repeats.points_to_repeat(log, [best], min_repeats=CONFIRMING_RUNS)
 
 
-def peak_search_from_log(search: SearchSpace, log: ResultLog) -> PeakSearch:
+def peak_search_from_log(search: SearchSpace, log: RunResultLog) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.headline_or_rate_metric
     peaks = PeakSearch(search.axes)
@@ -335,7 +335,7 @@ class MaxLoadDecisionGroup:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
-    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next rate of the search; when it has ended, the rate that confirms its answer."""
         (base,) = self._search.points.values()
         trail = max_load_progress_from_log(self._search, log)
@@ -370,7 +370,7 @@ class ListedLoadDecisionGroup:
         self._search = search
         self._repeats = RepeatCountRule(study)
 
-    def points_to_measure(self, log: ResultLog) -> Sequence[Point]:
+    def points_to_measure(self, log: RunResultLog) -> Sequence[Point]:
         """The next load of the search; when it has ended, repeats of those beside the limit."""
         progress = ListedLoadProgress(self._search, log)
         if progress.wanted is not None:
@@ -388,12 +388,12 @@ class ListedLoadProgress:
     one; None where there is none yet. `wanted` is to be measured next, None at the end.
     """
 
-    def __init__(self, search: SearchSpace, log: ResultLog) -> None:
+    def __init__(self, search: SearchSpace, log: RunResultLog) -> None:
         loads = search.axes[0]
         kept: dict[int, bool] = {}
         for place, load in enumerate(loads):
             runs = log.runs_of_point(search.points[(load,)].digest)
-            done = [run for run in runs if _is_done(run)]
+            done = [run for run in runs if _is_run_done(run)]
             if done:
                 kept[place] = all(keeps_search_limit(search.workload, run) for run in done)
         bad = min((place for place, good in kept.items() if not good), default=None)
@@ -447,7 +447,7 @@ class MaxLoadProgress:
         return search.load_limit()
 
 
-def max_load_progress_from_log(search: SearchSpace, log: ResultLog) -> MaxLoadProgress | None:
+def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoadProgress | None:
     """The search as far as it has come; None before the load without a rate is known."""
     (base,) = search.points.values()
     limit = search.workload.search_goal.limit
@@ -505,7 +505,7 @@ class AdaptiveQueue:
         """Runs among the `stored_results` of earlier segments that are done are not made again."""
         self._study = study
         self._parts = decision_groups(study, plan)
-        self._log = ResultLog(study)
+        self._log = RunResultLog(study)
         self._stored = {run.key: run for run in stored_results if run.status is RunStatus.DONE}
         self._queue: deque[Point] = deque()
         self._current_run: Counter[str] = Counter()

@@ -49,12 +49,12 @@ _FULL: Final = {
 }
 
 
-def is_full(resource: Resource, share: float | None) -> bool:
+def is_resource_full(resource: Resource, share: float | None) -> bool:
     """Whether a resource with this used share is full; False where the share is unknown."""
     return share is not None and share >= _FULL[resource]
 
 
-def is_near_limit(resource: Resource, share: float | None) -> bool:
+def is_resource_near_limit(resource: Resource, share: float | None) -> bool:
     """Whether a resource is a limit on a rate, and so much of it was used that it may be one."""
     return resource in _RATE_LIMITS and share is not None and share >= NEAR_LIMIT
 

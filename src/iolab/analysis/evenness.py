@@ -82,7 +82,7 @@ def max_over_min(rates: Floats) -> float | None:
     return float(rates.max()) / least if least > 0 else None
 
 
-def drift_ns(host: HostRun) -> int | None:
+def host_clock_drift_ns(host: HostRun) -> int | None:
     """How far the host's clock moved against the controller's during the run; None if unknown."""
     after = host.clock_offset_after_ns
     return None if after is None else after - host.clock_offset_ns
@@ -90,7 +90,7 @@ def drift_ns(host: HostRun) -> int | None:
 
 def largest_clock_drift_ns(hosts: Sequence[HostRun]) -> int | None:
     """The drift that is furthest from none; None where no clock was read twice."""
-    drifts = [drift for host in hosts if (drift := drift_ns(host)) is not None]
+    drifts = [drift for host in hosts if (drift := host_clock_drift_ns(host)) is not None]
     return max(drifts, key=abs, default=None)
 
 

@@ -23,8 +23,8 @@ from iolab.analysis.points import (
     Axis,
     PointSummary,
     axis_without_names,
+    curves_along_load_axis,
     headline_candidates,
-    point_curves,
 )
 from iolab.analysis.quotients import (
     BestValue,
@@ -472,7 +472,9 @@ def trusted_curves(
     points: Iterable[PointSummary], name: str
 ) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
     """The trusted points by the values of their other axes, each ascending in the load `name`."""
-    for (_, fixed), members in point_curves((point for point in points if point.is_trusted), name):
+    for (_, fixed), members in curves_along_load_axis(
+        (point for point in points if point.is_trusted), name
+    ):
         yield fixed, members
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from iolab.analysis.adaptive import (
     ListedLoadProgress,
-    ResultLog,
+    RunResultLog,
     adaptive_curve_from_log,
     is_run_of_max_load_search,
     max_load_progress_from_log,
@@ -41,7 +41,7 @@ def fit_load_findings(
     lines: Iterable[SearchSpace],
 ) -> LoadFindings:
     """What results say of the searches, and of the lines along one axis of load."""
-    log = ResultLog(study, results)
+    log = RunResultLog(study, results)
     log.update_sentinel_alarms()
     curves = (_fit_load_curve(study, search, log) for search in lines)
     max_loads = _searches_with_objective(searches, Objective.MAX_LOAD)
@@ -68,7 +68,7 @@ def _searches_with_objective(
     return [search for search in searches if search.workload.search_goal.objective is objective]
 
 
-def _fit_load_curve(study: Study, search: SearchSpace, log: ResultLog) -> LoadCurve | None:
+def _fit_load_curve(study: Study, search: SearchSpace, log: RunResultLog) -> LoadCurve | None:
     axis = adaptive_curve_from_log(study, search, log)
     if axis is None or len(axis.measured_loads) < POINTS_MIN:
         return None
@@ -93,7 +93,7 @@ def _fit_load_curve(study: Study, search: SearchSpace, log: ResultLog) -> LoadCu
 
 
 def _bounds_crossing_load(
-    search: SearchSpace, log: ResultLog, measured: Sequence[CurvePoint]
+    search: SearchSpace, log: RunResultLog, measured: Sequence[CurvePoint]
 ) -> float | None:
     """Where N / R_min meets X_max, in units of the axis, by the smallest load's own rate."""
     least = min(measured, key=lambda point: point.load)
@@ -104,7 +104,7 @@ def _bounds_crossing_load(
     return bounds_crossing_load(least.load / least.rate, largest)
 
 
-def _peak_search_finding(search: SearchSpace, log: ResultLog) -> PeakSearchFinding:
+def _peak_search_finding(search: SearchSpace, log: RunResultLog) -> PeakSearchFinding:
     peak = peak_search_from_log(search, log).best_point()
     runs = log.runs_of_point(search.points[peak.point].digest)
     return PeakSearchFinding(
@@ -116,7 +116,7 @@ def _invalid_run_count(runs: Iterable[Result]) -> int:
     return sum(run.verdict.level is Level.INVALID for run in runs)
 
 
-def _max_load_finding(search: SearchSpace, log: ResultLog) -> MaxLoadFinding | None:
+def _max_load_finding(search: SearchSpace, log: RunResultLog) -> MaxLoadFinding | None:
     trail, limit = max_load_progress_from_log(search, log), search.workload.search_goal.limit
     if trail is None or limit is None or len(trail.runs) <= 2:
         return None
@@ -126,7 +126,7 @@ def _max_load_finding(search: SearchSpace, log: ResultLog) -> MaxLoadFinding | N
     )
 
 
-def _listed_load_finding(search: SearchSpace, log: ResultLog) -> ListedLoadFinding | None:
+def _listed_load_finding(search: SearchSpace, log: RunResultLog) -> ListedLoadFinding | None:
     progress = ListedLoadProgress(search, log)
     if not progress.runs:
         return None

@@ -88,7 +88,7 @@ from iolab.core.run import RunRecord
 from iolab.core.tagged import type_tag_of
 from iolab.core.workload import AnyJob, Direction
 from iolab.hosts.counter_names import GUESTS, METERS
-from iolab.hosts.rates import ALL_CORES, derive_series
+from iolab.hosts.rates import ALL_CORES, derive_counter_series
 from iolab.record import Record
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     if any(is_pinned_to_some_cores(host, facts.get(host.facts_name)) for host in record.hosts):
         # A load that may use some cores alone is judged by those, each by its name.
         wanted["cpu"] = None
-    telemetry = derive_series(record.counters, record.host_names, wanted)
+    telemetry = derive_counter_series(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.load_analysis_for_run(record)
     view = kinds.build_view(record, facts, telemetry)
     spreads = dict(kind.evenness_by_phase(view))
@@ -370,7 +370,8 @@ def judge_view(view: RunView, kinds: AnalysisKinds) -> Verdict:
     asked = [
         check
         for check in checks
-        if (view.has_load or not check.needs_load) and (has_scenario or not check.needs_phases)
+        if (view.has_measured_load or not check.needs_load)
+        and (has_scenario or not check.needs_phases)
     ]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import (
     Axis,
-    KnownLogarithms,
+    KnownRunLogarithms,
     PointSummary,
     finite_metric_value,
     fit_point_priors,
@@ -423,7 +423,7 @@ class GainsByPair:
         names = {summary.key.configuration for summary in summaries}
         self._order = [item.id for item in study.configurations if item.id in names]
         self._gains: dict[tuple[str, str], ConfigurationGains] = {}
-        self._logarithms: KnownLogarithms = {}
+        self._logarithms: KnownRunLogarithms = {}
 
     def gains_over_first(self) -> tuple[ConfigurationGains, ...]:
         """Every other configuration against the first, as `compare_configurations` has them."""
@@ -464,7 +464,7 @@ def _gains_over_baseline(
     summaries: Sequence[PointSummary],
     metrics: Sequence[str],
     names: tuple[str, str],
-    known: KnownLogarithms | None = None,
+    known: KnownRunLogarithms | None = None,
 ) -> ConfigurationGains:
     """The second of two configurations against the first; `known` as of `fit_point_priors`."""
     baseline, candidate = (

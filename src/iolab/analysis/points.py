@@ -160,7 +160,7 @@ def group_along_load_axis(
         yield place, tuple(item for _, item in sorted(members, key=itemgetter(0)))
 
 
-def point_curves(
+def curves_along_load_axis(
     points: Iterable[PointSummary], axis_name: str
 ) -> Iterator[tuple[tuple[str, Axis], tuple[PointSummary, ...]]]:
     """The points along an axis of load, by configuration and other axes."""
@@ -205,7 +205,7 @@ def headline_candidates(
         failed = [
             point
             for point in members
-            if any(run.verdict.level is Level.INVALID for run in _done_runs(point))
+            if any(run.verdict.level is Level.INVALID for run in _done_runs_of_point(point))
         ]
     else:
         return trusted
@@ -220,7 +220,7 @@ def headline_candidates(
 
 
 def _keeps_search_limit(workload: Workload, point: PointSummary) -> bool:
-    return all(keeps_search_limit(workload, run) for run in _done_runs(point))
+    return all(keeps_search_limit(workload, run) for run in _done_runs_of_point(point))
 
 
 def has_higher_load(axis: Axis, other: Axis) -> bool:
@@ -232,7 +232,7 @@ def has_higher_load(axis: Axis, other: Axis) -> bool:
     return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
 
 
-def _done_runs(point: PointSummary) -> list[Result]:
+def _done_runs_of_point(point: PointSummary) -> list[Result]:
     return [run for run in point.runs if run.status is RunStatus.DONE]
 
 
@@ -318,14 +318,14 @@ def finite_metric_value(result: Result, metric: str) -> float | None:
     return figure.value
 
 
-class LogarithmsOfRuns(Record):
+class RunLogarithms(Record):
     """The logarithms of a metric of a point's publishable runs, and their sample variance."""
 
     logs: list[float]
     variance: Variance
 
 
-KnownLogarithms = dict[PointKey, dict[str, LogarithmsOfRuns]]
+KnownRunLogarithms = dict[PointKey, dict[str, RunLogarithms]]
 """By point and metric."""
 
 
@@ -339,7 +339,7 @@ class PointPriors(Record):
     places: Mapping[PointKey, tuple[str, ...]]
     strata: Mapping[tuple[str, str], StratumPriors]
     """By kind of load and metric."""
-    logarithms: KnownLogarithms
+    logarithms: KnownRunLogarithms
     """What they were fitted to."""
 
     def prior_of_point(self, point_key: PointKey, metric: str) -> VariancePrior:
@@ -353,14 +353,14 @@ def fit_point_priors(
     groups: Mapping[PointKey, Sequence[Result]],
     study: Study,
     metrics: Collection[str] | None = None,
-    known: KnownLogarithms | None = None,
+    known: KnownRunLogarithms | None = None,
 ) -> PointPriors:
     """The priors of these points, of all metrics or of those named.
 
     A point that has a single run says nothing, and asks nothing here. What is `known` of points is
     not computed again, and what is not is added to it.
     """
-    logs_by_point: KnownLogarithms = {} if known is None else known
+    logs_by_point: KnownRunLogarithms = {} if known is None else known
     workloads = {workload.id: workload for workload in study.workloads}
     places = {key: _stratum_path(workloads.get(key.workload), key) for key in groups}
     cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
@@ -378,7 +378,7 @@ def fit_point_priors(
                 if len(values) < REPLICATED:
                     continue
                 logs = logarithms(values)
-                found = LogarithmsOfRuns(logs, sample_variance(logs))
+                found = RunLogarithms(logs, sample_variance(logs))
                 logs_by_metric[metric] = found
             cells.setdefault((kind, metric), []).append((mix_path, found.variance))
     return PointPriors(
@@ -432,7 +432,7 @@ def _metric_over_runs(
     unit: str,
     runs: Sequence[Result],
     prior: VariancePrior,
-    known: LogarithmsOfRuns | None = None,
+    known: RunLogarithms | None = None,
 ) -> Metric:
     """One metric over the runs; values of zero have no logarithm, so they get no interval.
 

@@ -242,7 +242,7 @@ def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
         step_w=series.step_w,
         lag_s=lag_s,
     )
-    reason = missing_mean_reason(series, window)
+    reason = missing_mean_power_reason(series, window)
     if window is None or reason:
         return replace(use, reason=reason)
     watts = _mean_watts(series.readings_in_window(window, lag_s or 0.0), series.step_w)
@@ -258,10 +258,10 @@ def _power_use(series: MeterSeries, window: Window | None) -> PowerUse:
     if idle_drift_w(series):
         reason = f"idle was {before.mean():.3g} W before the load and {after.mean():.3g} W after it"
         return replace(use, idle_reason=reason)
-    return replace(use, idle_reason=_no_net_reason(watts, idle_w))
+    return replace(use, idle_reason=_no_net_power_reason(watts, idle_w))
 
 
-def missing_mean_reason(series: MeterSeries, window: Window | None) -> str:
+def missing_mean_power_reason(series: MeterSeries, window: Window | None) -> str:
     """Why a meter tells no mean over the measured window; "" where it does."""
     if window is None:
         return "the hosts have no window in common"
@@ -311,7 +311,7 @@ def idle_drift_w(series: MeterSeries) -> float | None:
     return drift_w if drift_w > limit_w else 0.0
 
 
-def _no_net_reason(watts: Metric, idle_w: Metric) -> str:
+def _no_net_power_reason(watts: Metric, idle_w: Metric) -> str:
     """Why the load's power less idle's says nothing; "" where it does."""
     net = (watts.value or 0.0) - (idle_w.value or 0.0)
     reach = sum((each.high or 0.0) - (each.value or 0.0) for each in (watts, idle_w) if each.high)

@@ -15,10 +15,10 @@ from iolab.analysis.points import (
     Axis,
     PointSummary,
     axis_without_names,
-    point_curves,
+    curves_along_load_axis,
     positive_metric_values,
 )
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import ResourceUse, RunResources
@@ -90,7 +90,7 @@ def _curves_over_axis(
 ) -> Iterator[tuple[PointSummary, ...]]:
     """Points that differ in that axis alone, by load."""
     of_workload = (point for point in points if point.key.workload == workload.id)
-    return (curve for _, curve in point_curves(of_workload, axis_name))
+    return (curve for _, curve in curves_along_load_axis(of_workload, axis_name))
 
 
 def _predict_curve(
@@ -174,7 +174,7 @@ def _limiting_resource(resources: RunResources | None, axis_name: str) -> Resour
         use
         for use in resources.uses
         if use.share
-        and (axis_name != HOSTS or use.role is not Role.CLIENT)
+        and (axis_name != HOSTS or use.role is not HostRole.CLIENT)
         and _is_limiting_when_full(use)
     ]
     return max(shared, key=lambda use: use.share or 0.0, default=None)

@@ -15,7 +15,7 @@ from iolab.core.metric import Metric
 from iolab.core.samples import unique_io_mask
 from iolab.core.scenario import WitnessAnswer
 from iolab.core.workload import Direction
-from iolab.hosts.rates import CounterSeries, derive_series
+from iolab.hosts.rates import CounterSeries, derive_counter_series
 from iolab.units import NS_PER_S
 
 WRITTEN: Final = "write_bytes_per_s"
@@ -124,7 +124,7 @@ def _member_write_series(view: RunView) -> list[CounterSeries]:
     record, members = view.record, _member_names_by_host(view)
     kernels = boot_ids_by_host(view.facts)
     found: dict[tuple[str, str], CounterSeries] = {}
-    for series in derive_series(record.counters, record.host_names, {"disk": None}):
+    for series in derive_counter_series(record.counters, record.host_names, {"disk": None}):
         is_member = series.name in members.get(series.host, frozenset())
         if series.metric == WRITTEN and is_member and not series.name.startswith(REUSED_NAMES):
             found.setdefault((kernels.get(series.host, series.host), series.name), series)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import usl_fit_of_curve
 from iolab.analysis.pairs import compare_pair, incomparability_reason
-from iolab.analysis.points import Axis, PointSummary, fit_point_priors, point_curves
+from iolab.analysis.points import Axis, PointSummary, curves_along_load_axis, fit_point_priors
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS_AXIS, Workload
@@ -74,7 +74,7 @@ def _scalings_of_workload(
         for point in points
         if point.key.workload == workload.id and point.metric_value(metric)
     )
-    for (configuration, fixed), curve in point_curves(measured, HOSTS_AXIS):
+    for (configuration, fixed), curve in curves_along_load_axis(measured, HOSTS_AXIS):
         if len(curve) > 1:
             steps = tuple(_scaling_steps(study, curve, metric))
             law = (

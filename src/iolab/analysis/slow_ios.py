@@ -9,7 +9,7 @@ from iolab.core.generator import SlowIo
 from iolab.core.host import HostFacts
 from iolab.core.limits import SLOW_IOS_MAX
 from iolab.core.run import HostRun, RunRecord
-from iolab.hosts.rates import ALL_CORES, CounterSeries, derive_series
+from iolab.hosts.rates import ALL_CORES, CounterSeries, derive_counter_series
 from iolab.record import Record
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_rate_bytes
@@ -60,7 +60,7 @@ def slow_ios_of_run(
     hosts = [host for host in record.hosts if _engine_slow_ios(host)]
     if not hosts:
         return ()
-    series = derive_series(record.counters, record.host_names, _WANTED)
+    series = derive_counter_series(record.counters, record.host_names, _WANTED)
     found: list[SlowIoContext] = []
     for host in hosts:
         telemetry = SlowIoTelemetry(host, facts.get(host.facts_name), series, record)

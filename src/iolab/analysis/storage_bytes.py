@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.record import Record
@@ -54,7 +54,7 @@ def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
     storage = [
         (len(record.hosts) + place, node)
         for place, node in enumerate(record.bystanders)
-        if node.role is Role.STORAGE
+        if node.role is HostRole.STORAGE
     ]
     if not storage:
         return None

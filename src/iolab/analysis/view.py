@@ -40,7 +40,7 @@ class HostKindQueries(Protocol):
     def hosts_with_external_cpu_count(self, view: RunView) -> frozenset[str]:
         """Those whose processors' use something else counts."""
 
-    def nodes(self, view: RunView) -> tuple[HypervisorResult, ...]:
+    def hypervisor_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
         """What those of each node did together, and what their node saw from inside."""
 
     def resource_uses(self, view: RunView) -> Iterable[ResourceUse]:
@@ -120,7 +120,7 @@ class RunView(Record, dict=True):
         return self.record.hosts
 
     @property
-    def has_load(self) -> bool:
+    def has_measured_load(self) -> bool:
         """Whether anything was measured in the window."""
         return bool(self.load.ios.sum() > 0)
 

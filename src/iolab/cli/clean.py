@@ -24,7 +24,7 @@ from iolab.cli.options import (
     target_keys_from_store_options,
 )
 from iolab.cli.output import ask_for_removal, print_json, print_message, print_renderables
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import ExitCode
 from iolab.study.inventory import is_namespace_option
 from iolab.text import one_line
@@ -69,7 +69,7 @@ def clean(
     if keys or (hosts is not None and is_namespace_option(hosts)):
         raise typer.Exit(_clean_store_or_namespace(keys, hosts or "", yes=yes, as_json=as_json))
     if hosts is None:
-        specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)
+        specs: tuple[HostSpec, ...] = (HostSpec("local", HostTransport.LOCAL),)
         path = path or "."
     else:
         require_absolute(path)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from iolab.cli.doctor.findings import Finding, FindingState
 from iolab.cli.invocation import command_line
 from iolab.cli.output import ask_for_removal, print_json, print_message
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.object_store import STORE_PREFIX, ObjectStore, session_object_prefix
 from iolab.errors import ExitCode, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
@@ -145,7 +145,7 @@ async def _list_or_remove_prefixes(
 ) -> list[str]:
     """The prefixes of sessions, without any given; else remove what lies below each of these."""
     access = open_store(store)
-    async with open_hosts([HostSpec("local", HostKind.LOCAL)]) as hosts:
+    async with open_hosts([HostSpec("local", HostTransport.LOCAL)]) as hosts:
         (host,) = hosts.values()
         await host.connect()
         if not prefixes:

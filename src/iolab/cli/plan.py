@@ -340,14 +340,14 @@ async def _discover_hosts(
     Of guests that a session would boot their nodes are asked. The second is what speaks against
     events and meters, the third what should be known of events.
     """
-    from iolab.core.host import HostKind
+    from iolab.core.host import HostTransport
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.meters import meter_faults
     from iolab.registry import study_kinds_of
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.study.targets import all_host_specs
 
-    specs = [spec for spec in all_host_specs(study) if spec.kind is not HostKind.VM]
+    specs = [spec for spec in all_host_specs(study) if spec.kind is not HostTransport.VM]
     async with open_hosts(specs) as hosts:
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))

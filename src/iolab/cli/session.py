@@ -45,7 +45,7 @@ from iolab.core.events import (
     SessionStarted,
     SessionStatus,
 )
-from iolab.core.host import HostFacts, HostKind, HostSpec
+from iolab.core.host import HostFacts, HostSpec, HostTransport
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
@@ -427,7 +427,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         now_s=time.monotonic(),
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),
-        guest_count=sum(1 for spec in request.study.hosts if spec.kind is HostKind.VM),
+        guest_count=sum(1 for spec in request.study.hosts if spec.kind is HostTransport.VM),
     )
 
 

@@ -6,7 +6,7 @@ from iolab.core.workload import Direction
 from iolab.record import Record
 
 
-class LatencyRow(Record):
+class BioLatencyBin(Record):
     """Sampled bios of one latency bin.
 
     `weight` is of how many bios of the device these are a sample. Of all bios in higher bins, by
@@ -44,7 +44,7 @@ class DirectionTrace(Record):
     lat_sum_ns: float
     weight: float
     weight_squares: float
-    latencies: tuple[LatencyRow, ...]
+    latencies: tuple[BioLatencyBin, ...]
 
 
 class BlockTrace(Record):

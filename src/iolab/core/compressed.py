@@ -52,14 +52,14 @@ class CompressedBytes(Record):
 
     def decompress(self) -> bytes:
         """The content. ValueError when the frames are damaged or of another size."""
-        return b"".join(self._blocks())
+        return b"".join(self._decompressed_blocks())
 
     def require_intact(self) -> None:
         """ValueError unless the frames are whole and of that size; needs no room for all of it."""
-        for _ in self._blocks():
+        for _ in self._decompressed_blocks():
             pass
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _decompressed_blocks(self) -> Iterator[bytes]:
         read_bytes = 0
         unpacker = zstandard.ZstdDecompressor()
         try:

@@ -10,7 +10,7 @@ RECORDED_FILE: Final = "recorded.iolog"
 """The file of the I/Os that an engine recorded: in its folder on the host, and in the session."""
 
 
-class Lateness(Record):
+class SubmissionLateness(Record):
     """How much later than intended a generator submitted I/Os that it had room for.
 
     `machine_p99_ns` is of those before which it did nothing but wait, up to its next look at the
@@ -81,7 +81,7 @@ class GeneratorTotals(Record):
     notes: tuple[str, ...]
     errors: tuple[tuple[str, int], ...]
     retries: tuple[tuple[str, int], ...]
-    lateness: Lateness | None
+    lateness: SubmissionLateness | None
     unreached: bool
     measured_ns: int
     drain_ns: int

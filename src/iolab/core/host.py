@@ -64,7 +64,7 @@ BYTES_WRITTEN: Final = "bytes written"
 """What control groups count of a device in a second."""
 
 
-class HostKind(StrEnum):
+class HostTransport(StrEnum):
     """How a host's stdin and stdout are reached."""
 
     LOCAL = "local"
@@ -75,7 +75,7 @@ class HostKind(StrEnum):
     """A guest that the session boots on its node."""
 
 
-class Role(StrEnum):
+class HostRole(StrEnum):
     """What a host does in the study; only clients make load."""
 
     CLIENT = "client"
@@ -138,8 +138,8 @@ class HostSpec(Record):
     """
 
     name: HostName
-    kind: HostKind
-    role: Role = Role.CLIENT
+    kind: HostTransport
+    role: HostRole = HostRole.CLIENT
     command: tuple[str, ...] = ()
     path: str | None = None
     ssh: SshRoute | None = None
@@ -427,7 +427,7 @@ class DeviceFacts(Record):
     hidden: bool = False
 
 
-class IoLimit(Record):
+class CgroupDeviceIoLimit(Record):
     """What control groups allow a load to ask of one device in a second; None without a limit."""
 
     device: str
@@ -491,10 +491,10 @@ class HostFacts(Record):
     target_fault: TargetFault | None = None
     pod: PodFacts | None = None
     """Of a host that is a pod, what its cluster tells of it."""
-    io_limits: tuple[IoLimit, ...] = ()
+    io_limits: tuple[CgroupDeviceIoLimit, ...] = ()
 
     @property
-    def target_cgroup_io_limits(self) -> tuple[IoLimit, ...]:
+    def target_cgroup_io_limits(self) -> tuple[CgroupDeviceIoLimit, ...]:
         """The limits of the devices below the target."""
         devices = self.target.devices if self.target else ()
         return tuple(limit for limit in self.io_limits if limit.device in devices)

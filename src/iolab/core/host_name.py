@@ -17,33 +17,38 @@ HostName: TypeAlias = Annotated[str, _MARK]
 T = TypeVar("T")
 
 
-def with_host_names(record: T, names: Mapping[str, str]) -> T:
+def with_renamed_hosts(record: T, names: Mapping[str, str]) -> T:
     """The record where hosts have those new names; a host that is not there keeps its own."""
-    renamed: T = _with_names(record, type(record), names) if names else record
+    renamed: T = _with_renamed_hosts(record, type(record), names) if names else record
     return renamed
 
 
-def _with_names(value: Any, hint: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _with_renamed_hosts(value: Any, hint: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
     match value:
         case str():
             return names.get(value, value) if _MARK in get_args(hint) else value
         case Struct():
-            hints = _field_hints(type(value))
-            fields = {name: _with_names(getattr(value, name), hints[name], names) for name in hints}
+            hints = _types_of_fields_with_host_names(type(value))
+            fields = {
+                name: _with_renamed_hosts(getattr(value, name), hints[name], names)
+                for name in hints
+            }
             return replace(value, **fields) if fields else value
         case tuple() if get_origin(hint) is tuple:
             kinds = get_args(hint)
             kinds = kinds[:1] * len(value) if kinds[-1] is ... else kinds
             pairs = zip(value, kinds, strict=True)
-            return tuple(_with_names(item, kind, names) for item, kind in pairs)
+            return tuple(_with_renamed_hosts(item, kind, names) for item, kind in pairs)
         case Mapping():
-            return {key: _with_names(item, type(item), names) for key, item in value.items()}
+            return {
+                key: _with_renamed_hosts(item, type(item), names) for key, item in value.items()
+            }
         case _:
             return value
 
 
 @cache
-def _field_hints(kind: type[Struct]) -> dict[str, Any]:
+def _types_of_fields_with_host_names(kind: type[Struct]) -> dict[str, Any]:
     """The types of a record's fields that may hold names of hosts."""
     hints = get_type_hints(kind, include_extras=True)
     own = {name: hints[name] for name in kind.__struct_fields__}

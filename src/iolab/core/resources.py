@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.host_name import HostName
 from iolab.record import Record
 
@@ -40,7 +40,7 @@ class ResourceUse(Record):
 
     resource: Resource
     host: HostName
-    role: Role
+    role: HostRole
     name: str
     share: float | None
     rate: float | None = None

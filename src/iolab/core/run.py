@@ -12,7 +12,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
 from iolab.core.drive import DriveReadingPair
 from iolab.core.generator import GeneratorTotals
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.host_name import HostName
 from iolab.core.libraries import LibraryUse
 from iolab.core.scenario import ScenarioOutcome
@@ -494,7 +494,7 @@ class MonitoredHost(Record):
     """
 
     host: HostName
-    role: Role
+    role: HostRole
     error: str | None
     devices: tuple[DeviceDelta, ...]
     clock_offset_ns: int

@@ -143,14 +143,14 @@ class Witness(Record):
     throttle_field: str = ""
 
 
-class Expectation(Record):
+class WitnessExpectation(Record):
     """That a witness says yes, or no."""
 
     witness: str
     state: bool
 
     @classmethod
-    def parse(cls, text: str) -> Expectation:
+    def parse(cls, text: str) -> WitnessExpectation:
         """What `redundant` or `not redundant` means."""
         return cls(text.removeprefix(NEGATION).strip(), not text.startswith(NEGATION))
 
@@ -163,7 +163,7 @@ class PhasePlan(Record):
 
     id: str
     seconds: float | None
-    until: Expectation | None = None
+    until: WitnessExpectation | None = None
     longest_s: float = 0.0
 
     @property
@@ -222,7 +222,7 @@ class EventPlan(Record):
     action: str
     phase: str
     after_s: float = 0.0
-    expected: Expectation | None = None
+    expected: WitnessExpectation | None = None
     within_s: float = 60.0
     undo_phase: str = ""
     title: str = ""
@@ -352,7 +352,7 @@ class EventOutcome(Record):
     start_real_ns: int | None = None
     end_real_ns: int | None = None
     error: Reason = ""
-    expected: Expectation | None = None
+    expected: WitnessExpectation | None = None
     within_s: float = 0.0
     unseen_real_ns: int | None = None
     seen_real_ns: int | None = None

@@ -17,7 +17,7 @@ class SharedStorage(Record):
     is_one_claim: bool
 
     @property
-    def text(self) -> str:
+    def sharing_text(self) -> str:
         """Who shares what, as the beginning of a sentence."""
         noun = "share one volume" if self.is_one_claim else "have volumes on one disk"
         return f"{list_text(self.hosts, 4)} {noun} ({self.storage})"

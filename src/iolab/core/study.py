@@ -66,7 +66,7 @@ class AnswerKind(StrEnum):
     """How many machines a target carries, along `hosts` or `vms_per_node`."""
 
 
-class OnFailure(StrEnum):
+class FailurePolicy(StrEnum):
     """What a session does when a run fails."""
 
     STOP = "stop"
@@ -101,7 +101,7 @@ class Method(Record):
     order: RunOrder
     seed: int
     drop_caches: bool
-    on_failure: OnFailure = OnFailure.SKIP_POINT
+    on_failure: FailurePolicy = FailurePolicy.SKIP_POINT
     retries: int = 0
     repeats_max: int = REPEATS_MAX
     target_half_width: float = TARGET_HALF_WIDTH

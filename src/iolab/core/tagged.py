@@ -66,7 +66,7 @@ def type_tag_of(part: TaggedRecord | type[TaggedRecord]) -> str:
     return str(part.__struct_config__.tag)
 
 
-def declare_parts(references: Mapping[str, str]) -> None:
+def declare_tagged_classes(references: Mapping[str, str]) -> None:
     """Say what else is known: the names of parts, each with its "module:attribute".
 
     They are imported when a document has such a part: most sessions are of one kind of load.

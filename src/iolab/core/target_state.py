@@ -64,7 +64,7 @@ NO_PRECONDITION = Precondition()
 """Nothing but the usual layout."""
 
 
-class RoundsVerdict(Record):
+class SteadyStateVerdict(Record):
     """What the newest window of rounds tells, in SNIA's terms.
 
     `slope` (per round) and `intercept` are of the line through the window, whose rounds count from
@@ -80,7 +80,7 @@ class RoundsVerdict(Record):
     achieved: bool
 
 
-class RoundsSeries(Record):
+class PreconditioningRounds(Record):
     """One workload-dependent preconditioning: the fleet's IOPS in each round.
 
     `verdict` is of the last window, None with fewer rounds than a window has.
@@ -92,7 +92,7 @@ class RoundsSeries(Record):
     ended_real_ns: int
     round_s: float
     iops: tuple[float, ...]
-    verdict: RoundsVerdict | None
+    verdict: SteadyStateVerdict | None
 
     @property
     def is_steady(self) -> bool:
@@ -166,7 +166,7 @@ class TargetLedger(Record):
     """The state ledger of a session: its targets, and every series of rounds."""
 
     targets: tuple[TargetEntry, ...] = ()
-    rounds: tuple[RoundsSeries, ...] = ()
+    rounds: tuple[PreconditioningRounds, ...] = ()
 
     def target(self, target_key: str) -> TargetEntry | None:
         """The account of that target, None if there is none yet."""

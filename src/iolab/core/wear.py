@@ -10,26 +10,26 @@ RATIO_UNIT: Final = "x"
 """The unit of an amplification: a ratio of bytes."""
 
 
-def _amplification(layer: str, *, has_column: bool = False) -> MetricSpec:
+def _write_amplification_spec(layer: str, *, has_column: bool = False) -> MetricSpec:
     label = f"{layer} write amplification".lstrip()
     lower, mean = BetterDirection.LOWER, CombineRule.MEAN
     key = label.replace(" ", "_")
     return MetricSpec(key, label, RATIO_UNIT, lower, mean, has_column=has_column)
 
 
-ENGINE_WRITE_AMPLIFICATION: Final = _amplification("engine")
+ENGINE_WRITE_AMPLIFICATION: Final = _write_amplification_spec("engine")
 """What an engine with a log and compaction wrote over what the application gave it."""
 
-BLOCK_WRITE_AMPLIFICATION: Final = _amplification("block")
+BLOCK_WRITE_AMPLIFICATION: Final = _write_amplification_spec("block")
 """What the block layer wrote over what engine or application did: a file system's journal."""
 
-HOST_WRITE_AMPLIFICATION: Final = _amplification("host")
+HOST_WRITE_AMPLIFICATION: Final = _write_amplification_spec("host")
 """What drives counted as written by hosts over what the block layer wrote: 1 without others."""
 
-MEDIA_WRITE_AMPLIFICATION: Final = _amplification("media", has_column=True)
+MEDIA_WRITE_AMPLIFICATION: Final = _write_amplification_spec("media", has_column=True)
 """What flash wrote over what the block layer did."""
 
-WRITE_AMPLIFICATION: Final = _amplification("", has_column=True)
+WRITE_AMPLIFICATION: Final = _write_amplification_spec("", has_column=True)
 """What flash wrote over what the application did."""
 
 WEAR_METRICS: Final = (

@@ -256,7 +256,7 @@ class AnyJob(TaggedRecord):
         return ()
 
     @property
-    def write_rate_likeness_key(self) -> object:
+    def similar_write_rate_key(self) -> object:
         """What jobs have in common that write at about the same rate."""
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from iolab.analysis.busy import is_full, is_near_limit
+from iolab.analysis.busy import is_resource_full, is_resource_near_limit
 from iolab.analysis.check import (
     Check,
     CheckAnswer,
@@ -123,8 +123,8 @@ def check_limited_disk(view: RunView) -> CheckAnswer:
     if limit is None or not uses:
         return not_applicable_answer("No limit on any guest's disk.")
     fastest = max(uses, key=lambda use: use.busiest_sort_key)
-    held = sum(is_full(use.resource, use.share) for use in uses)
-    near = sum(is_near_limit(use.resource, use.share) for use in uses)
+    held = sum(is_resource_full(use.resource, use.share) for use in uses)
+    near = sum(is_resource_near_limit(use.resource, use.share) for use in uses)
     evidence: EvidenceValues = {
         "limit_iops": limit,
         "guests_at_limit": held,
@@ -401,5 +401,5 @@ class GuestAnalysis:
     }
     self_limited_hosts = staticmethod(self_limited_guests)
     hosts_with_external_cpu_count = staticmethod(guests_counted_by_node)
-    nodes = staticmethod(hypervisor_results)
+    hypervisor_results = staticmethod(hypervisor_results)
     resource_uses = staticmethod(disk_limit_uses)

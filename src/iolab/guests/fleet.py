@@ -45,7 +45,7 @@ from iolab.guests.problems import require_capable_nodes
 from iolab.hosts.answers import ProcessCpuUseAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.connect import BootedHost
-from iolab.hosts.host import Host, Link
+from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.kit_cache import Notify
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
@@ -331,7 +331,7 @@ class SessionGuests:
             host.boot = self._boot_guest
         return host
 
-    async def _boot_guest(self, spec: HostSpec) -> Link:
+    async def _boot_guest(self, spec: HostSpec) -> AgentLink:
         settings, node = booted_guest_settings(self._session.study), self._nodes.get(spec.node)
         if settings is None or node is None:
             message = f"Guest '{spec.name}' has no node that was made ready for it."
@@ -340,7 +340,9 @@ class SessionGuests:
             self._boot_on_node(node, spec.name, settings)
         )
 
-    async def _boot_on_node(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
+    async def _boot_on_node(
+        self, node: Hypervisor, guest: str, settings: GuestSettings
+    ) -> AgentLink:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
         async with node.preparation_lock:
             if node.host.lost_reason:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import asdict
 
-from iolab.core.host import HostKind
+from iolab.core.host import HostTransport
 from iolab.core.host_name import HostName
 from iolab.core.run import Fleet, RunManifest
 from iolab.core.study import BootedGuests, Study
@@ -195,7 +195,7 @@ def booted_guest_settings(study: Study) -> GuestSettings | None:
 def max_booted_guests_per_node(study: Study) -> int:
     """How many guests are booted on the node that has most; 0 where none are."""
     counts = [
-        sum(spec.node == node.name and spec.kind is HostKind.VM for spec in study.hosts)
+        sum(spec.node == node.name and spec.kind is HostTransport.VM for spec in study.hosts)
         for node in hypervisors_of_study(study)
     ]
     return max(counts, default=0) if booted_guest_settings(study) is not None else 0

@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
-from iolab.core.host import CpuFacts, HostFacts, HostKind, HostSpec, HypervisorHints, NumaNode, Role
+from iolab.core.host import (
+    CpuFacts,
+    HostFacts,
+    HostRole,
+    HostSpec,
+    HostTransport,
+    HypervisorHints,
+    NumaNode,
+)
 from iolab.core.limits import CPUS_MAX
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -34,7 +42,7 @@ def booted_guest_specs(study: Study, node: str = "") -> tuple[HostSpec, ...]:
     names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
     specs = (study.host(name) for name in names)
     return tuple(
-        spec for spec in specs if spec.kind is HostKind.VM and (not node or spec.node == node)
+        spec for spec in specs if spec.kind is HostTransport.VM and (not node or spec.node == node)
     )
 
 
@@ -67,8 +75,8 @@ def guest_specs(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
         for number in range(1, per_node + 1):
             yield HostSpec(
                 name=f"{node}-vm{number:0{width}}",
-                kind=HostKind.VM,
-                role=Role.CLIENT,
+                kind=HostTransport.VM,
+                role=HostRole.CLIENT,
                 path=GUEST_DISK,
                 serial=GUEST_SERIAL,
                 node=node,
@@ -92,7 +100,7 @@ def guest_specs_of_study(tables: StudyTables, hosts: Iterable[HostSpec]) -> tupl
     nodes = [
         host.name
         for host in hosts
-        if host.role is Role.HYPERVISOR
+        if host.role is HostRole.HYPERVISOR
         and any(names is None or host.name in names for names in lists)
     ]
     return tuple(guest_specs(nodes, max_guests_per_node(tables)))

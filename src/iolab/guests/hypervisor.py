@@ -29,11 +29,11 @@ from iolab.guests.machine import (
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import QemuRun, QmpClient, SocketRelay
 from iolab.hosts.channel import FrameWriter
-from iolab.hosts.host import Host, Link
+from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.kit_cache import Notify
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.targets.work_directories import open_folder_with_notice
+from iolab.targets.work_directories import open_scratch_folder_with_notice
 from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_folder_name
 
 BOOT_TRIES: Final = 2
@@ -125,7 +125,7 @@ class Hypervisor:
 
     async def acquire_scratch_folder(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
-        self.folder = self.folder or await open_folder_with_notice(
+        self.folder = self.folder or await open_scratch_folder_with_notice(
             self._session, self.host, path, scratch_folder_name(self.name)
         )
 
@@ -151,7 +151,7 @@ class Hypervisor:
             paths, wanted, await measure_tsc_khz_of_node(self.host) if emulated else None
         )
 
-    async def boot(self, guest: str, settings: GuestSettings) -> Link:
+    async def boot(self, guest: str, settings: GuestSettings) -> AgentLink:
         """Start a guest when its turn comes; one that hangs is tried once more. HostError else."""
         before = self.running.pop(guest, None)
         if before is not None:

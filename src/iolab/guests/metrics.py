@@ -16,7 +16,7 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
 from iolab.core.bins import PERCENTILES
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import (
     HypervisorResult,
     LatencyLayer,
@@ -146,13 +146,15 @@ def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
     """How much each guest used of the limit that the study puts on its disk."""
     settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
-    if limit is None or not view.has_load:
+    if limit is None or not view.has_measured_load:
         return
     for guest in run_guests(view.record):
         rate = float(view.load.ios[guest.host_index].sum()) / max(
             float(view.load.seconds[guest.host_index]), 1e-9
         )
-        yield ResourceUse(Resource.DISK_LIMIT, guest.name, Role.CLIENT, "", rate / limit, rate=rate)
+        yield ResourceUse(
+            Resource.DISK_LIMIT, guest.name, HostRole.CLIENT, "", rate / limit, rate=rate
+        )
 
 
 def _device_window_means(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.storage_bytes import distinct_device_deltas, leaf_device_deltas
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.metric import BytesWrittenByLayer
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.samples import Floats
@@ -93,7 +93,9 @@ def hypervisor_runs(record: RunRecord) -> tuple[HypervisorRun, ...]:
 
 def monitored_hypervisors(record: RunRecord) -> tuple[MonitoredHost, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
-    return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
+    return tuple(
+        bystander for bystander in record.bystanders if bystander.role is HostRole.HYPERVISOR
+    )
 
 
 def are_disks_modelled(record: RunRecord) -> bool:

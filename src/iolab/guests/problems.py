@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from iolab.core.host import HostFacts, HostSpec, Role, TargetFacts, TargetProbe
+from iolab.core.host import HostFacts, HostRole, HostSpec, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import PurgeMethod
@@ -97,8 +97,8 @@ def _add_vm_key_conflict_faults(document: StudyDocument, table: VmTable) -> None
 def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.items_of_table("host", HostTable):
-        written = item.user_values.get("role", Role.CLIENT)
-        if written != Role.CLIENT or host.node is not None:
+        written = item.user_values.get("role", HostRole.CLIENT)
+        if written != HostRole.CLIENT or host.node is not None:
             continue  # A role that is misspelt is read as a client's, and told of by itself.
         message = (
             f"{table_name_capitalised(document, item.path)} is a client beside the guests of [vm]."
@@ -114,7 +114,7 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
     """What guests that are booted need, and what they cannot do."""
     nodes, per_node = hypervisor_names(tables), max_guests_per_node(tables)
     hosts = [host.user_values for host in tables.items["host"]]
-    if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
+    if not any(host.get("role") == HostRole.HYPERVISOR for host in hosts):
         message = "[vm] boots guests, but there is no hypervisor among the hosts."
         document.add_fault(("vm",), message, NODE_HINT)
     total = per_node * len(nodes)
@@ -190,7 +190,7 @@ def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTabl
             hint = f"Give at most {len(nodes)}: each replica lies on a node of its own."
             document.add_fault(("vm", "replicas"), message, hint)
     for item, host in tables.items_of_table("host", HostTable):
-        if host.role is Role.HYPERVISOR and "storage_address" not in item.user_values:
+        if host.role is HostRole.HYPERVISOR and "storage_address" not in item.user_values:
             message = (
                 f"{table_name_capitalised(document, item.path)} has no storage_address, "
                 "but [vm] has "
@@ -260,7 +260,7 @@ def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None
     clients = {
         host.name: host.node or ""
         for _, host in tables.items_of_table("host", HostTable)
-        if host.role is Role.CLIENT
+        if host.role is HostRole.CLIENT
     }
     for item, workload in tables.items_of_table("workload", SearchTable):
         path = (*item.path, VMS_PER_NODE_AXIS)

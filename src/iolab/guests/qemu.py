@@ -22,7 +22,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import FrameWriter
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, HostLostError, Stream
+from iolab.hosts.message import AgentRefusalError, HostLostError, ReplyStream
 from iolab.text import excerpt
 
 READER_BYTES: Final = 1 << 20
@@ -84,7 +84,7 @@ HARMLESS_LINE: Final = "PCI: Fatal: No config space access function found"
 class SocketRelay:
     """One connection: `reader` has what comes, and it is itself the way there (`FrameWriter`)."""
 
-    def __init__(self, node: Host, stream: Stream) -> None:
+    def __init__(self, node: Host, stream: ReplyStream) -> None:
         self._node = node
         self._stream = stream
         self._flow = FlowControl()
@@ -234,7 +234,7 @@ class SocketRelay:
         self._can_write.set()
 
 
-async def _cancel_stream(node: Host, stream: Stream) -> None:
+async def _cancel_stream(node: Host, stream: ReplyStream) -> None:
     """Have the node's agent end a connection, or no longer wait for one."""
     if not node.lost_reason:
         with suppress(HostError):
@@ -414,7 +414,7 @@ class QmpClient:
 class QemuRun:
     """It lives until the guest powers off, it is killed, or its node's agent ends."""
 
-    def __init__(self, node: Host, stream: Stream) -> None:
+    def __init__(self, node: Host, stream: ReplyStream) -> None:
         self._node = node
         self._stream = stream
         self._console = b""

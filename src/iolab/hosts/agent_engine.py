@@ -17,7 +17,7 @@ SPARE_REPORTS: Final = 64
 """A line an interval, of bins that are in use, and some more for the head and the end."""
 
 
-def compact_json(document: object) -> str:
+def compact_ascii_json(document: object) -> str:
     """A document as engines of the agent are told it: ASCII, the same whenever it is made."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
 

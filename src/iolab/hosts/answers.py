@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
-from iolab.core.block_trace import BlockTrace, DirectionTrace, LatencyRow
+from iolab.core.block_trace import BioLatencyBin, BlockTrace, DirectionTrace
 from iolab.core.drive import DriveReading
 from iolab.core.host import HostFacts
 from iolab.core.libraries import LibraryUse
@@ -115,7 +115,7 @@ class Leftovers(Record, kw_only=True):
         return any(left)
 
     @property
-    def all_names(self) -> frozenset[str]:
+    def all_process_ids_and_paths(self) -> frozenset[str]:
         """The process ids and paths of what can be removed."""
         return frozenset(
             (
@@ -313,7 +313,7 @@ class DirectionTraceAnswer(Record, kw_only=True):
     def to_direction_trace(self) -> DirectionTrace:
         """The same as the model says it."""
         values = asdict(self)
-        rows = tuple(LatencyRow(*row) for row in values.pop("latencies"))
+        rows = tuple(BioLatencyBin(*row) for row in values.pop("latencies"))
         squares = values.pop("weight_square")
         return DirectionTrace(**values, weight_squares=squares, latencies=rows)
 

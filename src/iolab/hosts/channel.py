@@ -296,7 +296,7 @@ class Channel:
 
 
 class Request:
-    """One request and the messages that wait for its reader; implements `Stream`."""
+    """One request and the messages that wait for its reader; implements `ReplyStream`."""
 
     def __init__(
         self,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.core.host import HostFacts, HostKind, HostSpec
+from iolab.core.host import HostFacts, HostSpec, HostTransport
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
-from iolab.hosts.host import Host, Link
+from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.kubernetes.facts import pod_reference_of_command, read_pod_facts
 from iolab.hosts.message import HostCommandError
 from iolab.hosts.process import exit_text, run_local_process, start_local_process
-from iolab.hosts.push import CommandFiles, CommandPrefix, agent_binary, install_agent
+from iolab.hosts.push import CommandHostFiles, CommandPrefix, agent_binary, install_agent
 from iolab.hosts.remnants import close_hosts
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
@@ -61,7 +61,7 @@ class LocalHost(Host):
         super().__init__(spec)
         self._agent = agent
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Start the agent where it lies."""
         return await start_local_process(self.name, [str(self._agent or agent_binary())])
 
@@ -88,11 +88,11 @@ class CommandHost(Host):
         pod = pod_reference_of_command(self.spec.command)
         return facts if pod is None else replace(facts, pod=await read_pod_facts(pod, path))
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Push the agent if need be, and start it."""
         prefix = self.prefix()
         async with self._turns:
-            remote = await install_agent(CommandFiles(prefix), self._agent)
+            remote = await install_agent(CommandHostFiles(prefix), self._agent)
         return await start_local_process(self.name, prefix.argv(remote), prefix.environment)
 
 
@@ -118,7 +118,7 @@ class SlurmHost(CommandHost):
         environment = srun_environment(self._environment)
         return CommandPrefix(self.name, srun_prefix(allocation.job, self.name), environment)
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Push the agent if need be, and start it."""
         try:
             return await super().open_link()
@@ -156,7 +156,7 @@ async def _run_kubectl(argv: tuple[str, ...], limit_s: float) -> tuple[int | Non
         raise HostError(f"'{argv[0]}' does not start ({error.strerror}).", _KUBECTL_HELP) from None
 
 
-Boot = Callable[[HostSpec], Awaitable[Link]]
+Boot = Callable[[HostSpec], Awaitable[AgentLink]]
 """Starts a host and gives the way to the agent on it. Raises HostError."""
 
 
@@ -168,7 +168,7 @@ class BootedHost(Host):
         self.boot: Boot | None = None
         self.link_timeout_s = GUEST_TIMEOUT_S
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Boot it."""
         if self.boot is None:
             message = f"The guest '{self.name}' has not been given a node to run on."
@@ -187,12 +187,12 @@ def create_hosts(
     `agent` replaces the package's binary; hosts of one call share their `ssh_connections`.
     """
     wanted = tuple(specs)
-    if ssh_connections is None and any(spec.kind is HostKind.SSH for spec in wanted):
+    if ssh_connections is None and any(spec.kind is HostTransport.SSH for spec in wanted):
         ssh_connections = _default_ssh_connections(link_timeout_s)
     turns = asyncio.Semaphore(PUSHES_AT_ONCE)
     hosts = {spec.name: _create_host(spec, agent, ssh_connections, turns) for spec in wanted}
     for host in hosts.values():
-        if host.spec.kind is not HostKind.VM:
+        if host.spec.kind is not HostTransport.VM:
             host.link_timeout_s = link_timeout_s
     return dict(hosts)
 
@@ -222,15 +222,15 @@ def _create_host(
     slots: asyncio.Semaphore,
 ) -> Host:
     match spec.kind:
-        case HostKind.LOCAL:
+        case HostTransport.LOCAL:
             return LocalHost(spec, agent)
-        case HostKind.COMMAND:
+        case HostTransport.COMMAND:
             return CommandHost(spec, agent, slots)
-        case HostKind.SSH:
+        case HostTransport.SSH:
             return _create_ssh_host(spec, agent, ssh_connections)
-        case HostKind.SLURM:
+        case HostTransport.SLURM:
             return SlurmHost(spec, slots, agent)
-        case HostKind.VM:
+        case HostTransport.VM:
             return BootedHost(spec)
 
 

@@ -123,7 +123,7 @@ CoreTimes = tuple[int, int]
 """The time of all cores since the boot, and that of it in which they were idle or waited, in ns."""
 
 
-def core_times(rows: object) -> CoreTimes | None:
+def parse_core_times(rows: object) -> CoreTimes | None:
     """Of a sample's `cpu` rows; None when they make no sense."""
     if not isinstance(rows, list):
         return None

@@ -34,7 +34,7 @@ async def read_drive_logs(host: Host, devices: Sequence[str]) -> tuple[DriveRead
     return read_answer(host.name, DrivesAnswer, reply).drives
 
 
-def pair_readings(
+def pair_drive_readings(
     before: Sequence[DriveReading], after: Sequence[DriveReading]
 ) -> tuple[DriveReadingPair, ...]:
     """Each drive before with the same one after; without where that was not read."""

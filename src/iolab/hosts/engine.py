@@ -76,7 +76,7 @@ class BlockLedger(Record):
     block_bytes: int
 
 
-class EngineReading(Record):
+class ParsedEngineOutput(Record):
     """All that an engine's output tells of one run on one host.
 
     Times are the host's CLOCK_REALTIME, None when the engine never got to do I/O. `totals` come
@@ -94,7 +94,7 @@ class EngineReading(Record):
     details: HostDetails | None = None
 
 
-class ReadingFaults(list[str]):
+class OutputFaults(list[str]):
     """Faults of a reading while it is made: each once, and no more than FAULTS_LIMIT."""
 
     def add_fault(self, sentence: str) -> None:
@@ -113,7 +113,7 @@ class OutputReader(Protocol):
         told more, and these are the record.
         """
 
-    def finish(self) -> EngineReading:
+    def finish(self) -> ParsedEngineOutput:
         """The output has ended: everything it told. Never raises; to be called once."""
 
 
@@ -207,14 +207,14 @@ class FileEngine(LoadTool, Protocol[JobT]):
 class VerifyingEngine(Protocol):
     """An engine that can hold what it reads against what was last written there."""
 
-    def verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+    def command_verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger.
 
         EngineError when that is more than the engine reads.
         """
 
 
-def verified_against_ledger(
+def command_verified_against_ledger(
     engine: LoadTool, command: Command, ledger: BlockLedger | None
 ) -> Command:
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
@@ -224,4 +224,4 @@ def verified_against_ledger(
         raise EngineError(
             f"{engine.name} does not verify what it reads.", "Leave verify out of the workload."
         )
-    return engine.verified_against_ledger(command, ledger)
+    return engine.command_verified_against_ledger(command, ledger)

@@ -14,7 +14,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.run import EngineTotals, HostDetails
 from iolab.core.samples import Ints, SignedInts
 from iolab.core.workload import NamedOperation
-from iolab.hosts.engine import EngineReading, ReadingFaults
+from iolab.hosts.engine import OutputFaults, ParsedEngineOutput
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.text import excerpt
 
@@ -98,7 +98,7 @@ def optional_number(table: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-class LineReader(ABC):
+class EngineLineReader(ABC):
     """Reads what one process of an engine of the agent prints; see `OutputReader`.
 
     The lines are a head (with the key `HEAD_KEY`), when the engine started, intervals, and an end
@@ -111,7 +111,7 @@ class LineReader(ABC):
     def __init__(self) -> None:
         self.details: HostDetails | None = None
         self._rest = b""
-        self._faults = ReadingFaults()
+        self._faults = OutputFaults()
         self._log = IntervalLog()
         self._head: dict[str, Any] = {}
         self._end: dict[str, Any] | None = None
@@ -144,13 +144,13 @@ class LineReader(ABC):
             self._rest = b""
         return [interval for line in lines if (interval := self._parse_line(line)) is not None]
 
-    def finish(self) -> EngineReading:
+    def finish(self) -> ParsedEngineOutput:
         """Everything that the output told."""
         if self._rest.strip():
             self._parse_line(self._rest)
         totals = self._checked_totals()
         start_ns, end_ns = self._start_and_end_ns()
-        return EngineReading(
+        return ParsedEngineOutput(
             version=self.version_text(self._head),
             start_real_ns=start_ns,
             end_real_ns=end_ns,
@@ -187,7 +187,7 @@ class LineReader(ABC):
         return totals
 
     @property
-    def faults(self) -> ReadingFaults:
+    def faults(self) -> OutputFaults:
         """What speaks against the run so far."""
         return self._faults
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.core import limits
-from iolab.core.generator import GeneratorTotals, Lateness, SlowIo, VerifyTotals
+from iolab.core.generator import GeneratorTotals, SlowIo, SubmissionLateness, VerifyTotals
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Ints
@@ -199,11 +199,11 @@ def _most_frequent_errno(errors: tuple[tuple[str, int], ...]) -> int:
     return numbers.get(name, errno.EIO)
 
 
-def _parse_lateness(table: Mapping[str, Any]) -> Lateness | None:
+def _parse_lateness(table: Mapping[str, Any]) -> SubmissionLateness | None:
     if not optional_count(table, "count"):
         return None
     machine = optional_table(table, "machine")
-    return Lateness(
+    return SubmissionLateness(
         count=optional_count(table, "count"),
         p50_ns=optional_count(table, "p50_ns"),
         p99_ns=optional_count(table, "p99_ns"),

@@ -13,7 +13,7 @@ from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.answers import ByeAnswer, Remnant, read_answer, read_hello
 from iolab.hosts.channel import Channel, FrameWriter
-from iolab.hosts.message import Hello, HostLostError, Message, Stream
+from iolab.hosts.message import Hello, HostLostError, Message, ReplyStream
 
 HELLO_LIMIT_S: Final = 30.0
 """From the start of the agent to its hello: logins over slow links take seconds, not more."""
@@ -35,7 +35,7 @@ BYE_LIMIT_S: Final = 10.0
 """An agent without processes and files says bye at once; one with both needs to remove them."""
 
 
-class Link(Protocol):
+class AgentLink(Protocol):
     """The byte streams of one agent, and whatever process carries them."""
 
     @property
@@ -58,7 +58,7 @@ class Host(ABC):
 
     def __init__(self, spec: HostSpec) -> None:
         self.spec = spec
-        self._link: Link | None = None
+        self._link: AgentLink | None = None
         self._channel: Channel | None = None
         self._hello: Hello | None = None
         self._broken: HostError | None = None
@@ -77,7 +77,7 @@ class Host(ABC):
         return self.spec.name
 
     @abstractmethod
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Start the agent. Raises HostError."""
 
     async def with_pod_facts(self, facts: HostFacts, _path: str | None) -> HostFacts:
@@ -136,7 +136,7 @@ class Host(ABC):
             self.open_folders.discard(str(arguments.get("dir")))
         return answer
 
-    def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> Stream:
+    def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> ReplyStream:
         """A request with all its answers; it is sent when the first one is awaited."""
         return self._require_channel().request(verb, payload, arguments)
 

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from iolab.core.host import HostKind
+from iolab.core.host import HostTransport
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host
@@ -285,7 +285,7 @@ async def is_file_visible_on_host(host: Host, token: Path) -> bool:
     So it is for this machine, its network namespaces and a shared home. HostError when the host is
     lost.
     """
-    if host.spec.kind is HostKind.LOCAL:
+    if host.spec.kind is HostTransport.LOCAL:
         return True
     content = await asyncio.to_thread(token.read_bytes)
     try:

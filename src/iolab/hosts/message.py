@@ -85,7 +85,7 @@ class HostLostError(HostError):
     """A host that can no longer be spoken to: it broke off, fell silent, or spoke nonsense."""
 
 
-class Stream(Protocol):
+class ReplyStream(Protocol):
     """The messages of one request as they come, up to and with the final one.
 
     Iteration raises AgentRefusal when the agent answers with an error, HostLostError when the host

@@ -109,7 +109,7 @@ class MeterCheck(Record):
     fault: Fault | None = None
 
 
-async def check_meters(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
+async def read_meters_once(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
     """Read each meter of these hosts once, all at the same time."""
 
     async def check_meter(host: str, spec: MeterSpec) -> MeterCheck:
@@ -130,7 +130,7 @@ async def check_meters(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
 
 async def meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
     """Why meters of these hosts cannot be read."""
-    return tuple(check.fault for check in await check_meters(hosts) if check.fault is not None)
+    return tuple(check.fault for check in await read_meters_once(hosts) if check.fault is not None)
 
 
 class CommandMeter(Meter):

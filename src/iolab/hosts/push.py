@@ -188,7 +188,7 @@ async def run_step_or_raise(
     return ran.output
 
 
-class CommandFiles(Record):
+class CommandHostFiles(Record):
     """A host's files through its own `mkdir`, `stat`, `tee`, `chmod`, `mv` and `rm`."""
 
     runner: CommandRunner

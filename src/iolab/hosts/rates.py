@@ -116,7 +116,7 @@ Wanted = Mapping[str, str | None]
 """The scopes to derive, and of each the only name that is wanted (None: every one)."""
 
 
-def derive_series(
+def derive_counter_series(
     counters: CounterTable, host_names: Sequence[str], wanted_scopes: Wanted | None = None
 ) -> tuple[CounterSeries, ...]:
     """Every series that the counters support, ordered by host, scope, name and metric.

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.leftover_texts import report_leftover_texts
 from iolab.hosts.answers import Remnant, RemnantKind
 from iolab.hosts.host import Host
@@ -56,7 +56,7 @@ async def close_hosts(hosts: Iterable[Host]) -> tuple[str, ...]:
 
 
 def _leftover_texts_of_host(host: Host) -> list[str]:
-    if host.spec.kind is HostKind.VM:
+    if host.spec.kind is HostTransport.VM:
         return []  # A guest's disk goes with the guest, and its node says what stays of that.
     remnant_texts = [remnant_text(host.spec, remnant) for remnant in host.remnants]
     return remnant_texts + [
@@ -71,18 +71,18 @@ def remnant_text(spec: HostSpec, remnant: Remnant) -> str:
         excerpt(remnant.name, TEXT_CHARACTERS),
         excerpt(remnant.reason, TEXT_CHARACTERS).rstrip("."),
     )
-    clean = clean_command(spec, posixpath.dirname(remnant.name))
+    clean = clean_command_line(spec, posixpath.dirname(remnant.name))
     return f"Host '{spec.name}' still has {kind} {name}: {reason}. {hint.format(clean=clean)}"
 
 
 def unreachable_folder_text(spec: HostSpec, folder: str) -> str:
     """What to do about a folder on a host that could not be asked any more."""
-    clean = clean_command(spec, posixpath.dirname(folder))
+    clean = clean_command_line(spec, posixpath.dirname(folder))
     folder = excerpt(folder, TEXT_CHARACTERS)
     return f"Host '{spec.name}' may still have {folder}: '{clean}' removes it once it answers."
 
 
-def clean_command(spec: HostSpec, path: str) -> str:
+def clean_command_line(spec: HostSpec, path: str) -> str:
     """The command line that removes what lies in that directory of the host."""
-    hosts = "" if spec.kind is HostKind.LOCAL else " --hosts HOSTS"
+    hosts = "" if spec.kind is HostTransport.LOCAL else " --hosts HOSTS"
     return f"iolab clean{hosts} --path {shlex.quote(excerpt(path, TEXT_CHARACTERS))}"

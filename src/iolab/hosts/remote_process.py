@@ -14,7 +14,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, FileAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.message import AgentRefusalError, Message, Stream
+from iolab.hosts.message import AgentRefusalError, Message, ReplyStream
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -98,7 +98,7 @@ def start_remote_process(
     start_at_real_ns: int | None = None,
     *,
     watch_processor: bool = False,
-) -> Stream:
+) -> ReplyStream:
     """Ask for a process; what its host tells of it, which must be read to its end or closed."""
     return host.stream(
         "run",
@@ -117,7 +117,7 @@ def start_remote_process(
 
 @asynccontextmanager
 async def stop_process_on_event(
-    host: Host, stream: Stream, halt: asyncio.Event, limit_s: float, overdue_text: str
+    host: Host, stream: ReplyStream, halt: asyncio.Event, limit_s: float, overdue_text: str
 ) -> AsyncIterator[None]:
     """Listen to a load's stream inside: `halt` stops the load, and nothing of it outlives this.
 
@@ -158,7 +158,7 @@ def _start_arguments(command: Command) -> dict[str, bool]:
 
 
 async def _collect_output(
-    stream: Stream,
+    stream: ReplyStream,
     on_output: Callable[[bytes], object],
     on_stderr: Callable[[bytes], object] | None,
 ) -> tuple[Message, bytes]:
@@ -222,7 +222,7 @@ async def run_and_get_output(
     ending = await run_program_or_raise(
         host, command, asyncio.Event(), printed.extend, install_hint=install_hint
     )
-    if fault := exit_fault(ending, command, codes):
+    if fault := exit_fault_text(ending, command, codes):
         raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", CORRECT_HINT)
     return bytes(printed)
 
@@ -253,7 +253,7 @@ def program_name(command: Command) -> str:
     return excerpt(posixpath.basename(command.argv[0]), 60)
 
 
-def exit_fault(
+def exit_fault_text(
     ending: ProcessEnding,
     command: Command,
     codes: frozenset[int] = SUCCESS_CODES,

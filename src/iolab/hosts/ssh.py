@@ -305,7 +305,7 @@ def quoted_command_line(*words: str) -> str:
 
 
 class SshLink(asyncssh.SSHClientSession[bytes]):
-    """A running program: implements `host.Link`, its reader and writer as asyncio's own."""
+    """A running program: implements `host.AgentLink`, its reader and writer as asyncio's own."""
 
     def __init__(self, limits: SshLimits) -> None:
         self._limits = limits

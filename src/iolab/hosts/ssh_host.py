@@ -20,8 +20,14 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostSpec, JumpHost, SshRoute
 from iolab.errors import HostError
-from iolab.hosts.host import Host, Link
-from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, CommandFiles, HostFiles, install_agent
+from iolab.hosts.host import AgentLink, Host
+from iolab.hosts.push import (
+    STEP_LIMIT_S,
+    UPLOAD_LIMIT_S,
+    CommandHostFiles,
+    HostFiles,
+    install_agent,
+)
 from iolab.hosts.ssh import (
     CLOSE_LIMIT_S,
     DEFAULT_SSH_LIMITS,
@@ -318,15 +324,15 @@ async def open_host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
             client = await runner.connection.start_sftp_client()
     except (asyncssh.Error, OSError):
         # Some sites switch SFTP off; whatever else is wrong, the first program will tell.
-        yield CommandFiles(runner)
+        yield CommandHostFiles(runner)
         return
     try:
-        yield SftpFiles(runner, client)
+        yield SftpHostFiles(runner, client)
     finally:
         client.exit()
 
 
-class SftpFiles:
+class SftpHostFiles:
     """A host's files through SFTP: implements `HostFiles`."""
 
     def __init__(self, runner: SshRunner, client: asyncssh.SFTPClient) -> None:
@@ -398,7 +404,7 @@ class SshHost(Host):
         self._logins = logins
         self._agent = agent
 
-    async def open_link(self) -> Link:
+    async def open_link(self) -> AgentLink:
         """Log in, push the agent if need be, and start it."""
         entry = await self._logins.acquire(self.name, self.spec.ssh or SshRoute(self.name))
         try:

@@ -147,7 +147,7 @@ def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             )
     # Some tools print a mean latency and nothing else.
     has_latency = any(figure.lat_mean_ns for client in view.clients for figure in client.figures)
-    if not view.has_load and not has_latency:
+    if not view.has_measured_load and not has_latency:
         yield invalid_answer("The file reports no completed operation.")
     yield valid_answer("The file reports no error.")
 

@@ -44,7 +44,7 @@ class ImportedView(RunView, kw_only=True):
         return ImportedJob.require_type(self.record.run.point.job)
 
     @property
-    def has_load(self) -> bool:
+    def has_measured_load(self) -> bool:
         """Whether the file tells of any operation."""
         every = (figure for client in self.clients for figure in client.figures)
         return any(

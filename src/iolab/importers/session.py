@@ -21,7 +21,7 @@ from iolab.core.compressed import CompressedBytes
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
 from iolab.core.events import SessionStatus
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.metric import Result
 from iolab.core.run import (
     EngineOutput,
@@ -278,7 +278,7 @@ def _imported_study(
         question=f"What are these results of {tools} worth?",
         source=f"imported from {counted_noun(len(files), 'file')}",
         configurations=(Configuration(configuration, title, hosts, ""),),
-        hosts=tuple(HostSpec(name, HostKind.COMMAND) for name in hosts),
+        hosts=tuple(HostSpec(name, HostTransport.COMMAND) for name in hosts),
         workloads=workloads,
         method=Method(
             MethodKind.FIXED, 0.0, seconds, 1, 0.0, RunOrder.AS_WRITTEN, 0, drop_caches=False

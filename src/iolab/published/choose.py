@@ -415,12 +415,14 @@ def evaluate_offer(needs: Requirements, offer: Offer, scaling: float) -> OfferEv
     parts += [
         _latency_result(latency, offer)
         for latency in needs.latencies
-        if latency.workload not in rated and not _is_of_watts(latency)
+        if latency.workload not in rated and not _is_power_limit(latency)
     ]
     nodes = _nodes_needed_for_all(parts, offer)
     cost = _scaled_cost(offer, nodes)
     share = nodes / offer.nodes if nodes and offer.nodes else 1.0
-    parts += [_latency_result(need, offer, share) for need in needs.latencies if _is_of_watts(need)]
+    parts += [
+        _latency_result(need, offer, share) for need in needs.latencies if _is_power_limit(need)
+    ]
     if needs.budget is not None:
         parts.append(_budget_result(needs.budget, offer, cost, nodes))
     by_mean = None if nodes is None else _max_required_nodes(parts, offer, by_mean=True)
@@ -532,7 +534,7 @@ def _rate_result(
     )
 
 
-def _is_of_watts(need: MaximumMetric) -> bool:
+def _is_power_limit(need: MaximumMetric) -> bool:
     """Whether a limit is one on power, of which more nodes take more."""
     return is_declared_metric(need.metric) and metric_spec(need.metric).unit == _WATTS
 
@@ -568,7 +570,7 @@ def _latency_result(
         for share in (1.0, 1.0 if best.has_watts_of_clients else nodes_share)
     )
     message = _value_and_high_end_text(need.metric, metric, most)
-    if _is_of_watts(need) and best.has_watts_of_clients:
+    if _is_power_limit(need) and best.has_watts_of_clients:
         message += " of the machines that made the load"
     elif nodes_share != 1 and metric.value is not None:
         message += (

@@ -230,7 +230,7 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for table in published.array_tables("result"):
-        quantities = [q for q in table_quantities(table) if q.part_of and q.is_of_whole]
+        quantities = [q for q in table_quantities(table) if q.part_of and q.is_of_whole_table]
         for key, printed in table.items():
             match, stated = _GAIN.fullmatch(key), positive_range_or_none(printed)
             if match is None or stated is None:

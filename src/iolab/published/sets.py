@@ -207,7 +207,7 @@ def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]
     for quantity in table_quantities(table):
         if (
             quantity.unit in _INDICATORS
-            and quantity.is_of_whole
+            and quantity.is_of_whole_table
             and quantity.depth is None
             and not quantity.has_range
             and quantity.value.low > 0

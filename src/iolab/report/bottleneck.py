@@ -13,7 +13,7 @@ from iolab.analysis.busy import OWN_JOBS_MAJORITY
 from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary, has_higher_load
 from iolab.core.configuration import LOCAL_HOST
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
@@ -50,9 +50,9 @@ BUSY_SHARE_SHOWN: Final = 0.05
 """A resource that was used less has no part in what limits."""
 
 _ROLE_PREFIXES: Final = {
-    Role.CLIENT: "",
-    Role.STORAGE: "the storage node ",
-    Role.HYPERVISOR: "the hypervisor ",
+    HostRole.CLIENT: "",
+    HostRole.STORAGE: "the storage node ",
+    HostRole.HYPERVISOR: "the hypervisor ",
 }
 
 _RESOURCE_COLUMNS: Final = (
@@ -214,7 +214,7 @@ def resource_text(resource_use: ResourceUse) -> str:
 
 def host_label_text(resource_use: ResourceUse) -> str:
     """A resource's host, empty for the machine that iolab ran on."""
-    local = resource_use.role is Role.CLIENT and resource_use.host == LOCAL_HOST
+    local = resource_use.role is HostRole.CLIENT and resource_use.host == LOCAL_HOST
     return "" if local else f"{_ROLE_PREFIXES[resource_use.role]}{resource_use.host}"
 
 
@@ -797,7 +797,7 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
         BottleneckCause.PROCESSORS: _OTHER_LOAD_REMEDY
         if _is_mostly_other_load(use)
         else _NODE_PROCESSORS_REMEDY
-        if use is not None and use.role is Role.HYPERVISOR
+        if use is not None and use.role is HostRole.HYPERVISOR
         else "Add clients or processors.",
         BottleneckCause.CORE: "Spread the load over more jobs; move interrupts off that core.",
         BottleneckCause.JOB: "Raise numjobs: each job has one core and no more.",
@@ -880,7 +880,9 @@ def _named_resource_evidence(findings: Sequence[BottleneckFinding]) -> list[str]
     if not text or not shares:
         return []
     name = names.pop() if len(names) == 1 else ""
-    if resource is Resource.PROCESSORS and {use.role for use in uses if use} == {Role.HYPERVISOR}:
+    if resource is Resource.PROCESSORS and {use.role for use in uses if use} == {
+        HostRole.HYPERVISOR
+    }:
         text = f"the node's {text}"
     return [text.format(name=name, share=_share_range_text(shares)).replace("  ", " ")]
 

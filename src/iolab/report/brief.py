@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iolab.core.resources import RunResources
     from iolab.core.run import HostRun, Plan, RunKey, RunRecord
     from iolab.core.study import Study
-    from iolab.core.target_state import RoundsSeries
+    from iolab.core.target_state import PreconditioningRounds
     from iolab.core.workload import AnyJob, NamedOperation, Workload
     from iolab.hosts.rates import CounterSeries
     from iolab.report.best import BestFigure, Headline
@@ -167,7 +167,7 @@ class Brief(Record, dict=True):
     """The sessions that it is made of, where there are several."""
     run_resources: Mapping[RunKey, RunResources] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
-    preconditioning_rounds: tuple[RoundsSeries, ...] = ()
+    preconditioning_rounds: tuple[PreconditioningRounds, ...] = ()
     """How targets came to their steady state before they were measured."""
     user_text: UserText = EMPTY_USER_TEXT
     """What the user says beside it."""

@@ -25,9 +25,9 @@ from iolab.core.resources import RunResources
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, empty_counter_table
 from iolab.core.study import Study
-from iolab.core.target_state import RoundsSeries, TargetLedger
+from iolab.core.target_state import PreconditioningRounds, TargetLedger
 from iolab.errors import StoreError
-from iolab.hosts.rates import derive_series
+from iolab.hosts.rates import derive_counter_series
 from iolab.record import Record
 from iolab.report.best import Headline
 from iolab.report.brief import (
@@ -246,7 +246,7 @@ class _RunReader(Record):
             self._record_damaged_run(run_key, error)
             return None
 
-    def preconditioning_rounds(self) -> tuple[RoundsSeries, ...]:
+    def preconditioning_rounds(self) -> tuple[PreconditioningRounds, ...]:
         """The rounds in which targets were brought to their steady state; none where damaged."""
         return self.source.target_ledger().rounds
 
@@ -258,7 +258,7 @@ class _RunReader(Record):
         if result is None or not read or not len(read[1].intervals):
             return None
         _, record = read
-        series = derive_series(record.counters, record.host_names)
+        series = derive_counter_series(record.counters, record.host_names)
         window = sum_measured_window(record, rule_measured_window(record)).measured_part.common
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
@@ -314,7 +314,7 @@ def _run_chart_data(
     latencies = load_report.latency_curves(record, name)
     timeline = None
     if boot_ids is not None:
-        series = derive_series(record.counters, record.host_names)
+        series = derive_counter_series(record.counters, record.host_names)
         drawn = build_timeline(
             record, series, latencies.window, boot_ids, load_report.timeline_panels
         )

@@ -15,9 +15,9 @@ from iolab.core.host import (
     CpuFacts,
     DiskFacts,
     HostFacts,
+    HostRole,
     MemoryFacts,
     NicFacts,
-    Role,
     TargetFacts,
 )
 from iolab.core.study import Study
@@ -457,7 +457,7 @@ def _configuration_fact_texts(
 
 def _hypervisor_facts(study: Study, facts: Mapping[str, HostFacts]) -> dict[str, HostFacts]:
     """The facts of the nodes that guests were booted on."""
-    nodes = (host.name for host in study.hosts if host.role is Role.HYPERVISOR)
+    nodes = (host.name for host in study.hosts if host.role is HostRole.HYPERVISOR)
     return {name: facts[name] for name in nodes if name in facts}
 
 

@@ -25,7 +25,7 @@ from iolab.analysis.stored_results import results_with_session_checks
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
-from iolab.core.host_name import with_host_names
+from iolab.core.host_name import with_renamed_hosts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlanDemand, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
@@ -172,7 +172,7 @@ def merge_studies(
     specs = {
         named.name: named
         for study, names in zip(studies, hosts, strict=True)
-        for named in (with_host_names(spec, names) for spec in study.hosts)
+        for named in (with_renamed_hosts(spec, names) for spec in study.hosts)
     }
     first = studies[0]
     return replace(
@@ -182,7 +182,9 @@ def merge_studies(
         question=" ".join(dict.fromkeys(study.question for study in studies if study.question)),
         source=_distinct_list_text(study.source for study in studies if study.source),
         configurations=tuple(
-            with_host_names(configuration, names) for own, names in pairs for configuration in own
+            with_renamed_hosts(configuration, names)
+            for own, names in pairs
+            for configuration in own
         ),
         hosts=tuple(specs.values()),
         workloads=_merge_workloads(studies),
@@ -366,7 +368,7 @@ class SessionPart(Record):
     def merged_result(self, result: Result) -> Result:
         """The result among those of all sessions; a session is one segment of the whole."""
         return replace(
-            with_host_names(result, self.new_host_names),
+            with_renamed_hosts(result, self.new_host_names),
             configuration=self.configuration_ids[result.configuration],
             digest=self.new_digests[result.digest],
             segment=self.number * SEGMENTS_PER_SESSION,
@@ -376,7 +378,7 @@ class SessionPart(Record):
     def merged_point(self, point: Point) -> Point:
         """The point among those of all sessions."""
         return replace(
-            with_host_names(point, self.new_host_names),
+            with_renamed_hosts(point, self.new_host_names),
             configuration=self.configuration_ids[point.configuration],
             digest=self.new_digests[point.digest],
         )
@@ -428,7 +430,7 @@ class MergedSession(Record):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
         part, own = self._session_part_and_digest(digest)
-        manifest = with_host_names(part.source.manifest(own, repeat), part.new_host_names)
+        manifest = with_renamed_hosts(part.source.manifest(own, repeat), part.new_host_names)
         return replace(manifest, run=part.merged_run(manifest.run))
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:

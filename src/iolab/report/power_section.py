@@ -147,12 +147,12 @@ def _efficiency_sentence(brief: Brief, points: Sequence[PointSummary]) -> str:
 
 def _power_points_table(brief: Brief, points: Sequence[PointSummary], rate_key: str) -> Table:
     keys = (rate_key, NODE_POWER_METRIC, OPERATIONS_PER_JOULE, "node_j_per_gb")
-    has_load = any(point.key.axis for point in points)
-    texts = ("Configuration", "Load") if has_load else ("Configuration",)
+    has_measured_load = any(point.key.axis for point in points)
+    texts = ("Configuration", "Load") if has_measured_load else ("Configuration",)
     rows = tuple(
         row_of_cells(
             brief.series_styles[point.key.configuration].title,
-            *((axis_values_text(point.key.axis),) if has_load else ()),
+            *((axis_values_text(point.key.axis),) if has_measured_load else ()),
             *(metric_value_text(point.metrics.get(key)) for key in keys),
             interval_and_runs_text(point.metrics.get(OPERATIONS_PER_JOULE)) or DASH,
         )

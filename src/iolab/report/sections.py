@@ -12,7 +12,7 @@ from iolab.analysis.points import positive_metric_values, sentinel_alarms, senti
 from iolab.analysis.scaling import HostScaling, host_scalings
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.core.target_state import RoundsSeries
+from iolab.core.target_state import PreconditioningRounds
 from iolab.report.bottleneck import bottlenecks_section
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import (
@@ -143,14 +143,14 @@ def _round_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
     yield ChartGroup("Rounds", figures, _rounds_table(drawn, styles), note)
 
 
-def _rounds_title(study: Study, series: RoundsSeries) -> str:
+def _rounds_title(study: Study, series: PreconditioningRounds) -> str:
     """What the rounds were of."""
     if len(study.configurations) == 1:
         return series.label
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _rounds_table(all_series: Sequence[RoundsSeries], styles: SeriesStyles) -> Table:
+def _rounds_table(all_series: Sequence[PreconditioningRounds], styles: SeriesStyles) -> Table:
     heads = text_and_number_columns(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
@@ -169,7 +169,7 @@ def _rounds_table(all_series: Sequence[RoundsSeries], styles: SeriesStyles) -> T
     return Table("Rounds until the steady state", heads, rows)
 
 
-def _steady_state_cells(series: RoundsSeries) -> tuple[Cell, ...]:
+def _steady_state_cells(series: PreconditioningRounds) -> tuple[Cell, ...]:
     verdict = series.verdict
     if verdict is None:
         return row_of_cells(DASH, DASH, DASH)

@@ -31,7 +31,7 @@ from iolab.report.brief import LoadReportKinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
 from iolab.serve.limits import READING_S
-from iolab.serve.metrics import LibraryMetrics
+from iolab.serve.metrics import SessionLibraryMetrics
 from iolab.serve.pages import (
     HTML,
     ConfigurationChoice,
@@ -89,9 +89,9 @@ class ServerContext(Record, dict=True):
     kinds: LoadReportKinds
 
     @cached_property
-    def library_metrics(self) -> LibraryMetrics:
+    def session_library_metrics(self) -> SessionLibraryMetrics:
         """What monitoring systems are told."""
-        return LibraryMetrics(self.library, self.kinds.operation_json_key)
+        return SessionLibraryMetrics(self.library, self.kinds.operation_json_key)
 
 
 def create_app(
@@ -157,7 +157,9 @@ async def _list_view(context: ServerContext, request: Request) -> Response:
 
 async def _metrics_view(context: ServerContext, request: Request) -> Response:
     """What Prometheus scrapes; with a token it is asked as everything else is."""
-    body = await asyncio.to_thread(lambda: context.library_metrics.openmetrics_text().encode())
+    body = await asyncio.to_thread(
+        lambda: context.session_library_metrics.openmetrics_text().encode()
+    )
     return await _compressed_response(WebPage(body, {"content-type": CONTENT_TYPE}), request)
 
 

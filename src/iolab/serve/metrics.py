@@ -43,7 +43,7 @@ NO_COUNTERS: Final = RunCounters({}, ())
 """Of a run whose tables are damaged, or not read yet."""
 
 
-class LibraryMetrics:
+class SessionLibraryMetrics:
     """The metrics of the sessions of a library, as they stand at each question."""
 
     def __init__(

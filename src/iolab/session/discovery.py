@@ -11,7 +11,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.drive import DriveReading
-from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
+from iolab.core.host import DeviceFacts, HostFacts, HostRole, HostSpec, TargetProbe
 from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
 from iolab.errors import HostError
@@ -22,15 +22,15 @@ from iolab.hosts.connect import open_hosts
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import (
     SNAPSHOT_LIMIT_S,
-    core_times,
     cpu_busy_share,
     disks_snapshot_from_sample,
+    parse_core_times,
     pre_run_activity,
 )
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
-from iolab.hosts.meters import MeterCheck, check_meters
+from iolab.hosts.meters import MeterCheck, read_meters_once
 from iolab.record import Record
 from iolab.study.kinds import StudyKinds
 from iolab.study.readiness import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
@@ -91,7 +91,7 @@ async def list_or_remove_host_leftovers(
     """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
     asked = None if host.spec.serial else host.spec.path or path
     limit_s = CLOSE_LIMIT_S if remove else LOOK_LIMIT_S
-    names = None if remove is None else sorted(remove.all_names)
+    names = None if remove is None else sorted(remove.all_process_ids_and_paths)
     answer = await host.request(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
     return read_answer(host.name, Leftovers, answer)
 
@@ -153,7 +153,7 @@ async def discover_hosts_and_targets(
             by_host.setdefault(target.host, []).append(target)
 
     specs = {spec.name: spec for spec in study.hosts}
-    watched = [name for name in hosts if name in specs and specs[name].role is not Role.CLIENT]
+    watched = [name for name in hosts if name in specs and specs[name].role is not HostRole.CLIENT]
     carrying = {node.name for node in hypervisors_of_study(study)}
     booting = {target.host: target for target in queries.node_targets}
 
@@ -316,7 +316,7 @@ async def inspect_hosts(
         offset = await measure_clock_offset(host, clock)
         folder = _target_directory(host.spec, path)
         drives = await read_drive_logs(host, facts.target.devices if facts.target else ())
-        meters = await check_meters((host.spec,))
+        meters = await read_meters_once((host.spec,))
         return InspectedHost(
             host.spec, folder, facts, probe, quiet, offset, hello, left, drives, meters
         )
@@ -364,7 +364,9 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
     return HostActivity(
         pre_run_activity(then, now, devices),
         device_busy_share(before.header, after.header, devices, span_ns),
-        cpu_busy_share(core_times(before.header.get("cpu")), core_times(after.header.get("cpu"))),
+        cpu_busy_share(
+            parse_core_times(before.header.get("cpu")), parse_core_times(after.header.get("cpu"))
+        ),
         *(
             _pressure_stall_share(before.header, after.header, name, span_ns)
             for name in ("cpu", "io")

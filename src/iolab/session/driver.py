@@ -36,8 +36,8 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.device_counters import HostDisksSnapshot, device_deltas
-from iolab.hosts.drive_logs import pair_readings
-from iolab.hosts.engine import Command, EngineReading
+from iolab.hosts.drive_logs import pair_drive_readings
+from iolab.hosts.engine import Command, ParsedEngineOutput
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import ProcessEnding
 from iolab.hosts.telemetry import CounterCollector
@@ -77,7 +77,7 @@ class HostRunInProgress(Struct):
     intervals: IntervalLog = field(default_factory=IntervalLog)
     output: CompressedBytes | None = None
     files: dict[str, CompressedBytes] = field(default_factory=dict)
-    reading: EngineReading | None = None
+    reading: ParsedEngineOutput | None = None
     ending: ProcessEnding | None = None
     requested: str = ""
     engine_version: str = ""
@@ -161,7 +161,7 @@ class HostRunInProgress(Struct):
             generator_limit_fault=self.generator_limit_fault,
             trace=self.trace,
             files=self.file_identity_check,
-            drives=pair_readings(self.drives_before, self.drives_after),
+            drives=pair_drive_readings(self.drives_before, self.drives_after),
             details=self.details,
         )
 

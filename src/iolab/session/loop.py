@@ -15,7 +15,7 @@ from iolab.core.events import Notice, RunFinished, RunPreparing, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatus
 from iolab.core.stopping import StoppingRuleSettings
-from iolab.core.study import OnFailure
+from iolab.core.study import FailurePolicy
 from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
@@ -351,16 +351,16 @@ class RunLoop:
     def _should_retry(self, record: RunRecord, retried: int) -> bool:
         """Whether a run that failed is tried again; raises where the session must end."""
         run, policy = record.run, self._method.on_failure
-        if policy is OnFailure.STOP:
+        if policy is FailurePolicy.STOP:
             raise _session_ending_error(record)
-        if policy is OnFailure.WITHOUT_HOST:
+        if policy is FailurePolicy.WITHOUT_HOST:
             guilty = {host.host for host in record.hosts if host.error} | {
                 *lost_host_reasons(self._session)
             }
             if guilty:
                 self._exclude_hosts(guilty, _session_ending_error(record))
                 return True
-        if policy is OnFailure.RETRY and retried < self._method.retries:
+        if policy is FailurePolicy.RETRY and retried < self._method.retries:
             of = f"try {retried + 2} of {self._method.retries + 1}"
             self._notify(
                 f"{run.point.title_text} failed and is tried again, {of}. {record.failure or ''}"
@@ -377,7 +377,7 @@ class RunLoop:
                 return await self._prepare_workdirs(run)
             except (HostError, EngineError) as fault:
                 lost = lost_host_reasons(self._session)
-                if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
+                if self._method.on_failure is FailurePolicy.WITHOUT_HOST and (lost or fault.hosts):
                     self._exclude_hosts({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_reconnect:
                     raise
@@ -391,7 +391,7 @@ class RunLoop:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
         if not lost_host_reasons(self._session):
             return
-        if self._method.on_failure is OnFailure.WITHOUT_HOST:
+        if self._method.on_failure is FailurePolicy.WITHOUT_HOST:
             lost = lost_host_reasons(self._session)
             self._exclude_hosts({*lost}, HostError(" ".join(lost.values()), RESUME_HINT))
             return
@@ -405,7 +405,9 @@ class RunLoop:
 
     @property
     def _can_reconnect(self) -> bool:
-        return self._means.reconnect is not None and self._method.on_failure is not OnFailure.STOP
+        return (
+            self._means.reconnect is not None and self._method.on_failure is not FailurePolicy.STOP
+        )
 
     def _exclude_hosts(self, names: set[str], fault: IolabError) -> None:
         """Go on without these hosts; raises the fault where a configuration would have none."""

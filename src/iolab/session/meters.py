@@ -99,7 +99,7 @@ class MeterWatch:
         _, sample = await snapshot_and_sample(host_run.workdir.host)
         if rows := sample.get("power"):
             try:
-                self._add(self._indexes[host_run.name], sample.get("real_ns"), rows)
+                self._add_meter_reading(self._indexes[host_run.name], sample.get("real_ns"), rows)
             except ValueError as error:
                 why = str(error).rstrip(".")
                 raise host_run.workdir.host.mark_lost(f"sent malformed telemetry: {why}") from None
@@ -107,13 +107,13 @@ class MeterWatch:
     async def _read_until_cancelled(self, host: str, spec: MeterSpec) -> None:
         """Read it until cancelled; what ends it otherwise is noted, and the run goes on."""
         try:
-            await self._read_again_and_again(host, spec)
+            await self._poll_meter_with_retries(host, spec)
         except MeterError as error:
             self._record_fault(host, spec, error.message)
         except Exception as error:  # a meter is no reason to lose a run
             self._record_fault(host, spec, f"{type(error).__name__}: {excerpt(str(error), 200)}")
 
-    async def _read_again_and_again(self, host: str, spec: MeterSpec) -> None:
+    async def _poll_meter_with_retries(self, host: str, spec: MeterSpec) -> None:
         """Where it cannot be read that is noted, and tried again."""
         meter = open_meter(spec)
         try:
@@ -145,9 +145,11 @@ class MeterWatch:
         offsets |= {host.host: host.clock_offset_ns for host in self._monitors.monitored_hosts()}
         for host, spec, reading in self._readings:
             row = [spec.series_name, round(reading.watts * MILLIWATTS_PER_WATT), None, None]
-            self._add(self._indexes[host], reading.real_ns + offsets.get(host, 0), [row])
+            self._add_meter_reading(
+                self._indexes[host], reading.real_ns + offsets.get(host, 0), [row]
+            )
         self._readings.clear()
 
-    def _add(self, index: int, real_ns: object, rows: object) -> None:
+    def _add_meter_reading(self, index: int, real_ns: object, rows: object) -> None:
         self._seq += 1
         self._counters.add(index, {"seq": self._seq, "real_ns": real_ns, "power": rows})

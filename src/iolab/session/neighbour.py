@@ -21,7 +21,7 @@ from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.engine import Command, OutputReader, RunIoLimit
 from iolab.hosts.intervals import IntervalCollector, IntervalLog
-from iolab.hosts.remote_process import exit_fault, run_process
+from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.session.actions import AGENT_LIMIT_S
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress, refuse_impossible_counters
@@ -219,7 +219,7 @@ class NeighbourLoads:
                 host_run.output = packer.finish()
                 host_run.reading = reader.finish()
                 host_run.intervals = IntervalLog.from_intervals(host_run.reading.intervals)
-            if not host_run.ending.halted and (how := exit_fault(host_run.ending, command)):
+            if not host_run.ending.halted and (how := exit_fault_text(host_run.ending, command)):
                 host_run.error = f"The neighbour's engine on host '{host_run.name}' {how}."
         except IolabError as fault:
             host_run.error = fault.message

@@ -21,14 +21,14 @@ from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.clock import ClockOffset, ClockStepMeter, measure_clock_offset
 from iolab.hosts.device_counters import (
     HostDisksSnapshot,
-    core_times,
     cpu_busy_share,
     device_deltas,
+    parse_core_times,
     snapshot_and_sample,
     take_snapshot,
 )
 from iolab.hosts.host import Host
-from iolab.hosts.message import HostLostError, Stream
+from iolab.hosts.message import HostLostError, ReplyStream
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.study.targets import monitored_host_specs
@@ -65,7 +65,7 @@ class HostWatch:
         self._counters = counters
         self._inodes_of = inodes_of
         self._interval_ms = session.study.telemetry.interval_ms
-        self._stream: Stream | None = None
+        self._stream: ReplyStream | None = None
         self._held: Mapping[str, Any] | None = None
         self._steps = ClockStepMeter()
 
@@ -85,12 +85,12 @@ class HostWatch:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
         if self._stream is None or self._held is None:
             raise ValueError("a watch begins before it is followed")
-        times = core_times(self._held.get("cpu"))
+        times = parse_core_times(self._held.get("cpu"))
         while True:
             sample = await self._next_sample(
                 self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S
             )
-            before, times = times, core_times(sample.get("cpu"))
+            before, times = times, parse_core_times(sample.get("cpu"))
             if sample["real_ns"] >= go_real_ns:
                 self._add_sample(self._held)
                 busy = cpu_busy_share(before, times)
@@ -118,7 +118,7 @@ class HostWatch:
                     self._add_sample({**newest, "seq": self._held["seq"] + 1})
             await self._host.request("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
-    async def _next_sample(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
+    async def _next_sample(self, stream: ReplyStream, limit_s: float) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(limit_s):
                 header = (await anext(stream)).header

@@ -20,8 +20,8 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.intervals import Interval, IntervalLog
-from iolab.hosts.message import Stream
-from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault
+from iolab.hosts.message import ReplyStream
+from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault_text
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
 from iolab.session.driver import HostRunInProgress, LoadDriver
@@ -113,7 +113,7 @@ async def trace_device(
             await stream.aclose()
 
 
-async def _final_trace(host: str, device: str, stream: Stream) -> BlockTrace:
+async def _final_trace(host: str, device: str, stream: ReplyStream) -> BlockTrace:
     last = None
     try:
         async for message in stream:
@@ -182,7 +182,7 @@ def process_ending_error(engine: EngineName, host_run: HostRunInProgress) -> Eng
     if ending is None or ending.halted or host_run.command is None:
         return None
     faults = reading.faults if reading else ()
-    if how := exit_fault(ending, host_run.command, faults=faults):
+    if how := exit_fault_text(ending, host_run.command, faults=faults):
         return EngineError(
             f"{engine} on host '{host_run.name}' {how}.", _hint_after_exit(ending.exited)
         )

@@ -17,7 +17,6 @@ from iolab.core.scenario import (
     READBACK_PHASE,
     EventOutcome,
     EventPlan,
-    Expectation,
     PhaseEnd,
     PhasePlan,
     PhaseSpan,
@@ -26,6 +25,7 @@ from iolab.core.scenario import (
     ScenarioPlan,
     Witness,
     WitnessAnswer,
+    WitnessExpectation,
 )
 from iolab.errors import HostError
 from iolab.hosts.answers import EventStepAnswer, ResolvedActionAnswer, read_answer
@@ -247,7 +247,7 @@ class PhaseRunner:
         of_phase = (o for o in self._outcomes.values() if o.phase == phase.id)
         return [outcome.end_real_ns for outcome in of_phase if outcome.end_real_ns is not None]
 
-    def _is_confirmed(self, expected: Expectation, since_ns: int) -> bool:
+    def _is_confirmed(self, expected: WitnessExpectation, since_ns: int) -> bool:
         """Whether the last answers to what was asked since then all say so."""
         states = [
             answer.state
@@ -398,7 +398,7 @@ class PhaseRunner:
         is_late = self._session.clock.real_ns() >= late_ns
         return is_late and bool(known) and expected.state not in known
 
-    def _last_state(self, expected: Expectation) -> bool | None:
+    def _last_state(self, expected: WitnessExpectation) -> bool | None:
         """What that witness said last."""
         states = [a.state for a in self._answers if a.witness == expected.witness]
         return states[-1] if states else None

@@ -16,7 +16,7 @@ from iolab.core.events import (
     SessionStarted,
     SessionStatus,
 )
-from iolab.core.host import HostKind, Role
+from iolab.core.host import HostRole, HostTransport
 from iolab.core.leftover_texts import report_leftover_texts
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
@@ -43,7 +43,7 @@ from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
 from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
 from iolab.study.targets import study_without_hosts, targets_of_study
-from iolab.targets.work_directories import WorkDirectories, open_folder
+from iolab.targets.work_directories import WorkDirectories, open_scratch_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 from iolab.text import capitalised, excerpt
 
@@ -93,7 +93,7 @@ async def remove_folders_of_lost_hosts(
 def _was_lost(session: SessionContext, name: str) -> bool:
     host = session.all_hosts.get(name)
     # A guest's disk goes with the guest.
-    if host is None or host.spec.kind is HostKind.VM:
+    if host is None or host.spec.kind is HostTransport.VM:
         return False
     return bool(host.lost_reason) or name in session.reconnected_hosts
 
@@ -119,7 +119,7 @@ async def _remove_host_folders(
             there = fresh or host
             while left and not there.lost_reason:
                 path, folder = left[0]
-                opened = await open_folder(session, there, path, folder)
+                opened = await open_scratch_folder(session, there, path, folder)
                 where = str(opened.header.get("dir"))
                 await there.request(
                     "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=where, keep=False
@@ -210,7 +210,7 @@ async def run_session(
     all hosts are closed.
     """
     by_name = {engine.name: engine for engine in kinds.engines}
-    watched = {spec.name for spec in study.hosts if spec.role is not Role.CLIENT}
+    watched = {spec.name for spec in study.hosts if spec.role is not HostRole.CLIENT}
     left = {
         name: host for name, host in hosts.items() if name not in earlier.excluded_hosts | watched
     }

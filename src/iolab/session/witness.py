@@ -12,7 +12,7 @@ from iolab.core.study import Study
 from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.hosts.remote_process import exit_fault, fetch_file, run_process
+from iolab.hosts.remote_process import exit_fault_text, fetch_file, run_process
 from iolab.record import Record
 from iolab.text import excerpt, quote_value
 
@@ -84,7 +84,7 @@ async def _read_command_witness(host: Host, witness: Witness) -> WitnessReading:
     if ending.exited.timed_out:
         return WitnessReading()
     codes = frozenset({YES} if witness.field else {YES, NO})
-    if (fault := exit_fault(ending, command, codes)) is not None:
+    if (fault := exit_fault_text(ending, command, codes)) is not None:
         return WitnessReading(fault=f"{quote_value(witness.argv[0])} {fault}.")
     if witness.field:
         return _parse_witness_document(witness, bytes(printed))

@@ -86,14 +86,18 @@ class BatchStatistics(Record):
     def mean_variance(self) -> MeanVariance:
         """What this octave tells of the variance of the series' mean."""
         if self.count < _CORRECTED_MIN:
-            return MeanVariance(self.variance / self.count, self._limited_df(self.count - 1))
+            return MeanVariance(
+                self.variance / self.count, self._df_limited_by_kurtosis(self.count - 1)
+            )
         # The sample's variance is itself too small by what its mean took with it.
         variance = self.variance / (1 - min(1 / self.effective_count, 0.5))
         # A variance that rests on an estimated autocorrelation is known half as well.
-        df = self._limited_df(max((self.count - 1) / self.variance_inflation / 2, _CORRECTED_DF))
+        df = self._df_limited_by_kurtosis(
+            max((self.count - 1) / self.variance_inflation / 2, _CORRECTED_DF)
+        )
         return MeanVariance(variance / self.effective_count, df)
 
-    def _limited_df(self, max_df: float) -> float:
+    def _df_limited_by_kurtosis(self, max_df: float) -> float:
         """No more than the few large deviations bear on which a variance of long tails rests."""
         if self.kurtosis > 1:
             max_df = min(max_df, 2 * self.count / (self.kurtosis - 1))

@@ -228,7 +228,7 @@ class UslFit(Record):
         """Where the rate is largest, sqrt((1 - sigma) / kappa); infinite without coherency cost."""
         return math.sqrt(max(1 - self.sigma, 0) / self.kappa) if self.kappa > 0 else math.inf
 
-    def rate(self, load: float) -> float:
+    def predicted_rate(self, load: float) -> float:
         """The rate that the law gives to that load."""
         return self.gamma * load / (1 + usl_contention_and_coherency(load, self.sigma, self.kappa))
 

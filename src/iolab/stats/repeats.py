@@ -89,14 +89,14 @@ def sample_variance(log_means: Sequence[float]) -> Variance:
     return Variance(squares / (len(log_means) - 1), float(len(log_means) - 1))
 
 
-def fit_prior(spreads: Sequence[Variance]) -> VariancePrior:
+def fit_variance_prior(variances: Sequence[Variance]) -> VariancePrior:
     """The prior of the cells' variances, by matching the moments of their logarithms.
 
     Unlike limma, how alike the cells are (d0) is taken one standard error below what they show: a
     prior believed as it is fitted gives intervals that cover 1 to 2 points too little (simulated).
     Cells of one run are left out. NO_PRIOR for fewer than CELLS_MIN cells or where none varies.
     """
-    used = [spread for spread in spreads if spread.df > 0]
+    used = [variance for variance in variances if variance.df > 0]
     if len(used) < CELLS_MIN:
         return NO_PRIOR
     halves = [spread.df / 2 for spread in used]
@@ -152,11 +152,11 @@ def fit_stratum_priors(cells: Iterable[tuple[StratumPath, Variance]]) -> Stratum
     for place, spread in cells:
         for depth in range(len(place) + 1):
             members.setdefault(place[:depth], []).append(spread)
-    return StratumPriors({place: fit_prior(spreads) for place, spreads in members.items()})
+    return StratumPriors({place: fit_variance_prior(spreads) for place, spreads in members.items()})
 
 
 class EstimatedValue(Record):
-    """A cell's value, its 95 % interval, how many runs it rests on, and the spread it used.
+    """A cell's value, its 95 % interval, how many runs it rests on, and the variance it used.
 
     Without a second run and without a prior there is no interval: low and high are None.
     Of a single run the interval is borrowed from other cells.
@@ -166,7 +166,7 @@ class EstimatedValue(Record):
     low: float | None
     high: float | None
     runs: int
-    spread: Variance
+    variance: Variance
 
     @property
     def half_width(self) -> float:
@@ -209,10 +209,12 @@ def estimate_value_of_logarithms(
 ) -> EstimatedValue:
     """The same of the run means' logarithms, whose sample variance is known already."""
     middle = math.fsum(logs) / len(logs)
-    spread = prior.moderated_variance(sample)
-    if spread.df == 0:
-        return EstimatedValue(math.exp(middle), None, None, len(logs), spread)
-    reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance
+    variance = prior.moderated_variance(sample)
+    if variance.df == 0:
+        return EstimatedValue(math.exp(middle), None, None, len(logs), variance)
+    reach = (
+        student_quantile(CONFIDENT, variance.df) * variance.sd / math.sqrt(len(logs)) + allowance
+    )
     return EstimatedValue(
-        math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), spread
+        math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), variance
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.core.target_state import RoundsVerdict
+from iolab.core.target_state import SteadyStateVerdict
 
 WINDOW: Final = 5
 DATA_EXCURSION_MAX: Final = 0.20
@@ -13,7 +13,7 @@ SLOPE_EXCURSION_MAX: Final = 0.10
 """SNIA's own numbers. The line's excursion is over the four steps between five rounds."""
 
 
-def judge_rounds(values: Sequence[float]) -> RoundsVerdict | None:
+def judge_steady_state_rounds(values: Sequence[float]) -> SteadyStateVerdict | None:
     """The verdict on the last window; None while there are fewer rounds than it has."""
     if len(values) < WINDOW:
         return None
@@ -26,8 +26,10 @@ def judge_rounds(values: Sequence[float]) -> RoundsVerdict | None:
         place * place for place in places
     )
     if average <= 0:
-        return RoundsVerdict(first, average, 0.0, 0.0, slope, average, achieved=False)
+        return SteadyStateVerdict(first, average, 0.0, 0.0, slope, average, achieved=False)
     spread = (max(window) - min(window)) / average
     moved = abs(slope) * (WINDOW - 1) / average
     achieved = spread <= DATA_EXCURSION_MAX and moved <= SLOPE_EXCURSION_MAX
-    return RoundsVerdict(first, average, spread, moved, slope, average - slope * centre, achieved)
+    return SteadyStateVerdict(
+        first, average, spread, moved, slope, average - slope * centre, achieved
+    )

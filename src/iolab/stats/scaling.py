@@ -100,7 +100,7 @@ def predict_rate(
     widths = [Z95 * log_rate_sd / math.sqrt(point.runs) for point in points]
     law = _usl_fit(loads, tuple(point.rate for point in points), tuple(widths))
     middle, low, high = _mixture_quantiles(points, log_rate_sd, min(freedom, DF_MAX), load)
-    value = math.log(law.rate(load)) if law.fits_well else middle
+    value = math.log(law.predicted_rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
     kind = PredictionLaw.USL if law.fits_well else PredictionLaw.SATURATION

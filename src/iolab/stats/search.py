@@ -87,7 +87,7 @@ class _LatencyFit(Record):
 
     intercept: float
     slope: float
-    spread: Variance
+    variance: Variance
     near_run_count: int
 
 
@@ -122,11 +122,11 @@ class MaxLoadSearch:
         if limit.is_settled or count >= LOAD_RUNS_MAX:
             return None
         if not limit.is_bounded:
-            return self._clip_to_range(limit.load)
+            return self._clip_to_searched_loads(limit.load)
         fitted = self._fit_latency()
         step = min(_STEP_MAX, 2 * self._load_standard_error(fitted, limit.load) / limit.load)
         side = -1 if count % 2 == 0 else 1
-        return self._clip_to_range(limit.load * (1 + side * step))
+        return self._clip_to_searched_loads(limit.load * (1 + side * step))
 
     def load_limit(self) -> LoadLimit:
         """The answer from the runs so far; ValueError before there are enough for a fit."""
@@ -143,7 +143,9 @@ class MaxLoadSearch:
         if not _SHARE_LEAST < share < _SHARE_MOST:
             return self._limit_beyond_range(fitted, verified)
         load = share * self._saturation
-        reach = student_quantile(0.975, fitted.spread.df) * self._load_standard_error(fitted, load)
+        reach = student_quantile(0.975, fitted.variance.df) * self._load_standard_error(
+            fitted, load
+        )
         settled = fitted.near_run_count >= _NEAR_WANTED and reach <= _PRECISION * load
         count = len(self._runs)
         return LoadLimit(
@@ -161,17 +163,17 @@ class MaxLoadSearch:
         solved = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
         residuals = y - design @ solved
         own = _weighted_residual_variance(residuals, weights)
-        spread = self._prior.moderated_variance(own) if self._prior.df else own
+        variance = self._prior.moderated_variance(own) if self._prior.df else own
         near = int((np.abs(y - self._log_limit) < _NEAR).sum())
-        return _LatencyFit(float(solved[0]), float(solved[1]), spread, near)
+        return _LatencyFit(float(solved[0]), float(solved[1]), variance, near)
 
     def _load_standard_error(self, fitted: _LatencyFit, load: float) -> float:
         """The standard error of the root: s / sqrt(n_near) over the slope of ln q there."""
         gap = _HEADROOM * self._saturation - load
-        return fitted.spread.sd / math.sqrt(max(fitted.near_run_count, 1)) * gap / fitted.slope
+        return fitted.variance.sd / math.sqrt(max(fitted.near_run_count, 1)) * gap / fitted.slope
 
     def _verified_load(self, fitted: _LatencyFit) -> float | None:
-        reach = student_quantile(0.95, fitted.spread.df) * fitted.spread.sd
+        reach = student_quantile(0.95, fitted.variance.df) * fitted.variance.sd
         below = [
             run.load for run in self._runs if math.log(run.latency_ns) + reach <= self._log_limit
         ]
@@ -189,7 +191,7 @@ class MaxLoadSearch:
             load, None, None, verified, len(self._runs), is_settled=settled, is_bounded=False
         )
 
-    def _clip_to_range(self, load: float) -> float:
+    def _clip_to_searched_loads(self, load: float) -> float:
         return min(max(load, _SHARE_LEAST * self._saturation), _SHARE_MOST * self._saturation)
 
     def _utilization_transform(self, load: float) -> float:

@@ -48,7 +48,7 @@ class StallEpisodes(Record):
     lost_mean: float
 
     @property
-    def variance(self) -> MeanVariance | None:
+    def mean_variance_by_stalls(self) -> MeanVariance | None:
         """The variance of the mean by them alone, None without any."""
         if self.episodes == 0:
             return None
@@ -206,7 +206,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     lost = find_stall_episodes(kept)
     basis = _mean_estimate_basis(kept, cycle_s if resolved else None, settings)
     samples, variance = basis.samples, basis.variance
-    by_stalls = lost.variance
+    by_stalls = lost.mean_variance_by_stalls
     if by_stalls is not None and by_stalls.half_width_95 > variance.half_width_95:
         variance = by_stalls
     mean = float(samples.mean())

@@ -13,15 +13,15 @@ from iolab.core.configuration import (
     ProcurementCost,
     Redundancy,
 )
-from iolab.core.host import HostKind, HostSpec, HypervisorHints, Role, SshRoute
+from iolab.core.host import HostRole, HostSpec, HostTransport, HypervisorHints, SshRoute
 from iolab.core.kubernetes import PodFleet
 from iolab.core.object_store import ObjectStore
 from iolab.core.power import MeterSettings, MeterSpec
 from iolab.core.scenario import ScenarioPlan
 from iolab.core.study import (
+    FailurePolicy,
     Method,
     MethodKind,
-    OnFailure,
     RunOrder,
     Study,
     TargetSettings,
@@ -38,7 +38,7 @@ from iolab.study.file import (
     ObjectStoreTable,
     PreconditionTable,
     TargetTable,
-    host_kind,
+    host_transport,
     stopping_rule_settings_from_table,
 )
 from iolab.study.kinds import StudyKinds
@@ -75,8 +75,8 @@ def build_study(
     }
     hosts = tuple(build_host_spec(table) for _, table in tables.items_of_table("host", HostTable))
     hosts += kinds.hosts.hosts(tables, hosts)
-    clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}
-    nodes = tuple(host.name for host in hosts if host.role is Role.STORAGE)
+    clients = {host.name: host.node for host in hosts if host.role is HostRole.CLIENT}
+    nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
         _with_knee_candidates(
             _with_separate_targets_if_in_pods(
@@ -197,16 +197,16 @@ def _run_order(table: MethodTable) -> RunOrder:
 
 def _retry_count(method: MethodTable) -> int:
     """How often a failed run is tried again: as written, once where only the policy is."""
-    if method.on_failure is not OnFailure.RETRY:
+    if method.on_failure is not FailurePolicy.RETRY:
         return 0
     return method.retries or DEFAULT_RETRIES
 
 
 def build_host_spec(table: HostTable) -> HostSpec:
     """A host without faults, of the kind that its keys call for where it names none."""
-    kind = host_kind(table)
+    kind = host_transport(table)
     ssh = None
-    if kind is HostKind.SSH:
+    if kind is HostTransport.SSH:
         hops = tuple(hop for text in table.jump or () if (hop := parse_jump_host(text)) is not None)
         address = table.address or table.name
         ssh = SshRoute(address, table.user, table.port, hops, table.key, table.known_hosts)

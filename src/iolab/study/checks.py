@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from iolab.core.configuration import AxisSampling, Objective
-from iolab.core.host import HostKind, Role
+from iolab.core.host import HostRole, HostTransport
 from iolab.core.power import MeterKind
 from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import BY_LATENCY, HOSTS_AXIS, VMS_PER_NODE_AXIS, AnyJob, Direction
@@ -23,7 +23,7 @@ from iolab.study.file import (
     PreconditionTable,
     TargetTable,
     add_method_faults,
-    host_kind,
+    host_transport,
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable, SearchTable
@@ -213,17 +213,17 @@ def _add_storage_role_faults(
     document: StudyDocument,
     table_item: TableItem,
     configuration: ConfigurationTable,
-    roles: dict[str, Role],
+    roles: dict[str, HostRole],
 ) -> None:
     """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
-    nodes = [name for name, role in roles.items() if role is Role.STORAGE]
+    nodes = [name for name, role in roles.items() if role is HostRole.STORAGE]
     for index, name in enumerate(configuration.storage or ()):
         path = (*table_item.path, "storage", index)
         around = table_name(document, table_item.path)
         if name not in roles:
             message = f"storage of {around} names {quote_value(name)}, which is no host."
             document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
-        elif roles[name] is not Role.STORAGE:
+        elif roles[name] is not HostRole.STORAGE:
             message = (
                 f"storage of {around} names {quote_value(name)}, which has the role "
                 f"{quote_value(roles[name].value)}."
@@ -297,7 +297,7 @@ def _host_numjobs_problems(host: HostTable, files_per_job: int) -> Iterator[Prob
     if host.numjobs is None:
         return
     has = f"numjobs = {host.numjobs}"
-    if host.role is not Role.CLIENT:
+    if host.role is not HostRole.CLIENT:
         has += f", but the role {quote_value(host.role.value)}, which makes no load"
         yield Problem(("numjobs",), has, "Leave numjobs out.")
     elif host.numjobs * files_per_job > FILES_PER_HOST_MAX:
@@ -332,7 +332,7 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
             continue
         host = item.table
         add_problems(document, item, (*_host_problems(item, host), *_meter_problems(host)))
-        if host_kind(host) is not HostKind.SSH:
+        if host_transport(host) is not HostTransport.SSH:
             continue
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
         other = first.setdefault(machine, host.name)
@@ -368,14 +368,16 @@ def _add_guest_node_faults(document: StudyDocument, items: tuple[TableItem, ...]
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
     hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
     roles = {host.name: host.role for _, host in hosts}
-    nodes = [name for name, role in roles.items() if role is Role.HYPERVISOR]
+    nodes = [name for name, role in roles.items() if role is HostRole.HYPERVISOR]
     for item, host in hosts:
         add_problems(document, item, _node_problems(host, roles, nodes))
 
 
-def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) -> Iterator[Problem]:
+def _node_problems(
+    host: HostTable, roles: dict[str, HostRole], nodes: list[str]
+) -> Iterator[Problem]:
     role = quote_value(host.role.value)
-    if host.role is Role.HYPERVISOR:
+    if host.role is HostRole.HYPERVISOR:
         if host.device is not None:
             hint = "Give a directory as its path: guests' disks are files there."
             yield Problem(("device",), "a device, but is a hypervisor", hint)
@@ -386,7 +388,7 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
                 yield Problem((key,), has, f"Leave {key} out, or write role = 'hypervisor'.")
     if host.node is None:
         return
-    if host.role is not Role.CLIENT:
+    if host.role is not HostRole.CLIENT:
         has = f"node = {quote_value(host.node)}, but the role {role}"
         yield Problem(
             ("node",), has, "Leave node out: it says where a guest that makes load lives."
@@ -394,7 +396,7 @@ def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) ->
     elif host.node not in roles:
         hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_HINT
         yield Problem(("node",), f"node = {quote_value(host.node)}, which is no host", hint)
-    elif roles[host.node] is not Role.HYPERVISOR:
+    elif roles[host.node] is not HostRole.HYPERVISOR:
         has = f"node = {quote_value(host.node)}, which has the role "
         has += quote_value(roles[host.node].value)
         yield Problem(
@@ -491,18 +493,18 @@ def _add_duplicate_name_faults(
 
 
 def _host_problems(table_item: TableItem, host: HostTable) -> Iterator[Problem]:
-    kind = host_kind(host)
-    if host.kind is HostKind.COMMAND and not table_item.user_values.get("command"):
+    kind = host_transport(host)
+    if host.kind is HostTransport.COMMAND and not table_item.user_values.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         yield Problem(("kind",), "kind = 'command' but no command", hint)
     elif table_item.user_values.get("command") == []:
         hint = "Give the arguments that reach it, or leave the command out for this machine."
         yield Problem(("command",), "a command without a word", hint)
-    if kind is not HostKind.COMMAND and host.command:
+    if kind is not HostTransport.COMMAND and host.command:
         hint = "Leave the command out, or write kind = 'command'."
         yield Problem(("command",), f"a command but is of kind {quote_value(kind.value)}", hint)
     for key in SSH_KEYS:
-        if kind is not HostKind.SSH and getattr(host, key) is not None:
+        if kind is not HostTransport.SSH and getattr(host, key) is not None:
             hint = f"Leave {key} out, or write kind = 'ssh'."
             yield Problem((key,), f"{key} but is of kind {quote_value(kind.value)}", hint)
 
@@ -528,7 +530,7 @@ def _add_unknown_host_faults(
     others = {
         host.name: host.role
         for _, host in tables.items_of_table("host", HostTable)
-        if host.role is not Role.CLIENT
+        if host.role is not HostRole.CLIENT
     }
     booting = tables.makes_hosts
     nodes = (

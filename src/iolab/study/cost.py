@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.core.host import HostKind
+from iolab.core.host import HostTransport
 from iolab.core.run import NeighbourPlan, PlanDemand, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import PurgeMethod, RestorePolicy
@@ -389,5 +389,5 @@ def destroyed_device_texts(study: Study) -> tuple[str, ...]:
         f"{quote_value(target.host)}: it is {way}."
         for target in targets_of_study(study)
         # The disks of guests that are booted are files of the session.
-        if target.serial is not None and study.host(target.host).kind is not HostKind.VM
+        if target.serial is not None and study.host(target.host).kind is not HostTransport.VM
     )

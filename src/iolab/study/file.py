@@ -13,12 +13,12 @@ from pydantic import Field, create_model
 
 from iolab.core import study
 from iolab.core.engine import EngineName
-from iolab.core.host import HostKind, Role
+from iolab.core.host import HostRole, HostTransport
 from iolab.core.limits import ENDPOINTS_MAX, SLOW_IOS_MAX
 from iolab.core.object_store import DEFAULT_REGION, Addressing, EndpointChoice, PayloadSigning
 from iolab.core.power import MeterKind, PowerBoundary
 from iolab.core.stopping import PRESETS, LoadPattern, StoppingRuleSettings
-from iolab.core.study import AnswerKind, MethodKind, OnFailure, RunOrder
+from iolab.core.study import AnswerKind, FailurePolicy, MethodKind, RunOrder
 from iolab.core.target_state import NO_PRECONDITION, PurgeMethod, RestorePolicy
 from iolab.core.volume import VOLUME_TYPES
 from iolab.record import Record
@@ -137,7 +137,7 @@ RECORDED_IOS_MAX: Final = 1_000_000
 
 NODES_MAX: Final = 100_000
 
-WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.VM)
+WRITTEN_KINDS: Final = tuple(kind for kind in HostTransport if kind is not HostTransport.VM)
 """Guests are of a kind that nobody writes: a study's [vm] makes them."""
 
 SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
@@ -246,8 +246,8 @@ class MethodTable(StudyTable):
     order: Annotated[RunOrder, values.choice_value(RunOrder, "orders")] = RunOrder.AS_WRITTEN
     seed: Annotated[int, values.integer_value(0, SEED_MAX)] = 1
     drop_caches: Flag = True
-    on_failure: Annotated[OnFailure, values.choice_value(OnFailure, "ways to go on")] = (
-        OnFailure.SKIP_POINT
+    on_failure: Annotated[FailurePolicy, values.choice_value(FailurePolicy, "ways to go on")] = (
+        FailurePolicy.SKIP_POINT
     )
     retries: Annotated[int, values.integer_value(1, RETRIES_MAX)] | None = None
     load_kind: Annotated[LoadPattern, values.choice_value(LoadPattern, "kinds of load")] = (
@@ -283,9 +283,9 @@ def stopping_rule_settings_from_table(table: MethodTable) -> StoppingRuleSetting
 
 def add_method_faults(document: StudyDocument, method: MethodTable) -> None:
     """Add the faults of keys that do not go together, those of a rule that is not in use too."""
-    if method.retries is not None and method.on_failure is not OnFailure.RETRY:
+    if method.retries is not None and method.on_failure is not FailurePolicy.RETRY:
         message = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
-        hint = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
+        hint = f"Set method.on_failure to '{FailurePolicy.RETRY.value}', or leave retries out."
         document.add_fault(("method", "retries"), message, hint)
     if 0 < method.idle_watch < IDLE_WATCH_S_MIN:
         message = f"idle_watch = {method.idle_watch:g} s is too short to see who is busy there."
@@ -299,7 +299,7 @@ def add_method_faults(document: StudyDocument, method: MethodTable) -> None:
         document.add_fault(("method",), message, hint)
 
 
-Amount = Annotated[float, values.amount_value()]
+Amount = Annotated[float, values.non_negative_number_value()]
 Count = Annotated[int, values.integer_value(1, NODES_MAX)]
 Argument = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
 HostName = Annotated[str, values.host_name_value()]
@@ -316,7 +316,9 @@ Devices = Annotated[
 HypervisorHint = Annotated[int, values.integer_value(1, HYPERVISOR_HINT_MAX)]
 IpAddress = Annotated[str, ssh_addresses.ip_address_value()]
 
-WrittenKind = Annotated[HostKind, values.choice_value(HostKind, "kinds of host", WRITTEN_KINDS)]
+WrittenKind = Annotated[
+    HostTransport, values.choice_value(HostTransport, "kinds of host", WRITTEN_KINDS)
+]
 
 
 class CapacityTable(StudyTable):
@@ -339,8 +341,8 @@ class CostTable(StudyTable):
 class RedundancyTable(StudyTable):
     """`redundancy` of a configuration: bytes that its disks move for one byte of a client."""
 
-    write_factor: Annotated[float, values.factor_value()]
-    read_factor: Annotated[float, values.factor_value()] = 1.0
+    write_factor: Annotated[float, values.redundancy_factor_value()]
+    read_factor: Annotated[float, values.redundancy_factor_value()] = 1.0
 
 
 class ConfigurationTable(ObjectStoreTable):
@@ -401,7 +403,7 @@ class HostTable(StudyTable):
 
     name: HostName
     kind: WrittenKind | None = None
-    role: Annotated[Role, values.choice_value(Role, "roles")] = Role.CLIENT
+    role: Annotated[HostRole, values.choice_value(HostRole, "roles")] = HostRole.CLIENT
     command: list[Argument] = Field(default_factory=list)
     path: TargetPath | None = None
     device: DevicePath | None = None
@@ -462,14 +464,14 @@ ITEMS: Final[Mapping[str, tuple[type[StudyTable], str]]] = {
 """Arrays of tables, each with the key that names an element; the last two are of inventories."""
 
 
-def host_kind(host: HostTable) -> HostKind:
+def host_transport(host: HostTable) -> HostTransport:
     """How a host is reached: as it says, else as its other keys imply."""
     if host.kind is not None:
         return host.kind
     if host.command:
-        return HostKind.COMMAND
+        return HostTransport.COMMAND
     has_ssh_key = any(getattr(host, key) is not None for key in SSH_KEYS)
-    return HostKind.SSH if has_ssh_key else HostKind.LOCAL
+    return HostTransport.SSH if has_ssh_key else HostTransport.LOCAL
 
 
 class StudySection(Protocol):

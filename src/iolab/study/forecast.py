@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from iolab.core.host import HostFacts, Role
+from iolab.core.host import HostFacts, HostRole
 from iolab.core.metric import Level, worst_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
@@ -195,7 +195,7 @@ def hidden_target_limits(
 
     Storage nodes of the study may count it in their place.
     """
-    if any(host.role is Role.STORAGE for host in study.hosts):
+    if any(host.role is HostRole.STORAGE for host in study.hosts):
         return
     hosts_by_layers: dict[str, list[str]] = {}
     points: dict[str, frozenset[str]] = {}

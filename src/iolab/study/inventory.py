@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from iolab.core.host import HostKind, HostSpec, Role
+from iolab.core.host import HostRole, HostSpec, HostTransport
 from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.record import Record
 from iolab.study import values
@@ -209,9 +209,9 @@ def _apply_host_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -
         for key, value in {**defaults, "kind": kind}.items():
             if key in element or (key in SSH_DEFAULTS and kind != "ssh"):
                 continue
-            if key == "numjobs" and element.get("role", Role.CLIENT) != Role.CLIENT:
+            if key == "numjobs" and element.get("role", HostRole.CLIENT) != HostRole.CLIENT:
                 continue  # a default for all who make load
-            if key in HYPERVISOR_HINT_DEFAULTS and element.get("role") != Role.HYPERVISOR:
+            if key in HYPERVISOR_HINT_DEFAULTS and element.get("role") != HostRole.HYPERVISOR:
                 continue
             element[key] = value
             at: KeyPath = ("defaults", key) if key in defaults else ("host", index)
@@ -262,7 +262,7 @@ class _MpiHostEntry(Record):
     def table(self) -> dict[str, str | int | list[str]]:
         entry: dict[str, str | int | list[str]] = {
             "name": self.name,
-            "kind": HostKind.SSH.value,
+            "kind": HostTransport.SSH.value,
         }
         if self.user is not None:
             entry["user"] = self.user
@@ -370,7 +370,7 @@ def read_slurm_allocation(environment: Mapping[str, str]) -> SlurmAllocation:
 def slurm_inventory(allocation: SlurmAllocation) -> Inventory:
     """The allocation's nodes, each a host of kind `slurm`: no job's id is in it."""
     origin = f"--hosts slurm, in job {allocation.job}"
-    hosts = ({"name": name, "kind": HostKind.SLURM.value} for name in allocation.nodes)
+    hosts = ({"name": name, "kind": HostTransport.SLURM.value} for name in allocation.nodes)
     return Inventory(inventory_text(origin, hosts), "--hosts slurm")
 
 
@@ -521,7 +521,7 @@ def _pod_host(
     cluster = [f"--context={context}"] if context else []
     where = [f"--namespace={selection.namespace}", f"--container={_container_name(selection, pod)}"]
     command = ["kubectl", *cluster, "exec", "--stdin", *where, name, "--"]
-    return {"name": name, "kind": HostKind.COMMAND.value, "command": command}
+    return {"name": name, "kind": HostTransport.COMMAND.value, "command": command}
 
 
 def _is_pod_ready(status: Mapping[str, Any]) -> bool:

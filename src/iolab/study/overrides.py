@@ -30,7 +30,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
 
 
-def apply_set(document: StudyDocument, assignment: str, form: StudyFileSchema) -> None:
+def apply_set_argument(document: StudyDocument, assignment: str, form: StudyFileSchema) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
     origin = ValueOrigin(f"--set {excerpt(assignment, SET_CHARACTERS_SHOWN)}")
     name, equals, value = assignment.partition("=")

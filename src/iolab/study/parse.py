@@ -20,7 +20,7 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.kubernetes import SECTION
 from iolab.study.overrides import (
     apply_scale,
-    apply_set,
+    apply_set_argument,
     drop_hidden_target,
     engine_overrides,
     set_target_key,
@@ -154,7 +154,7 @@ def _apply_overrides(
     if options.engine is not None:
         overrides += engine_overrides(document, options.engine, form)
     for assignment in overrides:
-        apply_set(document, assignment, form)
+        apply_set_argument(document, assignment, form)
     if options.path is not None:
         overrides.append(f"target.path={options.path}")
         set_target_path(document, options.path)

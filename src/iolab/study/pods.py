@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iolab.core.host import HostKind, Role
+from iolab.core.host import HostRole, HostTransport
 from iolab.core.kubernetes import PodFleet, VolumeMode
 from iolab.study import values
 from iolab.study.document import KeyPath, StudyDocument
@@ -53,13 +53,13 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
     others = [
         host
         for host in (hosts if isinstance(hosts, list) else ())
-        if isinstance(host, dict) and host.get("role", Role.CLIENT) != Role.CLIENT
+        if isinstance(host, dict) and host.get("role", HostRole.CLIENT) != HostRole.CLIENT
     ]
     document.tree["host"] = [
         *(
             {
                 "name": name,
-                "kind": HostKind.COMMAND.value,
+                "kind": HostTransport.COMMAND.value,
                 "command": kubectl_exec_command(fleet, name),
             }
             for item in fleet.classes

@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.scenario import (
     READBACK_PHASE,
     Action,
     ActionKind,
     EventPlan,
-    Expectation,
     IoLimit,
     PhasePlan,
     ScenarioPlan,
     Witness,
+    WitnessExpectation,
 )
-from iolab.core.study import MethodKind, OnFailure
+from iolab.core.study import FailurePolicy, MethodKind
 from iolab.core.workload import Workload
 from iolab.study.document import StudyDocument
 from iolab.study.file import HostTable
@@ -199,7 +199,7 @@ def _add_neighbour_host_faults(document: StudyDocument, tables: StudyTables) -> 
     clients = {
         host.name
         for _, host in tables.items_of_table("host", HostTable)
-        if host.role is Role.CLIENT
+        if host.role is HostRole.CLIENT
     }
     if alone and alone >= clients:
         item = next(item for item, event in events if event.hosts)
@@ -213,7 +213,7 @@ def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
     if method.kind is not MethodKind.FIXED:
         message = f"method.kind is '{method.kind.value}', and phases say how long a run is."
         document.add_fault(("method", "kind"), message, "Set it to 'fixed', or leave it out.")
-    if method.on_failure not in {OnFailure.STOP, OnFailure.SKIP_POINT}:
+    if method.on_failure not in {FailurePolicy.STOP, FailurePolicy.SKIP_POINT}:
         message = (
             f"on_failure is '{method.on_failure.value}', which would repeat a run, and an event is "
             "never repeated by itself."
@@ -305,7 +305,7 @@ def _event_kind_problems(event: EventTable, loads: Collection[str]) -> Iterator[
 def _state_problems(
     key: str, state: str, witnesses: Mapping[str, WitnessTable]
 ) -> Iterator[Problem]:
-    name = Expectation.parse(state).witness
+    name = WitnessExpectation.parse(state).witness
     if name not in witnesses:
         has = f"{key} = {quote_value(state)}, and no inventory describes that witness"
         yield Problem((key,), has, _inventory_hint("witness", name, witnesses))
@@ -406,12 +406,12 @@ def build_scenario_plan(
 
 
 def _build_phase_plan(table: PhaseTable) -> PhasePlan:
-    until = None if table.until is None else Expectation.parse(table.until)
+    until = None if table.until is None else WitnessExpectation.parse(table.until)
     return PhasePlan(table.id, table.seconds, until, table.longest or 0.0)
 
 
 def _build_event_plan(table: EventTable) -> EventPlan:
-    expected = None if table.expect is None else Expectation.parse(table.expect)
+    expected = None if table.expect is None else WitnessExpectation.parse(table.expect)
     return EventPlan(
         table.id,
         table.action or "",

@@ -438,7 +438,7 @@ def _search_digest_content(study: Study) -> dict[str, object]:
     return {"aims": [*aims, turns]} if aims or method.is_sequential else {}
 
 
-def _rule_digest_content(study: Study) -> dict[str, object]:
+def _stopping_rule_digest_content(study: Study) -> dict[str, object]:
     """When runs end, where that is decided on the way."""
     method = study.method
     if method.rule is None:
@@ -489,7 +489,7 @@ def _plan_digest_content(
         ],
         **_preparation_digest_content(study),
         **_idle_watch_digest_content(study),
-        **_rule_digest_content(study),
+        **_stopping_rule_digest_content(study),
         **_search_digest_content(study),
         **_scenario_digest_content(study),
         **kinds.plan_digest_content(study),

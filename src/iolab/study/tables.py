@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from iolab.core.engine import EngineOption
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.record import Record
 from iolab.study.document import KeyPath, StudyDocument
 from iolab.study.file import (
@@ -79,7 +79,7 @@ def existing_guest_tables(tables: StudyTables) -> list[HostTable]:
 
 def hypervisor_names(tables: StudyTables) -> list[str]:
     """The hypervisors."""
-    return [host.name for host in _host_tables(tables) if host.role is Role.HYPERVISOR]
+    return [host.name for host in _host_tables(tables) if host.role is HostRole.HYPERVISOR]
 
 
 def target_host_names(tables: StudyTables, configuration: ConfigurationTable) -> list[str]:
@@ -87,7 +87,7 @@ def target_host_names(tables: StudyTables, configuration: ConfigurationTable) ->
     if tables.makes_hosts:
         return configuration.hosts or hypervisor_names(tables)
     every = {
-        host.name: host.node or "" for host in _host_tables(tables) if host.role is Role.CLIENT
+        host.name: host.node or "" for host in _host_tables(tables) if host.role is HostRole.CLIENT
     }
     return list(expand_clients(configuration.hosts, every))
 
@@ -162,7 +162,7 @@ def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
 
 
 def _is_guest(host: StudyTable | None) -> bool:
-    return isinstance(host, HostTable) and host.role is Role.CLIENT and host.node is not None
+    return isinstance(host, HostTable) and host.role is HostRole.CLIENT and host.node is not None
 
 
 def read_table(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.host import HostFacts, HostSpec, Role
+from iolab.core.host import HostFacts, HostRole, HostSpec
 from iolab.core.object_store import WORK_PATH
 from iolab.core.run import Plan, Point
 from iolab.core.scenario import EventPlan
@@ -119,7 +119,9 @@ def all_host_specs(study: Study) -> tuple[HostSpec, ...]:
 def monitored_host_specs(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
     """Who is watched in a configuration's runs: its storage nodes, and every hypervisor."""
     nodes = study.configuration(configuration_id).storage
-    return tuple(spec for spec in study.hosts if spec.name in nodes or spec.role is Role.HYPERVISOR)
+    return tuple(
+        spec for spec in study.hosts if spec.name in nodes or spec.role is HostRole.HYPERVISOR
+    )
 
 
 def hypervisors_of_study(study: Study) -> tuple[HostSpec, ...]:

@@ -115,12 +115,12 @@ def number_value(low: float, high: float, example: str = "") -> ValueReader:
     return ValueReader(read_number, {"type": "number", "minimum": low, "maximum": high})
 
 
-def amount_value() -> ValueReader:
+def non_negative_number_value() -> ValueReader:
     """A number that is not negative and not beyond everything."""
     return number_value(0, AMOUNT_MAX)
 
 
-def factor_value() -> ValueReader:
+def redundancy_factor_value() -> ValueReader:
     """How many bytes stand for one: from 1 to 100."""
     return number_value(1, FACTOR_MAX, ", as 3 or 1.5")
 

@@ -175,7 +175,7 @@ def _write_rate(result: Result) -> float | None:
 
 def _write_rate_group(point: Point) -> object:
     """A key that is equal for points that differ only in depth and jobs."""
-    return point.configuration, point.per_node, point.host_count, point.job.write_rate_likeness_key
+    return point.configuration, point.per_node, point.host_count, point.job.similar_write_rate_key
 
 
 class WriteForecaster:

@@ -16,9 +16,9 @@ from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.device_counters import take_snapshot
-from iolab.hosts.engine import Command, EngineReading, verified_against_ledger
+from iolab.hosts.engine import Command, ParsedEngineOutput, command_verified_against_ledger
 from iolab.hosts.message import AgentRefusalError
-from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault, run_process
+from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault_text, run_process
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import TargetContext, contents_seed
 from iolab.targets.work_directory import (
@@ -163,7 +163,7 @@ async def _write_data_set(
     )
     seed = contents_seed(context.study, workdir.name)
     command = engine.layout_command(data_set, workdir.dir, own_job, seed=seed)
-    command = verified_against_ledger(engine, command, ledger)
+    command = command_verified_against_ledger(engine, command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
@@ -196,7 +196,7 @@ def layout_error(
     command: Command,
     engine: EngineName,
     ending: ProcessEnding,
-    reading: EngineReading,
+    reading: ParsedEngineOutput,
 ) -> IolabError | None:
     """Why a layout is not what was requested; None when it is."""
     error = reading.totals.error if reading.totals else 0
@@ -208,7 +208,7 @@ def layout_error(
         )
         hint = "Make room there, or set a smaller workload.*.filesize or numjobs."
         return HostError(message, hint)
-    how = exit_fault(ending, command, faults=reading.faults)
+    how = exit_fault_text(ending, command, faults=reading.faults)
     if how is None and (error or reading.faults):
         how = f"failed ({excerpt('; '.join(reading.faults)) or os.strerror(error)})"
     if how is None:

@@ -14,8 +14,8 @@ from iolab.core.events import LedgerChanged, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
 from iolab.core.target_state import (
+    PreconditioningRounds,
     PurgeMethod,
-    RoundsSeries,
     TargetEntry,
     TargetLedger,
     TargetState,
@@ -25,9 +25,14 @@ from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.device_counters import HostDisksSnapshot, take_snapshot
-from iolab.hosts.engine import Command, EngineReading, OutputReader, verified_against_ledger
+from iolab.hosts.engine import (
+    Command,
+    OutputReader,
+    ParsedEngineOutput,
+    command_verified_against_ledger,
+)
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
-from iolab.stats.rounds import judge_rounds
+from iolab.stats.rounds import judge_steady_state_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, start_state_key
 from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_region_bytes
 from iolab.targets.context import TargetContext, contents_seed, run_seed
@@ -131,7 +136,7 @@ async def overwrite_data_set(
         seed = contents_seed(context.study, workdir.name)
         command = engine.fill_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
-        command = verified_against_ledger(engine, command, ledger)
+        command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(
             context, workdir, command, engine.fill_reader(held, passes)
         )
@@ -143,9 +148,9 @@ async def overwrite_data_set(
     return dict((await gather_hosts(workdirs, overwrite_data_set_on_host)).results_or_raise())
 
 
-async def run_rounds(
+async def run_preconditioning_rounds(
     context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun
-) -> tuple[RoundsSeries, dict[str, int]]:
+) -> tuple[PreconditioningRounds, dict[str, int]]:
     """The run's own job in rounds, on all directories at once, until they are steady or too many.
 
     The series, and the bytes written by host name. Raises as `overwrite_data_set`.
@@ -160,17 +165,17 @@ async def run_rounds(
         values.append(sum(_engine_iops(total) for total in totals.values()))
         for name, total in totals.items():
             written[name] += _engine_bytes_written(total)
-        verdict = judge_rounds(values)
+        verdict = judge_steady_state_rounds(values)
         if verdict is not None and verdict.achieved:
             break
-    series = RoundsSeries(
+    series = PreconditioningRounds(
         configuration=run.point.configuration,
         workload=run.point.workload,
         label=run.point.title_text,
         ended_real_ns=context.clock.real_ns(),
         round_s=wish.round_s,
         iops=tuple(values),
-        verdict=judge_rounds(values),
+        verdict=judge_steady_state_rounds(values),
     )
     return series, written
 
@@ -188,7 +193,7 @@ async def _run_round(
         seed = run_seed(context.study, run.point, workdir.name, number)
         command = engine.measure_command(job, held, workdir.dir, seconds=seconds, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
-        command = verified_against_ledger(engine, command, ledger)
+        command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(context, workdir, command, engine.measure_reader(job))
         fault = round_error(engine.name, workdir.name, number, ending, reading)
         if fault:
@@ -199,7 +204,7 @@ async def _run_round(
 
 
 def round_error(
-    engine: EngineName, host: str, number: int, ending: ProcessEnding, reading: EngineReading
+    engine: EngineName, host: str, number: int, ending: ProcessEnding, reading: ParsedEngineOutput
 ) -> EngineError | None:
     """Why a round is not what was requested; None when it is. A failed I/O is enough."""
     exited, totals = ending.exited, reading.totals
@@ -214,7 +219,7 @@ def round_error(
 
 async def _run_to_end(
     context: TargetContext, workdir: WorkDirectory, command: Command, reader: OutputReader
-) -> tuple[ProcessEnding, EngineReading]:
+) -> tuple[ProcessEnding, ParsedEngineOutput]:
     """One process to its end; Interrupted when the user stops it."""
     halt = asyncio.Event()
 
@@ -491,7 +496,7 @@ class Preconditioner:
             return
         turn = self._ledger.entry_of_target(workdirs[0]).start_state_key
         self._mark_pending_write(workdirs)
-        series, written = await run_rounds(self._context, workdirs, run)
+        series, written = await run_preconditioning_rounds(self._context, workdirs, run)
         self._ledger.add_rounds(series)
         if not series.is_steady:
             text = f"{run.point.title_text} was not steady after {len(series.iops)} rounds."

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, RunRecord
-from iolab.core.target_state import LedgerRun, RoundsSeries, TargetEntry, TargetLedger, TargetState
+from iolab.core.target_state import (
+    LedgerRun,
+    PreconditioningRounds,
+    TargetEntry,
+    TargetLedger,
+    TargetState,
+)
 from iolab.core.workload import DataSet, Direction
 from iolab.hosts.answers import LedgerAnswer, read_answer
 from iolab.hosts.device_counters import HostDisksSnapshot
@@ -55,7 +61,7 @@ class SessionLedger:
         self._ledger = replace(self._ledger, targets=(*kept, *new.values()))
         self._on_change(self._ledger)
 
-    def add_rounds(self, series: RoundsSeries) -> None:
+    def add_rounds(self, series: PreconditioningRounds) -> None:
         """Keep a series of rounds."""
         self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
         self._on_change(self._ledger)

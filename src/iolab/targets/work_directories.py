@@ -55,7 +55,7 @@ SLOWEST_REMOVALS_PER_S: Final = 1000.0
 """Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
 
 
-async def open_folder_with_notice(
+async def open_scratch_folder_with_notice(
     context: TargetContext, host: Host, path: str, name: str, *, extra_timeout_s: float = 0.0
 ) -> str:
     """The folder `name` in `path`, which is the session's alone from now on; its full path.
@@ -64,7 +64,7 @@ async def open_folder_with_notice(
     than usual.
     Raises HostError, Interrupted, and AgentRefusal (busy) while another session holds it.
     """
-    opened = await open_folder(context, host, path, name, extra_timeout_s=extra_timeout_s)
+    opened = await open_scratch_folder(context, host, path, name, extra_timeout_s=extra_timeout_s)
     answer = read_answer(host.name, ScratchAnswer, opened)
     if answer.left_over_bytes:
         size = format_bytes(answer.left_over_bytes)
@@ -74,18 +74,18 @@ async def open_folder_with_notice(
     return answer.dir
 
 
-def split_folder(folder: str) -> tuple[str, str]:
+def split_scratch_folder(folder: str) -> tuple[str, str]:
     """A scratch folder's path and name, written in one way."""
     path, _, name = folder.rpartition("/")
     return path.rstrip("/") or "/", name
 
 
-async def open_folder(
+async def open_scratch_folder(
     context: TargetContext, host: Host, path: str, name: str, *, extra_timeout_s: float = 0.0
 ) -> Message:
     """The same without a word; an agent of this very session that is ending there is waited for."""
     owner = context.owner_text
-    context.held_folders.setdefault(host.name, set()).add(split_folder(f"{path}/{name}"))
+    context.held_folders.setdefault(host.name, set()).add(split_scratch_folder(f"{path}/{name}"))
     for _ in range(OWN_LOCK_TRIES):
         try:
             return await host.request(
@@ -214,7 +214,9 @@ class WorkDirectories:
         limit_s = CLOSE_LIMIT_S + self._removal_s
         await workdir.host.request("scratch_close", deadline_s=limit_s, dir=workdir.dir, keep=False)
         name = scratch_folder_name(workdir.name)
-        await open_folder(self._context, workdir.host, path, name, extra_timeout_s=self._removal_s)
+        await open_scratch_folder(
+            self._context, workdir.host, path, name, extra_timeout_s=self._removal_s
+        )
 
     async def lay_out_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
@@ -251,11 +253,11 @@ class WorkDirectories:
                     keep=keep and workdir.key not in empty,
                 )
             except AgentRefusalError as refusal:
-                taken.discard(split_folder(folder))
+                taken.discard(split_scratch_folder(folder))
                 if refusal.code == "replaced":
                     raise  # It was moved, and is removed; what stays is in the agent's last answer.
                 return
-            taken.discard(split_folder(folder))
+            taken.discard(split_scratch_folder(folder))
 
         faults: list[str] = []
         for batch in _batches_with_distinct_hosts(living):
@@ -320,7 +322,7 @@ class WorkDirectories:
             raise
 
     async def _open_folder(self, host: Host, path: str, name: str) -> str:
-        return await open_folder_with_notice(
+        return await open_scratch_folder_with_notice(
             self._context, host, path, name, extra_timeout_s=self._removal_s
         )
 

@@ -228,7 +228,7 @@ def _digest_of_parts(parts: Sequence[str | None]) -> str | None:
     return known[0] if len(known) == 1 else hashlib.sha256("".join(known).encode()).hexdigest()
 
 
-async def check_file_identities(
+async def compare_file_identities(
     workdir: WorkDirectory, paths: Sequence[str], before: ExtentProof
 ) -> FileIdentityCheck:
     """The files after a load, beside how they were before it. Raises HostError."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.adaptive import (
     AdaptiveQueue,
-    ResultLog,
+    RunResultLog,
     adaptive_curve_from_log,
     chooses_runs_by_results,
     max_load_progress_from_log,
@@ -63,7 +63,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
     search = searches_in(study, make_plan(study).points)[0]
-    axis = adaptive_curve_from_log(study, search, ResultLog(study, results))
+    axis = adaptive_curve_from_log(study, search, RunResultLog(study, results))
     assert axis is not None
     points = axis.curve_points()
     assert len(points) == 24
@@ -81,7 +81,7 @@ def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     study = load(PEAK)
     runs, results = whole_session(study, HILL)
     search = searches_in(study, make_plan(study).points)[0]
-    found = peak_search_from_log(search, ResultLog(study, results)).best_point()
+    found = peak_search_from_log(search, RunResultLog(study, results)).best_point()
     assert hill(search.points[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
     assert len(runs) <= 24
@@ -93,7 +93,7 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     study = load(MOST)
     runs, results = whole_session(study, QUEUE)
     trail = max_load_progress_from_log(
-        searches_in(study, make_plan(study).points)[0], ResultLog(study, results)
+        searches_in(study, make_plan(study).points)[0], RunResultLog(study, results)
     )
     assert trail is not None
     answer = trail.limit_from_all_runs
@@ -181,7 +181,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
 def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
     study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive")
     sentinel, again, once = expand_points(study)
-    log = ResultLog(study)
+    log = RunResultLog(study)
     for order, point, rate in (
         (1, sentinel, 1000.0),
         (2, sentinel, 1000.0),

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import BottleneckCause, LoadStep, decide_bottleneck
-from iolab.core.host import IoLimit
+from iolab.core.host import CgroupDeviceIoLimit
 from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
     QUIET,
@@ -229,13 +229,13 @@ def test_a_busy_device_is_the_limit_where_nobody_knows_its_part_of_the_latency()
 @pytest.mark.parametrize(
     ("limit", "name", "share"),
     [
-        (IoLimit("nvme0n1", read_iops=40_000), "nvme0n1 reads", 1.0),
-        (IoLimit("nvme0n1", read_bytes_per_s=160_000_000), "nvme0n1 bytes read", 1.024),
-        (IoLimit("nvme0n1", read_iops=42_000, write_iops=10), "nvme0n1 reads", 0.952),
+        (CgroupDeviceIoLimit("nvme0n1", read_iops=40_000), "nvme0n1 reads", 1.0),
+        (CgroupDeviceIoLimit("nvme0n1", read_bytes_per_s=160_000_000), "nvme0n1 bytes read", 1.024),
+        (CgroupDeviceIoLimit("nvme0n1", read_iops=42_000, write_iops=10), "nvme0n1 reads", 0.952),
     ],
 )
 def test_a_limit_of_a_control_group_that_is_used_up_is_the_limit(
-    limit: IoLimit, name: str, share: float
+    limit: CgroupDeviceIoLimit, name: str, share: float
 ) -> None:
     """The client reads 40,000 blocks of 4 KiB a second, whatever else its device would give."""
     known = {"c1": replace(facts(), io_limits=(limit,))}
@@ -250,12 +250,14 @@ def test_a_limit_of_a_control_group_that_is_used_up_is_the_limit(
 @pytest.mark.parametrize(
     "limit",
     [
-        IoLimit("nvme0n1", read_iops=60_000, write_iops=1),
-        IoLimit("nvme1n1", read_iops=40_000),
-        IoLimit("nvme0n1"),
+        CgroupDeviceIoLimit("nvme0n1", read_iops=60_000, write_iops=1),
+        CgroupDeviceIoLimit("nvme1n1", read_iops=40_000),
+        CgroupDeviceIoLimit("nvme0n1"),
     ],
 )
-def test_a_limit_that_is_not_used_up_or_of_another_device_is_none(limit: IoLimit) -> None:
+def test_a_limit_that_is_not_used_up_or_of_another_device_is_none(
+    limit: CgroupDeviceIoLimit,
+) -> None:
     known = {"c1": replace(facts(), io_limits=(limit,))}
     found = decide_bottleneck(watched(record(FULL_DISK), known), BENT)
     assert found.cause is BottleneckCause.DEVICE
@@ -268,7 +270,9 @@ def test_a_limit_that_is_not_used_up_or_of_another_device_is_none(limit: IoLimit
 def test_a_limit_of_which_hardly_more_is_left_seems_the_limit(
     read_iops: int, share: float, *, is_named: bool
 ) -> None:
-    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=read_iops),))}
+    known = {
+        "c1": replace(facts(), io_limits=(CgroupDeviceIoLimit("nvme0n1", read_iops=read_iops),))
+    }
     seen = watched(record(QUIET), known)
     use = seen.busiest_use(Resource.IO_LIMIT)
     assert use is not None
@@ -286,7 +290,9 @@ def test_a_nearly_used_limit_explains_more_than_cores_that_others_fill(
     read_iops: int, *, is_named: bool
 ) -> None:
     """Their I/Os take little of the latency at the device, and all cores are busy."""
-    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=read_iops),))}
+    known = {
+        "c1": replace(facts(), io_limits=(CgroupDeviceIoLimit("nvme0n1", read_iops=read_iops),))
+    }
     full = record({**disk(0.05, each_ns=80_000), **cores(*[0.97] * 8)})
 
     def found_with(percent: float) -> tuple[BottleneckCause, bool]:
@@ -304,7 +310,7 @@ def test_a_nearly_used_limit_explains_more_than_cores_that_others_fill(
 
 
 def test_reads_that_a_cache_answers_use_no_limit() -> None:
-    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=40_000),))}
+    known = {"c1": replace(facts(), io_limits=(CgroupDeviceIoLimit("nvme0n1", read_iops=40_000),))}
     cached = watched(record({**QUIET, **disk(0.1, ios=400.0)}), known)
     use = cached.busiest_use(Resource.IO_LIMIT)
     assert use is not None
@@ -325,7 +331,7 @@ def test_samples_that_miss_a_part_of_the_window_hide_no_limit(
     at_device: float, *, is_direct: bool, share: float
 ) -> None:
     """Direct I/O reaches the device, whose counters are sampled: a cache would take more of it."""
-    known = {"c1": replace(facts(), io_limits=(IoLimit("nvme0n1", read_iops=41_000),))}
+    known = {"c1": replace(facts(), io_limits=(CgroupDeviceIoLimit("nvme0n1", read_iops=41_000),))}
     job = replace(JOB, direct=is_direct)
     seen = watched(record({**QUIET, **disk(0.4, ios=at_device)}, job=job), known)
     use = seen.busiest_use(Resource.IO_LIMIT)

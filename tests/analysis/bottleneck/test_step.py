@@ -66,4 +66,4 @@ def test_the_law_gives_back_the_contention_that_was_planted() -> None:
     hard = points({n: 1000.0 * min(n, 6) for n in loads}, spread=1e-4)
     assert usl_fit_of_curve(hard, "threads", KEY) is None
     assert usl_fit_of_curve(found[:3], "threads", KEY) is None
-    assert math.isfinite(law.rate(32))
+    assert math.isfinite(law.predicted_rate(32))

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.resources import IssueRule, Resource
 from iolab.core.run import DeviceDelta, MonitoredHost, ProcessorUse
 from iolab.registry import analysis_kinds
@@ -96,7 +96,7 @@ def test_a_network_target_without_watched_nodes_shows_no_device() -> None:
 
 
 def test_devices_of_watched_storage_nodes_are_those_of_a_network_target() -> None:
-    node = MonitoredHost("s1", Role.STORAGE, None, (DeviceDelta("sdb", 1, 0, 1, 0),), 0, 0)
+    node = MonitoredHost("s1", HostRole.STORAGE, None, (DeviceDelta("sdb", 1, 0, 1, 0),), 0, 0)
     found = record(
         QUIET, {**disk(0.97, each_ns=400_000, name="sdb"), **cores(0.2)}, bystanders=(node,)
     )
@@ -104,7 +104,7 @@ def test_devices_of_watched_storage_nodes_are_those_of_a_network_target() -> Non
     seen = watched(found, known)
     device = seen.busiest_use(Resource.DEVICE)
     assert device is not None
-    assert (device.host, device.role, device.name) == ("s1", Role.STORAGE, "sdb")
+    assert (device.host, device.role, device.name) == ("s1", HostRole.STORAGE, "sdb")
     assert seen.concurrency is not None
     assert seen.concurrency.device_latency_share == pytest.approx(0.5)
 

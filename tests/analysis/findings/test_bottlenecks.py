@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level, Result
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from tests.analysis.findings.cells import REPEATS, curve
 from tests.loads.keyvalue.studies import BASE, STUDY, summarised
 
-BUSY = ResourceUse(Resource.DEVICE, "c1", Role.CLIENT, "sda", 0.99, 1000.0, 31.0)
+BUSY = ResourceUse(Resource.DEVICE, "c1", HostRole.CLIENT, "sda", 0.99, 1000.0, 31.0)
 SEEN = RunResources((BUSY,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0)
 BENDS = {4: 4000.0, 16: 14_000.0, 64: 14_200.0}
 RISES = {4: 4000.0, 16: 14_000.0, 64: 50_000.0}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.core.workload import Direction
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import ParsedEngineOutput
 from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from tests.recorded import recorded, recordings
 
@@ -35,12 +35,12 @@ def directions(name: str) -> tuple[Direction, ...]:
     return BOTH if name.startswith(("randrw", "mixed")) else (Direction.READ,)
 
 
-def reading(name: str, jobs: int = 2) -> EngineReading:
+def reading(name: str, jobs: int = 2) -> ParsedEngineOutput:
     """What the reader makes of the whole output at once."""
     return read(output(name), directions(name), jobs)
 
 
-def read(raw: bytes, asked: Sequence[Direction] = BOTH, jobs: int = 2) -> EngineReading:
+def read(raw: bytes, asked: Sequence[Direction] = BOTH, jobs: int = 2) -> ParsedEngineOutput:
     """What the reader makes of these bytes."""
     reader = FioOutputReader(asked, jobs)
     reader.feed(raw)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from iolab.analysis.busy import is_full
+from iolab.analysis.busy import is_resource_full
 from iolab.analysis.checks.client import check_cpu_bound_client
 from iolab.analysis.checks.run import (
     check_engine_errors,
     check_totals_disagree,
     check_verify_mismatch,
 )
-from iolab.core.generator import Lateness, VerifyTotals
+from iolab.core.generator import SubmissionLateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.resources import Resource
 from iolab.core.run import RunRecord
@@ -63,8 +63,8 @@ def open_loop(
     return generated(bursts_record([whole, service], job=job), **changes)
 
 
-def late(p99_ns: int) -> Lateness:
-    return Lateness(count=1000, p50_ns=p99_ns // 10, p99_ns=p99_ns, max_ns=2 * p99_ns)
+def late(p99_ns: int) -> SubmissionLateness:
+    return SubmissionLateness(count=1000, p50_ns=p99_ns // 10, p99_ns=p99_ns, max_ns=2 * p99_ns)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_bottleneck_knows_jobs_that_share_a_thread_too() -> None:
     for threads, full in ((4, False), (1, True)):
         job = watched(generated(healthy(NATIVE), threads=threads)).busiest_use(Resource.JOB)
         assert job is not None
-        assert is_full(Resource.JOB, job.share) is full
+        assert is_resource_full(Resource.JOB, job.share) is full
 
 
 def test_a_rate_without_recorded_due_times_is_not_said_to_have_none() -> None:

@@ -13,7 +13,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Counts, Histogram, dense_counts
 from iolab.core.run import DirectionTotals
 from iolab.core.workload import Direction
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import ParsedEngineOutput
 from iolab.hosts.intervals import Interval
 from iolab.loads.fileio.engines.fio_output import (
     JsonDocumentSplitter,
@@ -37,7 +37,7 @@ def as_odd_output(*parts: dict[str, Any]) -> bytes:
     return as_output(*({**part, "timestamp_ms": float(part["timestamp_ms"])} for part in parts))
 
 
-def everything(result: EngineReading) -> tuple[object, ...]:
+def everything(result: ParsedEngineOutput) -> tuple[object, ...]:
     """All that a reading tells, to be compared."""
     parts = [part for interval in result.intervals for part in interval.directions]
     return (
@@ -106,7 +106,7 @@ def test_counts_below_zero_are_a_fault_also_where_others_make_up_for_them() -> N
     assert changed("randread-3.33", 0, change).faults
 
 
-def pooled(result: EngineReading, direction: Direction) -> Counts:
+def pooled(result: ParsedEngineOutput, direction: Direction) -> Counts:
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     for interval in result.intervals:
         for part in interval.directions:
@@ -115,7 +115,7 @@ def pooled(result: EngineReading, direction: Direction) -> Counts:
     return counts
 
 
-def each_direction(result: EngineReading) -> list[tuple[Direction, DirectionTotals]]:
+def each_direction(result: ParsedEngineOutput) -> list[tuple[Direction, DirectionTotals]]:
     assert result.totals is not None
     pairs = ((Direction.READ, result.totals.read), (Direction.WRITE, result.totals.write))
     return [(direction, totals) for direction, totals in pairs if totals is not None]
@@ -279,7 +279,9 @@ def test_nothing_and_nonsense_are_faults() -> None:
     assert read(b"{\nnot json\n  either\n}\n").faults[0].startswith("fio printed a report")
 
 
-def changed(name: str, number: int, change: Callable[[dict[str, Any]], object]) -> EngineReading:
+def changed(
+    name: str, number: int, change: Callable[[dict[str, Any]], object]
+) -> ParsedEngineOutput:
     """The reading of an output in which one document was changed."""
     parts = documents(name)
     change(parts[number])

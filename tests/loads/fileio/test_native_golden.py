@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.workload import DataSet
-from iolab.hosts.engine import EngineReading, OutputReader
+from iolab.hosts.engine import OutputReader, ParsedEngineOutput
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.engines.native import NativeEngine
@@ -33,7 +33,7 @@ def reader_of(what: str) -> OutputReader:
     return NATIVE.measure_reader(READS)
 
 
-def read(what: str) -> EngineReading:
+def read(what: str) -> ParsedEngineOutput:
     reader = reader_of(what)
     output = recorded(f"native/{what}-0.1.0.txt")
     for start in range(0, len(output), 1000):

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.workload import Direction, ServiceTime
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import ParsedEngineOutput
 from iolab.hosts.intervals import Interval
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.engines.native_reader import NativeLineReader
@@ -75,7 +75,7 @@ def lines(*said: object) -> bytes:
     return b"".join(json.dumps(one).encode() + b"\n" for one in said)
 
 
-def told(output: bytes, *, piece: int = 1 << 20) -> tuple[list[Interval], EngineReading]:
+def told(output: bytes, *, piece: int = 1 << 20) -> tuple[list[Interval], ParsedEngineOutput]:
     reader = NativeLineReader((Direction.READ,), 2)
     live = []
     for at in range(0, len(output), piece):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 
@@ -19,7 +19,7 @@ def on_this_machine(work: Callable[[Host], Awaitable[Outcome]]) -> Outcome:
     """The outcome of the work with a connected host, which is closed again."""
 
     async def body() -> Outcome:
-        host = LocalHost(HostSpec("local", HostKind.LOCAL))
+        host = LocalHost(HostSpec("local", HostTransport.LOCAL))
         try:
             async with asyncio.timeout(LIMIT_S):
                 await host.connect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.metric import Level
 from iolab.core.run import CacheDropProof, DeviceDelta, MonitoredHost, PreRunActivity, RunRecord
 from iolab.loads.keyvalue.workload import (
@@ -136,7 +136,7 @@ def test_a_server_is_held_against_its_own_hosts_device() -> None:
     assert ask("reads-from-memory", served()).level is VALID
     said = ask("reads-from-memory", read(served(), 100, 48_000))
     assert (said.level, said.evidence["memory_bytes"]) == (INVALID, 64 << 20)
-    watched = MonitoredHost("db", Role.STORAGE, None, (DeviceDelta(DEVICE, 0, 0, 0, 0),), 0, 0)
+    watched = MonitoredHost("db", HostRole.STORAGE, None, (DeviceDelta(DEVICE, 0, 0, 0, 0),), 0, 0)
     beside = replace(served(replace(SERVER, host="db")), bystanders=(watched,))
     facts = {"c1": facts_of("c1"), "db": facts_of("db")}
     assert ask("reads-from-memory", beside, facts).level is INVALID

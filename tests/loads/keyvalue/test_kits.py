@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import EngineError
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.kit_cache import TOKEN
@@ -187,7 +187,7 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_this_machine_uses_the_cache_itself(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     jars = asyncio.run(
         install_kit(
             host, KitName.YCSB, "0.17.0", "/scratch", bench.said.append, builder=bench.workshop

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.core.generator import GeneratorTotals, Lateness
+from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTime
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheRun, KvOperation
@@ -45,7 +45,10 @@ RUN: Final = KvCacheRun(
 )
 
 GENERATOR: Final = replace(
-    SOUND, method="sync", threads=80, lateness=Lateness(1500, 20_000, 90_000, 400_000, 60_000)
+    SOUND,
+    method="sync",
+    threads=80,
+    lateness=SubmissionLateness(1500, 20_000, 90_000, 400_000, 60_000),
 )
 
 

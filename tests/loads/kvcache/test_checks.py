@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.decision import BottleneckCause, decide_bottleneck
 from iolab.analysis.kinds import judge_run
-from iolab.core.generator import GeneratorTotals, Lateness
+from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.metric import CheckResult, Level
 from iolab.loads.kvcache.checks import backlog_growth
 from iolab.loads.kvcache.workload import WritePolicy
@@ -60,7 +60,7 @@ def generator(**changes: Any) -> GeneratorTotals:
         ("generator-late", {}, Level.VALID),
         (
             "generator-late",
-            {"generator": generator(lateness=Lateness(9, 1, 2_000_000, 3_000_000))},
+            {"generator": generator(lateness=SubmissionLateness(9, 1, 2_000_000, 3_000_000))},
             Level.INDICATIVE,
         ),
         ("generator-late", {"generator": generator(lateness=None)}, Level.INDICATIVE),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from iolab.core.generator import GeneratorTotals
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.objects.workload import (
@@ -108,4 +108,4 @@ def objects_run(
 def storing(written_bytes: int) -> MonitoredHost:
     """A storage node whose disk wrote so much."""
     disk = DeviceDelta("sda", 0, written_bytes, 1, 1)
-    return MonitoredHost("n1", Role.STORAGE, None, (disk,), 0, 0)
+    return MonitoredHost("n1", HostRole.STORAGE, None, (disk,), 0, 0)

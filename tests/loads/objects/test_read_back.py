@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.object_store import ObjectStore
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError, Interrupted
@@ -69,7 +69,7 @@ class Session:
         self.runs = make_plan(self.study).runs
         self.stop = StopRequest()
         self.session_id = "s-1"
-        host = LocalHost(HostSpec("local", HostKind.LOCAL))
+        host = LocalHost(HostSpec("local", HostTransport.LOCAL))
         self.hosts = {"local": host}
         self.state = HostRunInProgress(WorkDirectory(host, "/tmp", None, ""), details=RUN_OF_PUTS)
         self.driver = ObjectsDriver()

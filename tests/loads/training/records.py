@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.core.generator import GeneratorTotals, Lateness
+from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.run import RunRecord
 from iolab.loads.training.workload import (
     TRAINING_ENGINE,
@@ -59,7 +59,10 @@ RUN: Final = TrainingRun(
 )
 
 GENERATOR: Final = replace(
-    SOUND, method="sync", threads=8, lateness=Lateness(STEPS, 60_000, 200_000, 900_000, None)
+    SOUND,
+    method="sync",
+    threads=8,
+    lateness=SubmissionLateness(STEPS, 60_000, 200_000, 900_000, None),
 )
 
 

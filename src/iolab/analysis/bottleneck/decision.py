@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.busy import is_full, is_near_limit
+from iolab.analysis.busy import is_resource_full, is_resource_near_limit
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
@@ -334,7 +334,7 @@ def _full_resources_and_processors(
     full, aside = [], []
     for resource in _CAUSES:
         use = resources.busiest_use(resource)
-        if use is None or not is_full(resource, use.share):
+        if use is None or not is_resource_full(resource, use.share):
             continue
         if resource is Resource.PROCESSORS and _do_devices_explain_latency(
             resources, NEARLY_ALL_LATENCY
@@ -350,7 +350,7 @@ def _full_resources_and_processors(
 def _most_used_rate_limit(resources: RunResources) -> ResourceUse | None:
     """The limit on a rate that was used most, where hardly more was left of it."""
     uses = [use for use in map(resources.busiest_use, _CAUSES) if use is not None]
-    near = [use for use in uses if is_near_limit(use.resource, use.share)]
+    near = [use for use in uses if is_resource_near_limit(use.resource, use.share)]
     return max(near, key=lambda use: use.share or 0.0, default=None)
 
 
@@ -368,7 +368,7 @@ _CAUSES: Final = {
 def _saturated_device(resources: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
     use = None if resources.memory_backed else resources.busiest_use(Resource.DEVICE)
-    return use if use is not None and is_full(Resource.DEVICE, use.share) else None
+    return use if use is not None and is_resource_full(Resource.DEVICE, use.share) else None
 
 
 def _do_devices_explain_latency(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:

@@ -13,11 +13,11 @@ from iolab.analysis.storage_bytes import LOOPBACK, leaf_device_deltas, leaf_devi
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, RunView, io_time_in_window
 from iolab.analysis.window import Window
-from iolab.core.host import BYTES_READ, BYTES_WRITTEN, READS, WRITES, HostFacts, Role
+from iolab.core.host import BYTES_READ, BYTES_WRITTEN, READS, WRITES, HostFacts, HostRole
 from iolab.core.resources import IoConcurrency, IssueRule, Resource, ResourceUse, RunResources
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.workload import Direction
-from iolab.hosts.rates import ALL_CORES, derive_series
+from iolab.hosts.rates import ALL_CORES, derive_counter_series
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import AnalysisKinds
@@ -68,7 +68,7 @@ def view_with_all_resources(
     """The run with the processors, disks and ports of all of its hosts."""
     is_large = len(record.host_names) > EVERY_CORE_HOSTS_MAX
     wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
-    telemetry = derive_series(record.counters, record.host_names, wanted)
+    telemetry = derive_counter_series(record.counters, record.host_names, wanted)
     return kinds.build_view(record, facts, telemetry)
 
 
@@ -88,7 +88,7 @@ def run_resources(view: RunView) -> RunResources:
 
 def _busiest_uses(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     """Of each resource and role the busiest; a port of unknown speed by what it moved."""
-    busiest: dict[tuple[Resource, Role], ResourceUse] = {}
+    busiest: dict[tuple[Resource, HostRole], ResourceUse] = {}
     for use in uses:
         place = (use.resource, use.role)
         if place not in busiest or use.busiest_sort_key > busiest[place].busiest_sort_key:
@@ -103,10 +103,10 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
             continue
         jobs = None if view.job.has_busy_polling else job_core_use_share(host)
         yield from _processor_uses(
-            view, host.host, Role.CLIENT, window, engine_cpu_share(view, host)
+            view, host.host, HostRole.CLIENT, window, engine_cpu_share(view, host)
         )
         if jobs is not None and view.job.iodepth_per_client:
-            yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
+            yield ResourceUse(Resource.JOB, host.host, HostRole.CLIENT, "", jobs)
         target = view.target_of_host(host)
         if target is not None and target.devices:
             facts = view.facts_of_host(host)
@@ -116,7 +116,7 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
         seconds = float(view.load.seconds[index])
         flow = moved / seconds if moved > 0 and seconds > 0 else None
         yield from network_port_uses(
-            view, host.host, Role.CLIENT, view.facts_of_host(host), window, flow
+            view, host.host, HostRole.CLIENT, view.facts_of_host(host), window, flow
         )
 
 
@@ -136,7 +136,7 @@ def _monitored_node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
 
 
 def _processor_uses(
-    view: RunView, host: str, role: Role, window: Window, load_share: float | None = None
+    view: RunView, host: str, role: HostRole, window: Window, load_share: float | None = None
 ) -> Iterator[ResourceUse]:
     busy = device_metric_means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
@@ -229,7 +229,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
                 ),
             )
             for node in view.record.bystanders
-            if node.role is Role.STORAGE
+            if node.role is HostRole.STORAGE
         ]
     total = NO_IO_TIME
     for host_name, devices in places:
@@ -264,7 +264,7 @@ def device_metric_means(
 def network_port_uses(
     view: RunView,
     host: str,
-    role: Role,
+    role: HostRole,
     facts: HostFacts | None,
     window: Window,
     flow: float | None,
@@ -297,7 +297,7 @@ def device_resource_uses(
     stack: Sequence[str],
     facts: HostFacts | None,
     window: Window,
-    role: Role = Role.CLIENT,
+    role: HostRole = HostRole.CLIENT,
 ) -> Iterator[ResourceUse]:
     """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
     busy = device_metric_means(view, host, "disk", "busy_share", window)
@@ -345,7 +345,9 @@ def _io_limit_uses(
             reaches_device = view.job.direct and at_device >= REACHED_DEVICE_SHARE * own
             rate = min(own, max(at_device, allowed) if reaches_device else at_device)
             name = f"{limit.device} {counted}"
-            yield ResourceUse(Resource.IO_LIMIT, host, Role.CLIENT, name, rate / allowed, rate=rate)
+            yield ResourceUse(
+                Resource.IO_LIMIT, host, HostRole.CLIENT, name, rate / allowed, rate=rate
+            )
 
 
 def _saturated_or_busiest_device(uses: Sequence[ResourceUse], leaf_count: int) -> ResourceUse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.analysis.bottleneck.resource_use import engine_cpu_share
-from iolab.analysis.busy import OWN_JOBS_MAJORITY, is_full, job_core_use_share
+from iolab.analysis.busy import OWN_JOBS_MAJORITY, is_resource_full, job_core_use_share
 from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
@@ -48,8 +48,8 @@ STARVED_GOOD: Final = 0.20
 share at times some more; what is beyond is the client's want of processors."""
 
 STARVED_ON_BUSY: Final = 0.05
-"""The same where all cores that they may use were full (`is_full`): none was woken there, and
-what a thread waits for is the end of another's turn."""
+"""The same where all cores that they may use were full (`is_resource_full`): none was woken there,
+and what a thread waits for is the end of another's turn."""
 
 STARVED_BAD: Final = 0.90
 """The same from which all else, storage and engine together, had less than a tenth of the time: the
@@ -76,7 +76,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
         return not_applicable_answer(
             f"The guest {host.host} was its own limit, as is said beside.", **evidence
         )
-    if cores is not None and is_full(Resource.PROCESSORS, cores):
+    if cores is not None and is_resource_full(Resource.PROCESSORS, cores):
         own = None if is_pinned else engine_cpu_share(view, host)
         why = "the client may be the limit"
         if own is not None and own < OWN_JOBS_MAJORITY * cores:
@@ -87,7 +87,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
         return indicative_answer(
             f"All cores{where} were {percent_text(cores)} busy: {why}.", **evidence
         )
-    if job is not None and is_full(Resource.JOB, job):
+    if job is not None and is_resource_full(Resource.JOB, job):
         return indicative_answer(
             f"Each job{view.host_suffix_text(host)} used {percent_text(job)} of a core: the "
             "jobs may be the limit.",
@@ -278,7 +278,7 @@ def check_client_starved(view: RunView, host_index: int) -> CheckAnswer:
         "a processor"
     )
     rest = waited - by_quota
-    limit = STARVED_ON_BUSY if is_full(Resource.PROCESSORS, busy) else STARVED_GOOD
+    limit = STARVED_ON_BUSY if is_resource_full(Resource.PROCESSORS, busy) else STARVED_GOOD
     if rest < limit:
         why = ", for the most part by a quota" if by_quota and waited >= limit else ""
         return valid_answer(f"{text}{why}.", **evidence)

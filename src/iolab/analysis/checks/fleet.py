@@ -16,7 +16,13 @@ from iolab.analysis.check import (
     per_host,
     valid_answer,
 )
-from iolab.analysis.evenness import drift_ns, host_io_windows, host_rates, jain_index, max_over_min
+from iolab.analysis.evenness import (
+    host_clock_drift_ns,
+    host_io_windows,
+    host_rates,
+    jain_index,
+    max_over_min,
+)
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.samples import Floats
@@ -88,7 +94,7 @@ def check_clock_drift(view: RunView, host_index: int) -> CheckAnswer:
     if len(view.hosts) == 1 and view.record.fleet is None:
         return not_applicable_answer("One host: its own clock is enough.")
     host = view.hosts[host_index]
-    drift = drift_ns(host)
+    drift = host_clock_drift_ns(host)
     if drift is None:
         return indicative_answer(
             f"The clock of {host.host} was not read again after the run, so whether it moved is "
@@ -189,13 +195,13 @@ def check_shared_target(view: RunView) -> CheckAnswer:
     for group in groups:
         if not group.is_one_claim:
             return indicative_answer(
-                f"{group.text}: each has what the others leave of it.",
+                f"{group.sharing_text}: each has what the others leave of it.",
                 **evidence,
                 hosts=list_text(group.hosts, HOSTS_NAMED),
                 storage=group.storage,
             )
     if groups:
-        return valid_answer(f"{groups[0].text}, as is meant.", **evidence)
+        return valid_answer(f"{groups[0].sharing_text}, as is meant.", **evidence)
     return valid_answer("No two pods are known to be on one disk.", **evidence)
 
 

@@ -19,7 +19,7 @@ from iolab.analysis.power import (
     MeterSeries,
     idle_drift_w,
     meter_series,
-    missing_mean_reason,
+    missing_mean_power_reason,
 )
 from iolab.analysis.view import RunView
 from iolab.core.power import PowerBoundary
@@ -50,7 +50,7 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
         )
     every_series = list(meter_series(view))
     for series in every_series:
-        reason = missing_mean_reason(series, view.load.measured_part.common)
+        reason = missing_mean_power_reason(series, view.load.measured_part.common)
         evidence = _meter_identity_evidence(series) | {"readings": int(series.watts.size)}
         if series.has_constant_readings:
             yield indicative_answer(

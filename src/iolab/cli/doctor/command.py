@@ -104,9 +104,9 @@ def _check_store(
     import asyncio
 
     from iolab.cli.objects import store_findings
-    from iolab.core.host import HostKind, HostSpec
+    from iolab.core.host import HostSpec, HostTransport
 
-    specs = (HostSpec("local", HostKind.LOCAL),) if hosts is None else read_hosts(hosts)
+    specs = (HostSpec("local", HostTransport.LOCAL),) if hosts is None else read_hosts(hosts)
     findings = asyncio.run(store_findings(keys, specs))
     _print_findings(
         [("" if hosts is None else name, finding) for name, finding in findings], output

@@ -81,7 +81,7 @@ def readiness(findings: Sequence[Finding]) -> Readiness:
 
 async def inspect_local_machine(path: str, *, cloud: bool) -> tuple[Finding, ...]:
     """Every finding about this machine and the directory `path`, with `cloud` its cloud's words."""
-    from iolab.core.host import HostKind, HostSpec
+    from iolab.core.host import HostSpec, HostTransport
     from iolab.hosts.connect import open_hosts
     from iolab.hosts.push import agent_binary
 
@@ -89,7 +89,7 @@ async def inspect_local_machine(path: str, *, cloud: bool) -> tuple[Finding, ...
         binary = agent_binary()
     except HostError as error:
         return (Finding("agent", FindingState.FAULT, error.message, error.hint),)
-    async with open_hosts([HostSpec("local", HostKind.LOCAL)]) as hosts:
+    async with open_hosts([HostSpec("local", HostTransport.LOCAL)]) as hosts:
         try:
             return await _host_findings(hosts["local"], path, str(binary), cloud=cloud)
         except HostError as error:

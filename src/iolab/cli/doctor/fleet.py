@@ -27,8 +27,8 @@ from iolab.cli.doctor.findings import (
 from iolab.core.host import (
     CloudFacts,
     HostFacts,
+    HostRole,
     NicFacts,
-    Role,
     TargetFacts,
     version_commands,
 )
@@ -96,7 +96,7 @@ def fleet_findings(inspected: HostOutcomes[InspectedHost]) -> tuple[FleetFinding
         *_pod_findings(hosts),
         *_other_load_findings(hosts),
     ]
-    for role in Role:
+    for role in HostRole:
         members = tuple(host for host in hosts if host.spec.role is role)
         if members:
             findings += _label_findings_with_role(
@@ -147,7 +147,7 @@ def _single_host_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFindi
 
 
 def _host_findings(host: InspectedHost) -> Iterator[Finding]:
-    if host.spec.role is Role.CLIENT:
+    if host.spec.role is HostRole.CLIENT:
         yield from program_findings(host.facts)
         if host.path is None:
             hint = "Give --path DIR, or a path in the inventory, to look at it too."
@@ -225,7 +225,7 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
     for group in shared_pod_storage({host.spec.name: host.facts for host in hosts}):
         hint = "Run one pod a node, or ask for volumes on disks of their own."
         state = FindingState.OK if group.is_one_claim else FindingState.NOTE
-        message = f"{group.text}: each has what the others leave"
+        message = f"{group.sharing_text}: each has what the others leave"
         yield FleetFinding(group.hosts, Finding("shared target", state, message, hint))
 
 
@@ -284,9 +284,9 @@ def _range_text(values: Sequence[float], format_value: Callable[[float], str]) -
     return low if low == high else f"{low} to {high}"
 
 
-def _role_comparison_findings(hosts: Sequence[InspectedHost], role: Role) -> Iterator[Finding]:
+def _role_comparison_findings(hosts: Sequence[InspectedHost], role: HostRole) -> Iterator[Finding]:
     """Each thing in which hosts of one role must not differ; storage has its own directories."""
-    if role is Role.CLIENT:
+    if role is HostRole.CLIENT:
         for program in study_kinds().programs:
             having = [host for host in hosts if program.is_installed(host.facts)]
             # A host that lacks what all need has a finding of its own.
@@ -382,11 +382,11 @@ def _equality_finding(name: str, values: Iterable[tuple[str, InspectedHost]], hi
 
 
 def _label_findings_with_role(
-    findings: Iterable[Finding], hosts: Sequence[InspectedHost], role: Role
+    findings: Iterable[Finding], hosts: Sequence[InspectedHost], role: HostRole
 ) -> Iterator[FleetFinding]:
     """Clients are what one thinks of; findings about others say so."""
     for finding in findings:
-        name = finding.topic if role is Role.CLIENT else f"{finding.topic}, {role}"
+        name = finding.topic if role is HostRole.CLIENT else f"{finding.topic}, {role}"
         yield FleetFinding(_host_names(hosts), replace(finding, topic=name))
 
 

@@ -51,7 +51,7 @@ FAST_LOADS_SHOWN: Final = 3
 WAYS: Final = {"save": "write", "load": "read"}
 
 
-class CheckpointTime(Record):
+class RankCheckpointTime(Record):
     """One checkpoint as one rank timed it."""
 
     start: datetime
@@ -98,9 +98,9 @@ def _direction_evidence(
         )
 
 
-def checkpoint_times(document: Document, direction: str) -> Mapping[str, CheckpointTime]:
+def checkpoint_times(document: Document, direction: str) -> Mapping[str, RankCheckpointTime]:
     """The times of one rank by the name of the checkpoint."""
-    found: dict[str, CheckpointTime] = {}
+    found: dict[str, RankCheckpointTime] = {}
     for epoch in document.values():
         for name, entry in epoch.items() if isinstance(epoch, dict) else ():
             if name.startswith(f"{direction}_ckpt") and isinstance(entry, dict):
@@ -110,16 +110,16 @@ def checkpoint_times(document: Document, direction: str) -> Mapping[str, Checkpo
     return found
 
 
-def _checkpoint_time(entry: dict[str, Any]) -> CheckpointTime | None:
+def _checkpoint_time(entry: dict[str, Any]) -> RankCheckpointTime | None:
     start, seconds = parse_datetime(entry.get("start")), parse_finite_number(entry.get("duration"))
-    return None if start is None or not seconds else CheckpointTime(start, seconds)
+    return None if start is None or not seconds else RankCheckpointTime(start, seconds)
 
 
 def _slowest_rank_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     direction: str,
-    times: Mapping[int, Mapping[str, CheckpointTime]],
+    times: Mapping[int, Mapping[str, RankCheckpointTime]],
 ) -> Iterator[FileEvidence]:
     """The slowest rank's time: of all ranks' files, else what the starts leave room for."""
     key = f"{direction}_checkpoint_duration_mean_seconds"
@@ -159,7 +159,7 @@ def _rate_suffix_text(size_gib: float | None, seconds: float) -> str:
 
 
 def _start_spacing_evidence(
-    row: SubmittedRow, folder: ResultFolder, direction: str, times: Mapping[str, CheckpointTime]
+    row: SubmittedRow, folder: ResultFolder, direction: str, times: Mapping[str, RankCheckpointTime]
 ) -> Iterator[FileEvidence]:
     """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
     pause_s = folder.parameter("checkpoint.time_between_checkpoints")
@@ -219,7 +219,7 @@ def _mean_of_rates_evidence(
 def _uneven_load_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
-    times: Mapping[int, Mapping[str, CheckpointTime]],
+    times: Mapping[int, Mapping[str, RankCheckpointTime]],
 ) -> Iterator[FileEvidence]:
     """Loads that are much faster than the others: some of what was saved last was in memory."""
     if not times:

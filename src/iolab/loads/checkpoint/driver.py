@@ -15,7 +15,7 @@ from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.device_counters import HostDisksSnapshot, device_deltas, take_snapshot
-from iolab.hosts.engine import Command, EngineReading
+from iolab.hosts.engine import Command, ParsedEngineOutput
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -133,7 +133,7 @@ class _HostPhaseResults:
 
     def __init__(self) -> None:
         self.phases: list[PhaseRun] = []
-        self.readings: list[EngineReading] = []
+        self.readings: list[ParsedEngineOutput] = []
         self.outputs: list[tuple[str, CompressedBytes]] = []
         self.offset: ClockOffset | None = None
         self.before: HostDisksSnapshot | None = None
@@ -276,7 +276,7 @@ class _CheckpointPhases:
         }
 
 
-def _joined_reading(readings: Sequence[EngineReading]) -> EngineReading:
+def _joined_reading(readings: Sequence[ParsedEngineOutput]) -> ParsedEngineOutput:
     """What several phases, one after the other, tell together."""
     start_ns, end_ns = readings[0].start_real_ns, readings[-1].end_real_ns
     intervals: list[Interval] = []
@@ -288,7 +288,7 @@ def _joined_reading(readings: Sequence[EngineReading]) -> EngineReading:
                 )
             )
     totals = [reading.totals for reading in readings if reading.totals is not None]
-    return EngineReading(
+    return ParsedEngineOutput(
         version=readings[0].version,
         start_real_ns=start_ns,
         end_real_ns=end_ns,

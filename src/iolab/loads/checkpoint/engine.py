@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.errors import EngineError
-from iolab.hosts.agent_engine import compact_json
+from iolab.hosts.agent_engine import compact_ascii_json
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
+    EngineLineReader,
     LineError,
-    LineReader,
     parse_operation_interval,
     require_count,
     require_object,
@@ -73,7 +73,7 @@ def phase_command(
         argv=ARGV,
         cwd=folders[client],
         stdin=_encode_spec(spec),
-        job_file=compact_json({**spec, "ranks": len(works)}),
+        job_file=compact_ascii_json({**spec, "ranks": len(works)}),
         wall_limit_s=limit_s,
         output_limit_bytes=math.ceil(limit_s) * REPORT_LIMIT_BYTES + SPARE_BYTES,
         waits_for_start=True,
@@ -145,14 +145,14 @@ def _checkpoint_spec(
 
 
 def _encode_spec(spec: Mapping[str, Any]) -> bytes:
-    text = compact_json(spec)
+    text = compact_ascii_json(spec)
     if len(text) > SPEC_BYTES_MAX:
         message = f"A host's files take {len(text):,} bytes, a message to the agent holds 1 MiB."
         raise EngineError(message, "Give more hosts, or fewer ranks.")
     return text.encode("ascii")
 
 
-class CheckpointLineReader(LineReader):
+class CheckpointLineReader(EngineLineReader):
     """Reads what the engine prints of one phase on one host; `ranks` when it has ended."""
 
     engine_title = "checkpoint"
@@ -169,7 +169,7 @@ class CheckpointLineReader(LineReader):
         return (parse_operation_interval(self._direction, part),)
 
     def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
-        """See `LineReader`; with what each rank did."""
+        """See `EngineLineReader`; with what each rank did."""
         self.ranks = tuple(_parse_rank(document) for document in _rank_documents(last_line))
         return parse_engine_totals(
             first_line, last_line, (self._direction,), max(len(self._rank_numbers), 1)

@@ -69,4 +69,4 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     def hypervisor_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
         """As the hosts' kinds know them."""
-        return tuple(node for kind in view.host_kinds for node in kind.nodes(view))
+        return tuple(node for kind in view.host_kinds for node in kind.hypervisor_results(view))

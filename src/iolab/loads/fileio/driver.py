@@ -17,7 +17,7 @@ from iolab.core.run import EngineTotals, FileIdentityCheck, NeighbourPlan, Plann
 from iolab.core.scenario import Readback
 from iolab.errors import EngineError
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.engine import Command, FileEngine, OutputReader, verified_against_ledger
+from iolab.hosts.engine import Command, FileEngine, OutputReader, command_verified_against_ledger
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import fetch_file, run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -35,7 +35,7 @@ from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
 from iolab.targets.context import HOSTS_APART, poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
-    check_file_identities,
+    compare_file_identities,
     evict_page_cache,
     prove_extents,
 )
@@ -101,7 +101,7 @@ class IoDriver(ProcessDriver):
         async def check_files_on_host(host_run: HostRunInProgress) -> None:
             if host_run.file_identity_check is not None:
                 paths = _job_file_paths(session, run, host_run)
-                host_run.file_identity_check = await check_file_identities(
+                host_run.file_identity_check = await compare_file_identities(
                     host_run.workdir, paths, host_run.file_identity_check.before
                 )
 
@@ -157,7 +157,7 @@ class IoDriver(ProcessDriver):
             later=poisson_arrival_offset(session.study, run.point, host_run.name),
         )
         ledger = session.ledgers.ledger_for(host_run.workdir, data_set) if job.verify else None
-        command = verified_against_ledger(self._files, command, ledger)
+        command = command_verified_against_ledger(self._files, command, ledger)
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
             if telemetry.slow_ios:
@@ -186,7 +186,7 @@ class IoDriver(ProcessDriver):
         ledger = (
             session.ledgers.ledger_for(host_run.workdir, data_set) if point.job.verify else None
         )
-        return verified_against_ledger(engine, command, ledger)
+        return command_verified_against_ledger(engine, command, ledger)
 
     def neighbour_reader(
         self, neighbour: NeighbourPlan, host_run: HostRunInProgress
@@ -227,7 +227,7 @@ async def read_back(
         held = host_run.workdir.data_set_on_host(data_set)
         command = engine.readback_command(job, held, host_run.workdir.dir)
         ledger = session.ledgers.ledger_for(host_run.workdir, data_set)
-        command = verified_against_ledger(engine, command, ledger)
+        command = command_verified_against_ledger(engine, command, ledger)
         reader = engine.readback_reader(job)
         ending = await run_process(host_run.workdir.host, command, asyncio.Event(), reader.feed)
         totals = reader.finish().totals

@@ -255,7 +255,7 @@ class Job(AnyJob, Record, tag="io"):
         )
 
     @property
-    def write_rate_likeness_key(self) -> object:
+    def similar_write_rate_key(self) -> object:
         """See `AnyJob`: what depth and number of jobs leave as it is."""
         return self.engine, self.access, self.block_bytes, self.read_percent, self.direct
 

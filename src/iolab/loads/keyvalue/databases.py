@@ -25,7 +25,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import (
     ProcessEnding,
-    exit_fault,
+    exit_fault_text,
     program_name,
     run_and_get_output,
     run_program_or_raise,
@@ -395,7 +395,7 @@ def _load_error(
         hint = "Make room there, more than twice its size, or set fewer workload.*.keys."
         return HostError(message, hint)
     faults = excerpt("; ".join(load_faults(output, loaded))).rstrip(".")
-    outcome = exit_fault(ending, command)
+    outcome = exit_fault_text(ending, command)
     if outcome is None and not faults:
         return None
     because = "; ".join(part for part in (outcome, faults) if part)

@@ -29,7 +29,7 @@ from iolab.hosts.kit_cache import (
     is_file_visible_on_host,
 )
 from iolab.hosts.process import kill_process_group
-from iolab.hosts.remote_process import exit_fault, program_name, run_program_or_raise
+from iolab.hosts.remote_process import exit_fault_text, program_name, run_program_or_raise
 from iolab.record import Record
 from iolab.text import excerpt
 
@@ -122,7 +122,7 @@ async def find_java(host: Host, program: str, *, oldest: int) -> JavaInstallatio
         on_stderr=output.extend,
         install_hint=INSTALL_JAVA,
     )
-    if fault := exit_fault(ending, command):
+    if fault := exit_fault_text(ending, command):
         raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
     java = parse_java_version(program, output.decode("utf-8", "replace"))
     if java is None:

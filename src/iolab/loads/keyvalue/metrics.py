@@ -388,7 +388,7 @@ class KeyValueView(RunView, kw_only=True):
         return round(sum(values[name] for name in names)) if values.keys() >= {*names} else None
 
     @property
-    def has_load(self) -> bool:
+    def has_measured_load(self) -> bool:
         """Whether any whole operation was measured in the window."""
         return bool(self.key_value_load.completed_operations_by_host.sum() > 0)
 

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from iolab.core.host import DeviceFacts, HostFacts, Role
+from iolab.core.host import DeviceFacts, HostFacts, HostRole
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
@@ -181,8 +181,8 @@ def _add_node_host_faults(
     """The node's host is one of the study, and every client can reach it there."""
     hosts = {host.name: host for _, host in tables.items_of_table("host", HostTable)}
     name = server_table_or_default(tables).host
-    if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
-        usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
+    if name is not None and (name not in hosts or hosts[name].role is HostRole.HYPERVISOR):
+        usable = [host.name for host in hosts.values() if host.role is not HostRole.HYPERVISOR]
         message = f"host of [server] is {quote_value(name)}, which is no client or storage node."
         document.add_fault(("server", "host"), message, suggestion(name, usable, "such hosts"))
         return

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.errors import EngineError
-from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_json, timed_engine_command
+from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_ascii_json, timed_engine_command
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
-    LineReader,
+    EngineLineReader,
     optional_count,
     parse_operation_interval,
     require_count,
@@ -72,23 +72,27 @@ def kv_cache_command(
         "seed": seed,
         "warm": len(warm),
     }
-    encoded = compact_json(encode_requests((*warm, *requests)))
-    text = compact_json({**spec, "requests": []}).replace('"requests":[]', f'"requests":{encoded}')
+    encoded = compact_ascii_json(encode_requests((*warm, *requests)))
+    text = compact_ascii_json({**spec, "requests": []}).replace(
+        '"requests":[]', f'"requests":{encoded}'
+    )
     if len(text) > SPEC_BYTES_MAX:
         message = f"A host's requests take {len(text):,} bytes, a message to the agent holds 1 MiB."
         raise EngineError(message, "Give fewer requests_per_s, or a shorter method.runtime.")
     # The requests follow from the study; their checksum says what they were.
     recorded = {**spec, "requests_sha256": hashlib.sha256(encoded.encode()).hexdigest()}
-    return timed_engine_command(ARGV, directory, text, seconds, recorded=compact_json(recorded))
+    return timed_engine_command(
+        ARGV, directory, text, seconds, recorded=compact_ascii_json(recorded)
+    )
 
 
 def requests_message_bytes(replay: ReplayPlan, host_index: int) -> int:
     """What a host is told of its requests, and somewhat more for all else."""
     warm, requests = replay.warm_and_replayed_requests(host_index)
-    return len(compact_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
+    return len(compact_ascii_json(encode_requests((*warm, *requests)))) + SPEC_HEAD_BYTES
 
 
-class KvCacheLineReader(LineReader):
+class KvCacheLineReader(EngineLineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
     engine_title = "kv-cache"
@@ -118,7 +122,7 @@ class KvCacheLineReader(LineReader):
         return tuple(parts)
 
     def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
-        """See `LineReader`; with what was counted of requests."""
+        """See `EngineLineReader`; with what was counted of requests."""
         self.details = self._run_details(require_operation_table(last_line, "requests"))
         return parse_engine_totals(first_line, last_line, self._job.data_directions, 1)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.core.compressed import OutputCompressor
 from iolab.core.engine import validate_options
 from iolab.core.events import Phase
-from iolab.core.host import HostKind
+from iolab.core.host import HostTransport
 from iolab.core.limits import MDTEST_OUTPUT_BYTES_MAX
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
@@ -22,8 +22,8 @@ from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.clock import measure_clock_offset
 from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
-from iolab.hosts.engine import Command, EngineReading
-from iolab.hosts.remote_process import exit_fault, run_process
+from iolab.hosts.engine import Command, ParsedEngineOutput
+from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (
     MdtestOutput,
@@ -307,7 +307,7 @@ def mpi_address(workdir: WorkDirectory) -> str:
     spec = workdir.host.spec
     if spec.ssh is not None:
         return spec.ssh.address
-    return "localhost" if spec.kind is HostKind.LOCAL else spec.name
+    return "localhost" if spec.kind is HostTransport.LOCAL else spec.name
 
 
 async def _require_programs(host_run: HostRunInProgress, job: MetadataJob) -> None:
@@ -354,7 +354,7 @@ async def _require_common_mpi(
         words = bytearray()
         command = version_command(find_mpi_programs(job), host_run.workdir.dir)
         ending = await run_process(host_run.workdir.host, command, halt, words.extend)
-        if fault := exit_fault(ending, command):
+        if fault := exit_fault_text(ending, command):
             raise EngineError(f"mpiexec on host '{host_run.name}' {fault}.", INSTALL_MPI)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
@@ -461,7 +461,7 @@ def _reported_rates(
     faults = output_faults(output, job, ranks)
     for host_run in host_runs:
         own_faults = faults if host_run is first else ()
-        host_run.reading = EngineReading(output.version, None, None, (), None, own_faults)
+        host_run.reading = ParsedEngineOutput(output.version, None, None, (), None, own_faults)
     fault = process_ending_error(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.message

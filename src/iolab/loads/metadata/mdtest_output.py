@@ -22,7 +22,7 @@ from iolab.core.limits import (
     MDTEST_OUTPUT_BYTES_MAX,
     SENTENCE_CHARACTERS_MAX,
 )
-from iolab.hosts.engine import ReadingFaults
+from iolab.hosts.engine import OutputFaults
 from iolab.loads.metadata.workload import Operation, ReportedRate
 from iolab.record import Record
 from iolab.units import parse_finite
@@ -154,7 +154,7 @@ class _MdtestParser:
     """An output while it is read, line by line."""
 
     def __init__(self) -> None:
-        self.faults = ReadingFaults()
+        self.faults = OutputFaults()
         self._version = ""
         self._ranks: int | None = None
         self._files: int | None = None

@@ -295,7 +295,7 @@ class MetadataView(RunView, kw_only=True):
         return MetadataJob.require_type(self.record.run.point.job)
 
     @property
-    def has_load(self) -> bool:
+    def has_measured_load(self) -> bool:
         """Whether any operation was done, or its engine printed a rate."""
         return any(phase.completed_count for phase in self.metadata.phases) or bool(
             reported_rates_of_run(self.record)

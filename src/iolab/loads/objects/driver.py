@@ -479,7 +479,7 @@ def _reachable_host(session: SessionContext) -> Host | None:
     return next((host for host in session.hosts.values() if not host.lost_reason), None)
 
 
-async def check_session_stores(session: SessionContext) -> tuple[Fault, ...]:
+async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
     """What is wrong with the stores of the session's load, as its hosts see them."""
     used = {point.configuration for point in session.plan.points if point.job.engine == S3_ENGINE}
     faults: list[Fault] = []
@@ -492,4 +492,4 @@ async def check_session_stores(session: SessionContext) -> tuple[Fault, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-SESSION: Final = LoadSessionKind(drivers={S3_ENGINE: ObjectsDriver}, preflight=check_session_stores)
+SESSION: Final = LoadSessionKind(drivers={S3_ENGINE: ObjectsDriver}, preflight=session_store_faults)

@@ -13,11 +13,11 @@ from iolab.core import limits
 from iolab.core.object_store import ObjectStore
 from iolab.core.run import EngineTotals
 from iolab.core.workload import NamedOperation
-from iolab.hosts.agent_engine import compact_json
+from iolab.hosts.agent_engine import compact_ascii_json
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
+    EngineLineReader,
     LineError,
-    LineReader,
     optional_count,
     optional_table,
     parse_bins,
@@ -104,12 +104,12 @@ def engine_command(
     waits_for_start: bool = False,
 ) -> Command:
     """A process of the engine; the keys are in its standard input alone."""
-    recorded = compact_json(document)
+    recorded = compact_ascii_json(document)
     with_secret = {**document, "secret": access.credentials.secret_document()}
     return Command(
         argv=ARGV,
         cwd=directory,
-        stdin=compact_json(with_secret).encode("ascii"),
+        stdin=compact_ascii_json(with_secret).encode("ascii"),
         job_file=recorded,
         wall_limit_s=limit_s,
         output_limit_bytes=output_limit_bytes,
@@ -179,7 +179,7 @@ def load_time_and_output_limits(seconds: float, timeout_s: float) -> tuple[float
     return limit_s, (math.ceil(limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES
 
 
-class ObjectsLineReader(LineReader):
+class ObjectsLineReader(EngineLineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
     engine_title = "s3"
@@ -206,7 +206,7 @@ class ObjectsLineReader(LineReader):
         return tuple(parts)
 
     def totals(self, first_line: Document, last_line: Document) -> EngineTotals:
-        """See `LineReader`; with what was counted of requests."""
+        """See `EngineLineReader`; with what was counted of requests."""
         # The errors of objects are told by class, and have no number of the kernel's.
         plain = {key: value for key, value in last_line.items() if key != "errors"}
         self.details = self._details(first_line, last_line)

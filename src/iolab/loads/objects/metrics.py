@@ -65,7 +65,7 @@ class ObjectsView(OperationsView, Record, dict=True):
     named_operations: ClassVar[tuple[NamedOperation, ...]] = ALL_OPERATIONS
 
     @property
-    def has_load(self) -> bool:
+    def has_measured_load(self) -> bool:
         """Whether any operation was done in the window: HEAD, LIST and DELETE move no contents."""
         return bool(self.operation_sums.completed.sum() > 0)
 

@@ -12,7 +12,7 @@ from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.barrier import StopRequest, run_with_background
 from iolab.hosts.engine_lines import LineError
 from iolab.hosts.host import Host
-from iolab.hosts.remote_process import exit_fault, run_process
+from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.loads.objects.credentials import load_credentials
 from iolab.loads.objects.engine import (
     Document,
@@ -82,7 +82,7 @@ async def run_store_task(
         raise EngineError(
             _fault_text(host.name, access.store, faults), problem_hint(" ".join(faults))
         )
-    if how := exit_fault(ending, command):
+    if how := exit_fault_text(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")
     try:
         return parse(parse_task_answer(bytes(printed), answer_key))

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
-from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_json, timed_engine_command
+from iolab.hosts.agent_engine import TIMED_INTERVAL_MS, compact_ascii_json, timed_engine_command
 from iolab.hosts.engine import Command
 from iolab.hosts.engine_lines import (
-    LineReader,
+    EngineLineReader,
     parse_operation_interval,
     require_count,
     require_operation_table,
@@ -49,7 +49,7 @@ def training_command(
         "interval_ms": TIMED_INTERVAL_MS,
         "seed": seed,
     }
-    text = compact_json(spec)
+    text = compact_ascii_json(spec)
     return timed_engine_command(ARGV, directory, text, seconds, recorded=text)
 
 
@@ -60,7 +60,7 @@ def _sample_sizes(job: TrainingJob) -> dict[str, Any]:
     return {"normal": {**sizes, "seed": SIZES_SEED}}
 
 
-class TrainingLineReader(LineReader):
+class TrainingLineReader(EngineLineReader):
     """Reads what the engine prints on one host; `details` when it has ended."""
 
     engine_title = "training-read"
@@ -84,7 +84,7 @@ class TrainingLineReader(LineReader):
         return tuple(parts)
 
     def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
-        """See `LineReader`; with what was counted of epochs."""
+        """See `EngineLineReader`; with what was counted of epochs."""
         self.details = self._run_details(require_operation_table(last_line, "training"))
         return parse_engine_totals(first_line, last_line, (Direction.READ,), 1)
 

@@ -63,7 +63,7 @@ class _ElementExpressionScope:
         self.element = element
         self._by_kind = by_kind
 
-    def printed(self, name: str) -> object:
+    def printed_value(self, name: str) -> object:
         """What this element has under a key, or the one of a table that is of the same thing."""
         table = self.element.table
         kind, _, key = name.partition(".")
@@ -78,7 +78,7 @@ class _ElementExpressionScope:
 
     def value(self, name: str) -> FigureRange | None:
         """The same, a count being exact; None where it is no positive figure."""
-        printed = self.printed(name)
+        printed = self.printed_value(name)
         return exact_count_range(name, printed) or positive_range_or_none(printed)
 
     def evaluate(self, node: ast.expr) -> FigureRange | None:
@@ -95,7 +95,7 @@ class _ElementExpressionScope:
 
     def arithmetic_text(self, expression: str) -> str:
         """An expression with figures in place of their names."""
-        text = _NAME.sub(lambda name: printed_figure_text(self.printed(name[0])), expression)
+        text = _NAME.sub(lambda name: printed_figure_text(self.printed_value(name[0])), expression)
         single = _NAME.fullmatch(expression)
         return f"{inner_key_text(expression)} {text}" if single else text.replace("*", "x")
 
@@ -117,7 +117,7 @@ def _audit_declared_relation(
     else:
         nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
     arithmetic, element = figures.arithmetic_text(nearest), figures.element
-    name, printed = inner_key_text(key), printed_figure_text(figures.printed(key))
+    name, printed = inner_key_text(key), printed_figure_text(figures.printed_value(key))
     if relation.at_most:
         fine = stated.low <= computed[nearest].high
         limit = f"{arithmetic} = {range_text(computed[nearest], '')}"

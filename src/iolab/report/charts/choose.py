@@ -134,12 +134,12 @@ def _load_and_appendix_charts(
     """Rate and latency over the load, and for the appendix one against the other."""
     points = [point for line in lines for point in line.points]
     has_latency = any(_has_metric_value(point, "lat_ns_mean") for point in points)
-    has_load = any(_has_metric_value(point, "iops") for point in points)
+    has_measured_load = any(_has_metric_value(point, "iops") for point in points)
     rate = rate_quantity(workload.rate_metric)
     if not has_latency:
         chart = quantity_chart(workload.title, axis_name, lines, rate)
-        return ([replace(chart, title=workload.title)] if has_load else []), []
-    if not has_load:
+        return ([replace(chart, title=workload.title)] if has_measured_load else []), []
+    if not has_measured_load:
         return [latency_chart(workload.title, axis_name, lines)], []
     figures = [load_chart(workload.title, axis_name, lines, rate)]
     if axis_name not in workload.job.load_axes:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
-from iolab.core.host import Role
+from iolab.core.host import HostRole
 from iolab.core.power import NAME_SEPARATOR, REPORTED_BOUNDARIES, counted_meters
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable
@@ -45,7 +45,7 @@ LOOPBACK: Final = "lo"
 NO_BOOT_IDS: Final[Mapping[str, str]] = {}
 """Where nothing is known of them, each host has one of its own."""
 
-_ROLE_TITLES: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
+_ROLE_TITLES: Final = {HostRole.STORAGE: "Storage", HostRole.HYPERVISOR: "Node"}
 """What panels of watched hosts begin with."""
 
 CURVE_POINTS: Final = 96
@@ -73,8 +73,8 @@ def telemetry_panels(
     """
     beside = {host.host for host in record.bystanders}
     storage = (
-        *_monitored_host_panels(record, Role.STORAGE, series, grid, boot_ids),
-        *_monitored_host_panels(record, Role.HYPERVISOR, series, grid, boot_ids),
+        *_monitored_host_panels(record, HostRole.STORAGE, series, grid, boot_ids),
+        *_monitored_host_panels(record, HostRole.HYPERVISOR, series, grid, boot_ids),
     )
     of_clients = [s for s in series if s.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
@@ -148,7 +148,7 @@ def telemetry_panels(
 
 def _monitored_host_panels(
     record: RunRecord,
-    role: Role,
+    role: HostRole,
     series: Sequence[CounterSeries],
     grid: TimeGrid,
     boot_ids: Mapping[str, str],

@@ -202,7 +202,7 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     if line.scaling.usl_fit is None:
         return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
-    law = [(at, scale.to_scale_unit(line.scaling.usl_fit.rate(at))) for at in loads]
+    law = [(at, scale.to_scale_unit(line.scaling.usl_fit.predicted_rate(at))) for at in loads]
     return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 

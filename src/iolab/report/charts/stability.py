@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.analysis.points import SentinelAlarm, sentinel_alarm_text
 from iolab.core.metric import Result
-from iolab.core.target_state import RoundsSeries, RoundsVerdict
+from iolab.core.target_state import PreconditioningRounds, SteadyStateVerdict
 from iolab.record import Record
 from iolab.report.charts.chart import (
     Figure,
@@ -57,7 +57,7 @@ class SentinelRuns(Record):
         return self.runs[0].metrics[self.metric].unit
 
 
-def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) -> Figure:
+def steady_state_rounds_chart(subject: str, series: PreconditioningRounds, token: Token) -> Figure:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
     verdict = series.verdict
     band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]
@@ -85,7 +85,7 @@ def steady_state_rounds_chart(subject: str, series: RoundsSeries, token: Token) 
     )
 
 
-def _steady_window_marks(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
+def _steady_window_marks(verdict: SteadyStateVerdict, scale: Scale) -> list[Mark]:
     """The band, the average and the fitted line over the last window."""
     first, last = float(verdict.first_round), float(verdict.first_round + WINDOW - 1)
     low, high = (scale.to_scale_unit(verdict.average * (1 + side)) for side in (-_HALF, _HALF))
@@ -105,7 +105,7 @@ def _steady_window_marks(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
     ]
 
 
-def _rounds_sentence(series: RoundsSeries) -> str:
+def _rounds_sentence(series: PreconditioningRounds) -> str:
     rounds = counted_noun(len(series.iops), "round")
     verdict = series.verdict
     if verdict is None:
@@ -120,7 +120,7 @@ def _rounds_sentence(series: RoundsSeries) -> str:
     )
 
 
-def _rounds_table(subject: str, series: RoundsSeries) -> Table:
+def _rounds_table(subject: str, series: PreconditioningRounds) -> Table:
     verdict = series.verdict
     rows = tuple(
         row_of_cells(
@@ -137,7 +137,7 @@ def _rounds_table(subject: str, series: RoundsSeries) -> Table:
     )
 
 
-def _deviation_from_average_text(rate: float, verdict: RoundsVerdict) -> str:
+def _deviation_from_average_text(rate: float, verdict: SteadyStateVerdict) -> str:
     return percent_text(rate / verdict.average - 1, signed=True) if verdict.average > 0 else ""
 
 

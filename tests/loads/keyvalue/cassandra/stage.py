@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from iolab.core.events import Event, Notice, PhaseStarted
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
@@ -78,7 +78,7 @@ def crew_on(host: Host, settings: ServerSettings, heard: Heard, **more: object) 
 @asynccontextmanager
 async def stage_on(folder: Path, settings: ServerSettings) -> AsyncIterator[Stage]:
     """A stage on this machine with its folder taken below that one; all is given back."""
-    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     heard = Heard()
     try:
         await host.connect()

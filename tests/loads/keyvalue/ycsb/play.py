@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostSpec, HostTransport
 from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.core.study import Study
 from iolab.errors import IolabError
@@ -169,7 +169,7 @@ def play(
 
     async def body() -> Played:
         connected: dict[str, Host] = {
-            name: LocalHost(HostSpec(name, HostKind.LOCAL)) for name in hosts
+            name: LocalHost(HostSpec(name, HostTransport.LOCAL)) for name in hosts
         }
         try:
             async with asyncio.timeout(LIMIT_S):

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from iolab.core.limits import SENTENCE_CHARACTERS_MAX
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
-from iolab.hosts.engine import EngineReading, ReadingFaults
+from iolab.hosts.engine import OutputFaults, ParsedEngineOutput
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
     DirectionProgress,
@@ -56,7 +56,7 @@ class FioOutputReader:
         self._jobs = job_count
         self._missing = missing
         self._splitter = JsonDocumentSplitter()
-        self._faults = ReadingFaults()
+        self._faults = OutputFaults()
         self._intervals = IntervalLog()
         self._first: _JobTime | None = None
         self._last: FioDocument | None = None
@@ -66,7 +66,7 @@ class FioOutputReader:
         """Take the next bytes; the intervals that they complete."""
         return self._take_documents(self._splitter.feed(piece))
 
-    def finish(self) -> EngineReading:
+    def finish(self) -> ParsedEngineOutput:
         """Everything that the output told."""
         self._take_documents(self._splitter.finish())
         last = self._newest
@@ -82,7 +82,7 @@ class FioOutputReader:
             self._faults.add_fault(f"it said: {words}")
         start_ns, end_ns = self._run_bounds_ns()
         kept = correct_interval_log(self._intervals, start_ns, end_ns)
-        return EngineReading(
+        return ParsedEngineOutput(
             version=last.version if last else "",
             start_real_ns=start_ns,
             end_real_ns=end_ns,

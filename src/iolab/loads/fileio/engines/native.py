@@ -411,7 +411,7 @@ class NativeEngine:
     def require_usable(self, tool: ToolFacts) -> None:
         """Nothing can be wrong: it is part of the agent."""
 
-    def verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
+    def command_verified_against_ledger(self, command: Command, ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger; EngineError if that is too much."""
         settings = {"ledger": ledger.path, "ledger_block": ledger.block_bytes}
         return _with_spec_settings(command, settings)

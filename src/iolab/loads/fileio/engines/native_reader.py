@@ -9,7 +9,7 @@ from iolab.core import limits
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
 from iolab.hosts.engine_lines import (
-    LineReader,
+    EngineLineReader,
     optional_table,
     require_count,
     require_operation_table,
@@ -22,7 +22,7 @@ ERRORS_SHOWN: Final = 4
 """Kinds of errors that a sentence names, the most frequent first."""
 
 
-class NativeLineReader(LineReader):
+class NativeLineReader(EngineLineReader):
     """Reads what one process of the engine prints.
 
     `directions` are those the job asks for, `jobs` how many it starts. `missing` looks at the last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import ParsedEngineOutput
 from iolab.loads.keyvalue.db_bench.output import (
     BenchmarkOutput,
     BuildKind,
@@ -291,7 +291,7 @@ class BenchRunOutput(Record):
 
 def read_bench_run(
     request: BenchRunRequest, bench_output: BenchRunOutput, *, halted: bool
-) -> tuple[EngineReading, KeyValueRun]:
+) -> tuple[ParsedEngineOutput, KeyValueRun]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
     job = request.job
     output = parse_db_bench_output(bench_output.stdout, bench_output.stderr)
@@ -306,7 +306,7 @@ def read_bench_run(
     intervals = bench_intervals(seconds, start_ns) if start_ns else ()
     if not (halted or faults or intervals):
         faults = ("db_bench told nothing of when it ran",)
-    reading = EngineReading(
+    reading = ParsedEngineOutput(
         version=f"db_bench {output.version or request.version}".strip(),
         start_real_ns=start_ns if is_timed else None,
         end_real_ns=start_ns + round(length_s * NS_PER_S) if start_ns and length_s else None,

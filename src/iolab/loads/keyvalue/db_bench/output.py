@@ -23,7 +23,7 @@ from iolab.core.limits import (
     STREAM_BYTES_MAX,
     TICKERS_MAX,
 )
-from iolab.hosts.engine import ReadingFaults
+from iolab.hosts.engine import OutputFaults
 from iolab.loads.keyvalue.db_bench.run import parse_progress
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
@@ -108,7 +108,7 @@ class HistogramParser:
 
     def __init__(self, operation: KeyOperation) -> None:
         self.operation = operation
-        self.faults = ReadingFaults()
+        self.faults = OutputFaults()
         self._counted: tuple[int, float, float] | None = None
         self._extremes: tuple[int, int] | None = None
         self._bins: list[LatencyBin] = []
@@ -387,7 +387,7 @@ class _DbBenchParser:
     """Standard output while it is read, line by line."""
 
     def __init__(self) -> None:
-        self.faults = ReadingFaults()
+        self.faults = OutputFaults()
         self.messages: list[str] = []
         self._head: dict[str, str] = {}
         self._warnings: list[str] = []

@@ -31,7 +31,7 @@ from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import (
     STDERR_TAIL_BYTES,
     ProcessEnding,
-    exit_fault,
+    exit_fault_text,
     fetch_file,
     run_and_get_output,
     run_program_or_raise,
@@ -400,7 +400,7 @@ async def _load_records_of_client(
         return
     if killed := out_of_memory_error("YCSB", host_run.name, command, ending, MEMORY_HINT):
         raise killed
-    if fault := exit_fault(printed.ending_without_status_lines(ending), command):
+    if fault := exit_fault_text(printed.ending_without_status_lines(ending), command):
         raise EngineError(f"YCSB on host '{host_run.name}' {fault}.", RELOAD_HINT)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, records.count):

@@ -22,7 +22,7 @@ from iolab.core.limits import (
     STREAM_BYTES_MAX,
 )
 from iolab.core.samples import with_narrowest_type
-from iolab.hosts.engine import ReadingFaults
+from iolab.hosts.engine import OutputFaults
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, ReportedStatistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import timed_operations
@@ -184,7 +184,7 @@ class _YcsbParser:
     """Both streams while they are read, line by line."""
 
     def __init__(self) -> None:
-        self.faults = ReadingFaults()
+        self.faults = OutputFaults()
         self._version = ""
         self._messages: dict[str, None] = {}
         self._overall: dict[str, float] = {}
