@@ -1,7 +1,7 @@
 //! The actions that iolab knows by name: each becomes steps with the steps that undo it, or is
 //! refused where it would hit what is not the study's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::FileTypeExt;
@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bound::{IoRates, limit_writes};
 use crate::device::kernel_name;
 use crate::error::{Context, Error, Result};
-use crate::facts::disks::{device_chain, visible_mounts};
+use crate::facts::disks::{device_chain, visible_mounts, whole_disk};
 use crate::facts::layers::nearest_devices;
 use crate::probe::mountinfo::mount_of;
 use crate::roots::{Roots, read_text, read_value};
@@ -30,31 +31,6 @@ const PROGRAM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 const ROUTE_HAS_GATEWAY: u32 = 2;
 /// Of its list for IPv6: announced by a router, which does so again.
 const ROUTE_IS_ANNOUNCED: u32 = 0x0004_0000;
-
-/// What a limit counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "they are what their names say")]
-pub enum Counted {
-    ReadIops,
-    WriteIops,
-    ReadBytes,
-    WriteBytes,
-}
-
-impl Counted {
-    const ALL: [Self; 4] = [Self::ReadIops, Self::WriteIops, Self::ReadBytes, Self::WriteBytes];
-
-    /// Its key in `io.max`, and its file where the controller is version 1.
-    pub(crate) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::ReadIops => ("riops", "blkio.throttle.read_iops_device"),
-            Self::WriteIops => ("wiops", "blkio.throttle.write_iops_device"),
-            Self::ReadBytes => ("rbps", "blkio.throttle.read_bps_device"),
-            Self::WriteBytes => ("wbps", "blkio.throttle.write_bps_device"),
-        }
-    }
-}
 
 /// An action by its name.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -94,8 +70,8 @@ pub enum Action {
         group: PathBuf,
         /// The device.
         device: PathBuf,
-        /// How much of each in a second.
-        limits: BTreeMap<Counted, u64>,
+        /// How much; what it leaves out stays as it is.
+        rates: IoRates,
     },
 }
 
@@ -131,7 +107,7 @@ impl Action {
             Self::CutLink { interface, undo_after_s } => {
                 cut_link(&roots, interface, *undo_after_s, studied.lease_s)
             }
-            Self::Limit { group, device, limits } => limit(&roots, group, device, limits, studied),
+            Self::Limit { group, device, rates } => limit(&roots, group, device, rates, studied),
         }
     }
 }
@@ -341,45 +317,24 @@ fn limit(
     roots: &Roots,
     group: &Path,
     device: &Path,
-    limits: &BTreeMap<Counted, u64>,
+    rates: &IoRates,
     studied: &Studied,
 ) -> Result<ResolvedAction> {
     let name = studied_device(roots, device, studied)?;
     // Limits are of whole disks.
-    let whole = if roots.block_folder(&name).join("partition").exists() {
-        device_chain(roots, &[], &name).get(1).cloned().unwrap_or(name)
-    } else {
-        name
-    };
+    let whole = whole_disk(roots, &name);
     let number = read_value(&roots.block_folder(&whole).join("dev"))
         .ok_or_else(|| Error::errno(libc::ENODEV, format!("{whole} has no number")))?;
-    limit_steps(group, &number, limits)
+    limit_steps(group, &number, rates)
 }
 
-/// Limits of a control group for the device of that `major:minor`, undone by what stands there now.
-fn limit_steps(
-    group: &Path,
-    number: &str,
-    limits: &BTreeMap<Counted, u64>,
-) -> Result<ResolvedAction> {
-    let file = |name: &str| group.join(name);
-    let write =
-        |path: PathBuf, values: &str| Step::Write { path, text: format!("{number} {values}") };
-    let line_of = |text: &str| {
-        let found = text.lines().find_map(|line| line.strip_prefix(&format!("{number} ")));
-        found.map(str::to_owned)
-    };
-    if let Some(now) = read_text(&file("io.max")) {
-        let values = limits.iter().map(|(counted, value)| format!("{}={value}", counted.names().0));
-        let none = Counted::ALL.map(|counted| format!("{}=max", counted.names().0)).join(" ");
-        return Ok(ResolvedAction {
-            steps: vec![write(file("io.max"), &values.collect::<Vec<_>>().join(" "))],
-            undo: vec![write(file("io.max"), &line_of(&now).unwrap_or(none))],
-        });
-    }
+/// Limits of a control group for the disk of that `major:minor`, undone by what stands there now.
+fn limit_steps(group: &Path, number: &str, rates: &IoRates) -> Result<ResolvedAction> {
+    let wanted: Vec<_> = rates.by_kind().into_iter().filter(|(_, rate)| rate.is_some()).collect();
+    let unlimited: Vec<_> = wanted.iter().map(|(kind, _)| (*kind, None)).collect();
     let mut resolved = ResolvedAction { steps: vec![], undo: vec![] };
-    for (counted, value) in limits {
-        let path = file(counted.names().1);
+    let writes = limit_writes(group, number, &wanted).into_iter();
+    for ((path, text), (_, none)) in writes.zip(limit_writes(group, number, &unlimited)) {
         let now = read_text(&path).ok_or_else(|| {
             let message = format!(
                 "{} is no control group with io.max or blkio.throttle.*: make it, and enable its io controller",
@@ -387,8 +342,10 @@ fn limit_steps(
             );
             Error::bad_request(message)
         })?;
-        resolved.steps.push(write(path.clone(), &value.to_string()));
-        resolved.undo.push(write(path, &line_of(&now).unwrap_or_else(|| "0".into())));
+        let before = now.lines().find(|line| line.starts_with(&format!("{number} ")));
+        let undo = before.map_or(none, str::to_owned);
+        resolved.steps.push(Step::Write { path: path.clone(), text });
+        resolved.undo.push(Step::Write { path, text: undo });
     }
     Ok(resolved)
 }
@@ -484,8 +441,9 @@ mod tests {
         let folder = TestFolder::new();
         let group = folder.path();
         let number = "7:3";
-        let limits = BTreeMap::from([(Counted::ReadIops, 200), (Counted::WriteBytes, 5)]);
-        let resolve = || limit_steps(group, number, &limits);
+        let rates =
+            IoRates { read_iops: Some(200), write_bytes_per_s: Some(5), ..IoRates::default() };
+        let resolve = || limit_steps(group, number, &rates);
         assert!(resolve().unwrap_err().message.contains("no control group"));
         let texts =
             |steps: &[Step]| steps.iter().map(Step::description).collect::<Vec<_>>().join("; ");
@@ -498,7 +456,7 @@ mod tests {
         fs::write(group.join("io.max"), "").unwrap();
         let new = resolve().unwrap();
         assert!(texts(&new.steps).contains(&format!("{number} riops=200 wbps=5")));
-        assert!(texts(&new.undo).contains("riops=max wiops=max rbps=max wbps=max"));
+        assert!(texts(&new.undo).contains(&format!("{number} riops=max wbps=max")));
         fs::write(group.join("io.max"), format!("{number} rbps=max riops=9\n")).unwrap();
         assert!(texts(&resolve().unwrap().undo).contains(&format!("{number} rbps=max riops=9")));
     }

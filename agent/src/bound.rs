@@ -16,12 +16,11 @@ use std::{io, thread};
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::Counted;
 use crate::error::{Context, Error, Result};
-use crate::facts::disks::visible_mounts;
+use crate::facts::disks::{nearest_disks, visible_mounts};
 use crate::probe::mountinfo::cgroup_mount;
 use crate::probe::process::{self, number_of_key};
-use crate::roots::{Roots, list_names, read_number, read_text};
+use crate::roots::{Roots, list_names, read_number, read_text, read_value};
 use crate::sign::agent_id_of_mark;
 use crate::sys::mount::{enter_or_create_namespace, mount_device};
 use crate::sys::process::{Pid, effective_uid, own_pid};
@@ -51,7 +50,21 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(4);
 const MAX_GROUPS: usize = 50_000;
 
 /// Groups that this agent has made and not removed yet; None once it ends: then none is made.
-static CREATED_GROUPS: Mutex<Option<Vec<PathBuf>>> = Mutex::new(Some(Vec::new()));
+static CREATED_GROUPS: Mutex<Option<Vec<CreatedGroup>>> = Mutex::new(Some(Vec::new()));
+
+/// A group that was made, and the disks that its I/O is limited on.
+#[derive(Debug)]
+struct CreatedGroup {
+    folder: PathBuf,
+    disks: Vec<Disk>,
+}
+
+/// A whole disk, by its name as `sda` and its number as `MAJOR:MINOR`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Disk {
+    name: String,
+    number: String,
+}
 
 /// What the processes of a bounded run used together; null what the kernel does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -73,14 +86,26 @@ struct RunGroup {
 pub struct MemoryLimit(RunGroup);
 
 /// A group whose I/O can be limited while its run goes on.
-pub struct IoGroup(RunGroup);
+pub struct IoGroup {
+    group: RunGroup,
+    disks: Vec<Disk>,
+}
 
-/// What a group may do on each of some block devices; null for as much as it can.
+/// The devices that a run uses, all layers of them, and what it may do on each disk of the nearest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IoLimit {
     /// Their names, as `sda`.
     pub devices: Vec<String>,
+    /// How much.
+    #[serde(default)]
+    pub rates: IoRates,
+}
+
+/// What a group may do on a disk; null for as much as it can.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IoRates {
     /// Reads a second.
     #[serde(default)]
     pub read_iops: Option<u64>,
@@ -93,6 +118,49 @@ pub struct IoLimit {
     /// Bytes written a second.
     #[serde(default)]
     pub write_bytes_per_s: Option<u64>,
+}
+
+/// A kind of limit: its key in `io.max`, and its file where the controller is version 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitKind {
+    key: &'static str,
+    v1_file: &'static str,
+}
+
+impl IoRates {
+    /// Every kind with its rate.
+    #[must_use]
+    pub const fn by_kind(&self) -> [(LimitKind, Option<u64>); 4] {
+        const fn kind(key: &'static str, v1_file: &'static str) -> LimitKind {
+            LimitKind { key, v1_file }
+        }
+        [
+            (kind("riops", "blkio.throttle.read_iops_device"), self.read_iops),
+            (kind("wiops", "blkio.throttle.write_iops_device"), self.write_iops),
+            (kind("rbps", "blkio.throttle.read_bps_device"), self.read_bytes_per_s),
+            (kind("wbps", "blkio.throttle.write_bps_device"), self.write_bytes_per_s),
+        ]
+    }
+}
+
+/// Which text goes into which file of a control group to limit it so on the disk of that number:
+/// one for all in `io.max`, one for each kind where the controller is version 1.
+#[must_use]
+pub fn limit_writes(
+    group: &Path,
+    number: &str,
+    rates: &[(LimitKind, Option<u64>)],
+) -> Vec<(PathBuf, String)> {
+    let file = group.join("io.max");
+    if file.exists() {
+        let rate_text =
+            |rate: Option<u64>| rate.map_or_else(|| "max".into(), |rate| rate.to_string());
+        let words = rates.iter().map(|(kind, rate)| format!(" {}={}", kind.key, rate_text(*rate)));
+        return vec![(file, format!("{number}{}", words.collect::<String>()))];
+    }
+    // Zero is no limit.
+    let text = |rate: Option<u64>| format!("{number} {}", rate.unwrap_or_default());
+    rates.iter().map(|(kind, rate)| (group.join(kind.v1_file), text(*rate))).collect()
 }
 
 /// The two interfaces of control groups.
@@ -109,6 +177,7 @@ impl RunGroup {
         controller: &Controller,
         name: &str,
         doing: &str,
+        disks: &[Disk],
         furnish: impl Fn(&Path, CgroupVersion) -> io::Result<()>,
     ) -> Result<Self> {
         mount_hidden_hierarchy(roots, controller);
@@ -127,7 +196,7 @@ impl RunGroup {
                 return Err(Error::errno(libc::ECANCELED, "the agent is ending"));
             };
             fs::create_dir(&folder).context(&doing)?;
-            made.push(folder.clone());
+            made.push(CreatedGroup { folder: folder.clone(), disks: disks.to_vec() });
         }
         let furnished = furnish(&folder, version)
             .and_then(|()| OpenOptions::new().write(true).open(folder.join("cgroup.procs")));
@@ -152,7 +221,7 @@ impl MemoryLimit {
             return Err(Error::bad_request(message));
         }
         let furnish = |folder: &Path, version| set_limits(folder, version, bytes);
-        RunGroup::make(roots, &MEMORY, name, "bound memory", furnish).map(Self)
+        RunGroup::make(roots, &MEMORY, name, "bound memory", &[], furnish).map(Self)
     }
 
     /// A process that writes `0` here joins the group.
@@ -171,79 +240,68 @@ impl MemoryLimit {
 impl IoGroup {
     /// Make the group `name` with a limit; an error where this host or user cannot.
     pub fn make(roots: &Roots, name: &str, limit: &IoLimit) -> Result<Self> {
-        let group = RunGroup::make(roots, &IO, name, "limit I/O", |_, _| Ok(())).map(Self)?;
-        limit_group(roots, &group.0.folder, limit)?;
-        Ok(group)
+        let disks = limited_disks(roots, &limit.devices)?;
+        let group = RunGroup::make(roots, &IO, name, "limit I/O", &disks, |_, _| Ok(()))?;
+        limit_group(&group.folder, &disks, &limit.rates)?;
+        Ok(Self { group, disks })
     }
 
     /// A process that writes `0` here joins the group.
     #[must_use]
     pub fn door(&self) -> BorrowedFd<'_> {
-        self.0.join_file.as_fd()
+        self.group.join_file.as_fd()
+    }
+
+    /// The names of the disks that its limits are of.
+    #[must_use]
+    pub fn disk_names(&self) -> Vec<String> {
+        self.disks.iter().map(|disk| disk.name.clone()).collect()
     }
 }
 
 /// Set another limit for the run of this agent that is in the group `name`.
-pub fn limit_io(roots: &Roots, name: &str, limit: &IoLimit) -> Result<()> {
-    let folder = created_groups().as_ref().and_then(|made| {
-        made.iter().find(|folder| folder.file_name().is_some_and(|file| file == name)).cloned()
-    });
-    let Some(folder) = folder else {
+pub fn limit_io(name: &str, rates: &IoRates) -> Result<()> {
+    let held = created_groups();
+    let is_named =
+        |group: &&CreatedGroup| group.folder.file_name().is_some_and(|file| file == name);
+    let Some(group) = held.as_ref().and_then(|made| made.iter().find(is_named)) else {
         return Err(Error::errno(libc::ESRCH, "the run has no control group for its I/O"));
     };
-    limit_group(roots, &folder, limit)
+    limit_group(&group.folder, &group.disks, rates)
 }
 
-fn limit_group(roots: &Roots, folder: &Path, limit: &IoLimit) -> Result<()> {
-    for device in &limit.devices {
-        let number = disk_number(roots, device)?;
-        let doing = format!("limit I/O to {device} in the control group {}", folder.display());
-        write_io_limit(folder, &number, limit).context(doing)?;
-    }
-    Ok(())
-}
-
-/// The number of a disk, `MAJOR:MINOR`, or of the disk that a partition is of: only disks are limited.
-fn disk_number(roots: &Roots, device: &str) -> Result<String> {
-    let unknown = || Error::errno(libc::ENODEV, format!("there is no block device {device}"));
-    if device.is_empty() || device.contains('/') || device.starts_with('.') {
-        return Err(unknown());
-    }
-    let folder = roots.sys.join("class/block").join(device);
-    let place = fs::canonicalize(&folder).map_err(|_| unknown())?;
-    let is_partition = place.join("partition").exists();
-    let disk = if is_partition { place.parent().unwrap_or(&place) } else { &place };
-    let text = read_text(&disk.join("dev")).ok_or_else(unknown)?;
-    Ok(text.trim().to_owned())
-}
-
-/// Tell the kernel a limit for one device, in the interface that the group has.
-fn write_io_limit(folder: &Path, number: &str, limit: &IoLimit) -> io::Result<()> {
-    let settings = [
-        (Counted::ReadIops, limit.read_iops),
-        (Counted::WriteIops, limit.write_iops),
-        (Counted::ReadBytes, limit.read_bytes_per_s),
-        (Counted::WriteBytes, limit.write_bytes_per_s),
-    ];
-    if folder.join("io.max").exists() {
-        let settings = settings.map(|(counted, limit)| {
-            let limit = limit.map_or_else(|| "max".to_owned(), |limit| limit.to_string());
-            format!(" {}={limit}", counted.names().0)
-        });
-        return write_setting(folder, "io.max", &format!("{number}{}", settings.concat()));
-    }
-    for (counted, limit) in settings {
-        // Zero is no limit.
-        let line = format!("{number} {}", limit.unwrap_or_default());
-        write_setting(folder, counted.names().1, &line)?;
+fn limit_group(folder: &Path, disks: &[Disk], rates: &IoRates) -> Result<()> {
+    for Disk { name, number } in disks {
+        let doing = || format!("limit I/O to {name} in the control group {}", folder.display());
+        for (file, text) in limit_writes(folder, number, &rates.by_kind()) {
+            write_setting(&file, &text).context(doing())?;
+        }
     }
     Ok(())
 }
 
 /// Write to a file of a control group, which the kernel made.
-fn write_setting(folder: &Path, name: &str, value: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(folder.join(name))?;
-    io::Write::write_all(&mut file, value.as_bytes())
+fn write_setting(file: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(file)?;
+    io::Write::write_all(&mut file, text.as_bytes())
+}
+
+/// The disks on which I/O to a stack of devices is limited: only whole ones can be, and what is
+/// asked of one layer is asked of those below it as well.
+fn limited_disks(roots: &Roots, devices: &[String]) -> Result<Vec<Disk>> {
+    let unknown =
+        |name: &str| Error::errno(libc::ENODEV, format!("there is no block device {name}"));
+    for name in devices {
+        let is_name = !(name.is_empty() || name.contains('/') || name.starts_with('.'));
+        if !is_name || !roots.block_folder(name).exists() {
+            return Err(unknown(name));
+        }
+    }
+    let disk_of_name = |name: String| {
+        let number = read_value(&roots.block_folder(&name).join("dev"));
+        number.map(|number| Disk { name: name.clone(), number }).ok_or_else(|| unknown(&name))
+    };
+    nearest_disks(roots, &visible_mounts(roots), devices).into_iter().map(disk_of_name).collect()
 }
 
 /// Why memory cannot be bounded here, None when it can: tried with an empty group of that name.
@@ -261,7 +319,8 @@ pub fn group_name(sign: &str, id: u64) -> String {
 /// Remove all groups of this agent, which ends: no further one is made. Those that are left.
 #[must_use]
 pub fn remove_own_groups() -> Vec<PathBuf> {
-    let mut all = created_groups().take().unwrap_or_default();
+    let made = created_groups().take().unwrap_or_default();
+    let mut all: Vec<PathBuf> = made.into_iter().map(|group| group.folder).collect();
     for folder in &all {
         remove_group(folder);
     }
@@ -314,14 +373,14 @@ fn group_prefix(sign: &str) -> String {
     format!("iolab-{sign}.")
 }
 
-fn created_groups() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
+fn created_groups() -> MutexGuard<'static, Option<Vec<CreatedGroup>>> {
     lock(&CREATED_GROUPS)
 }
 
 fn forget_group(folder: &Path) {
     remove_group(folder);
     if let Some(made) = created_groups().as_mut() {
-        made.retain(|other| other != folder);
+        made.retain(|other| other.folder != folder);
     }
 }
 
@@ -419,7 +478,7 @@ fn has_word(file: &Path, word: &str) -> bool {
 
 /// Set the limits of memory of a new group.
 fn set_limits(folder: &Path, version: CgroupVersion, bytes: u64) -> io::Result<()> {
-    let set = |name: &str, value: &str| write_setting(folder, name, value);
+    let set = |name: &str, value: &str| write_setting(&folder.join(name), value);
     // A kernel without swap lacks the files about it; then there is nothing to forbid.
     let set_if_there = |name: &str, value: &str| {
         if folder.join(name).exists() { set(name, value) } else { Ok(()) }
@@ -681,19 +740,20 @@ mod tests {
     #[test]
     fn a_limit_of_io_is_told_as_each_version_takes_it() {
         let tree = TestFolder::new();
-        let limit =
-            IoLimit { read_iops: Some(200), write_bytes_per_s: Some(7), ..IoLimit::default() };
+        let rates =
+            IoRates { read_iops: Some(200), write_bytes_per_s: Some(7), ..IoRates::default() };
+        let disks = [Disk { name: "loop3".into(), number: "7:3".into() }];
         let files = ["read_iops", "write_iops", "read_bps", "write_bps"];
         for file in files {
             tree.put(&format!("blkio.throttle.{file}_device"), "");
         }
-        write_io_limit(tree.path(), "7:3", &limit).unwrap();
+        limit_group(tree.path(), &disks, &rates).unwrap();
         let told = files.map(|file| {
             read_text(&tree.path().join(format!("blkio.throttle.{file}_device"))).unwrap()
         });
         assert_eq!(told, ["7:3 200", "7:3 0", "7:3 0", "7:3 7"]);
         tree.put("io.max", "");
-        write_io_limit(tree.path(), "7:3", &limit).unwrap();
+        limit_group(tree.path(), &disks, &rates).unwrap();
         let told = read_text(&tree.path().join("io.max")).unwrap();
         assert_eq!(told, "7:3 riops=200 wiops=max rbps=max wbps=7");
     }
@@ -710,17 +770,21 @@ mod tests {
             std::os::unix::fs::symlink(format!("../../devices/{place}"), class.join(name)).unwrap();
         }
         let roots = Roots { proc: "/nowhere".into(), sys: tree.path().join("sys") };
-        assert_eq!(disk_number(&roots, "sda").unwrap(), "8:0");
-        assert_eq!(disk_number(&roots, "sda1").unwrap(), "8:0");
+        let disks = |names: &[&str]| {
+            limited_disks(&roots, &names.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let sda = Disk { name: "sda".into(), number: "8:0".into() };
+        for names in [&["sda"][..], &["sda1"], &["sda1", "sda"]] {
+            assert_eq!(disks(names).unwrap(), std::slice::from_ref(&sda), "{names:?}");
+        }
         for wrong in ["sdb", "", "..", "../block/sda"] {
-            assert_eq!(disk_number(&roots, wrong).unwrap_err().code, "ENODEV", "{wrong}");
+            assert_eq!(disks(&["sda", wrong]).unwrap_err().code, "ENODEV", "{wrong}");
         }
     }
 
     #[test]
     fn a_run_without_a_group_is_not_limited() {
-        let roots = Roots { proc: "/nowhere".into(), sys: "/nowhere".into() };
-        let error = limit_io(&roots, "iolab-x.9", &IoLimit::default()).unwrap_err();
+        let error = limit_io("iolab-x.9", &IoRates::default()).unwrap_err();
         assert_eq!(error.code, "ESRCH");
     }
 }

@@ -135,6 +135,9 @@ pub struct Exited {
     /// Which libraries its processes had, where that was requested and can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub libraries: Option<LibraryUse>,
+    /// The disks on which its I/O could be limited, of a run with `io_limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_disks: Option<Vec<String>>,
 }
 
 /// Run a job in its working directory `folder`, its place in `runs` reserved; blocks until its whole tree is gone.
@@ -171,8 +174,14 @@ pub fn run(
     let memory = bound.as_ref().map(MemoryLimit::read_memory_use);
     let processor = watcher.as_ref().and_then(ProcessorWatcher::result);
     let libraries = watcher.as_ref().and_then(ProcessorWatcher::libraries);
+    let limited_disks = io_group.as_ref().map(IoGroup::disk_names);
     drop((bound, io_group)); // Nothing of them is left when the end is told.
-    Ok(Exited { processor, libraries, ..exited_message(&exit, pump.truncated, memory) })
+    Ok(Exited {
+        processor,
+        libraries,
+        limited_disks,
+        ..exited_message(&exit, pump.truncated, memory)
+    })
 }
 
 fn memory_limit_of(job: &Job, id: u64) -> Result<Option<MemoryLimit>> {

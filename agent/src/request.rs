@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::action::Action;
-use crate::bound::IoLimit;
+use crate::bound::IoRates;
 use crate::error::{Error, Result};
 use crate::guard;
 use crate::job::Job;
@@ -167,7 +167,7 @@ pub enum Request {
     },
     IoLimit {
         run: u64,
-        limit: IoLimit,
+        rates: IoRates,
     },
     Lease {
         seconds: u64,

@@ -468,9 +468,7 @@ impl Service {
             }
             Request::UndoAdd { name, what } => undo::add(name, what),
             Request::UndoRemove { name } => undo::remove(&name),
-            Request::IoLimit { run, limit } => {
-                bound::limit_io(&Roots::default(), &group_name(run), &limit)
-            }
+            Request::IoLimit { run, rates } => bound::limit_io(&group_name(run), &rates),
             Request::Lease { seconds } => self.lease.set_term(seconds),
             _ => Err(Error::bug("a request that was not made known")),
         }

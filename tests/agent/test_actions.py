@@ -259,7 +259,7 @@ def test_a_group_is_limited_and_the_limit_of_before_comes_back(
         for before in ("", "5"):
             if before:
                 file.write_text(f"{number} {'' if is_old else 'riops='}{before}")
-            resolved = resolve(agent, {**action, "limits": {"read_iops": 200}}, target=target.path)
+            resolved = resolve(agent, {**action, "rates": {"read_iops": 200}}, target=target.path)
             do(agent, resolved, name=f"limit {before}")
             assert number in file.read_text()
             assert "200" in file.read_text()
@@ -267,7 +267,7 @@ def test_a_group_is_limited_and_the_limit_of_before_comes_back(
             assert "200" not in file.read_text()
             assert before in file.read_text()
         refused = resolve(
-            agent, {**action, "group": "/sys", "limits": {"read_iops": 1}}, target=target.path
+            agent, {**action, "group": "/sys", "rates": {"read_iops": 1}}, target=target.path
         )
         assert "/sys is no control group" in refused["message"]
     finally:

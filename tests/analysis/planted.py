@@ -326,11 +326,11 @@ def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Sessi
     start, limited, end = (GO_NS + at * SECOND for at in (90, 110, 130))
     began = EventOutcome(
         "noise", "c1", "load 'noise'", "degraded", start, start, start, is_undone=True,
-        undone_real_ns=end, title="A noisy neighbour",
+        undone_real_ns=end, title="A noisy neighbour", neighbour="noise",
     )  # fmt: skip
     limit = EventOutcome(
         "limit", "c1", "limit of 'noise'", "rebuild", limited, limited, limited, is_undone=True,
-        undone_real_ns=end, title="Limiting it to 200 IOPS", limits="noise",
+        undone_real_ns=end, title="Limiting it to 200 IOPS", limited_event="noise",
         io_limit=IoLimit(read_iops=200),
     )  # fmt: skip
     events = (*lost.events, began, limit)
@@ -346,7 +346,7 @@ def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Sessi
     record = replace(
         PHASED.record,
         scenario=replace(lost, events=events),
-        neighbours=(NeighbourRun("noise", point, host),),
+        neighbours=(NeighbourRun("noise", point, host, limited_disks=(DEVICE,)),),
         neighbour_intervals=own.intervals,
         neighbour_bins=own.bins,
     )

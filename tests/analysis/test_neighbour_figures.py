@@ -10,8 +10,16 @@ from rich.console import Console
 
 from iolab.analysis.pairs import default_metric_keys
 from iolab.analysis.points import summarise_points
-from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
+from iolab.core.metric import (
+    CheckResult,
+    Level,
+    Metric,
+    PhaseFigures,
+    Result,
+    ScenarioFigures,
+)
 from iolab.core.metric_spec import phase_metric_key
+from iolab.core.scenario import EventOutcome, IoLimit
 from iolab.report.blocks import brief_blocks
 from iolab.report.scenario import (
     NEIGHBOURS_TITLE,
@@ -25,7 +33,7 @@ from iolab.report.scenario import (
 from iolab.report.table import Table
 from iolab.report.terminal import grouped_report_table
 from tests.analysis.planted import Session, neighboured, timed
-from tests.analysis.records import JOB, Burst, bursts_record
+from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
 from tests.judging import judge
 from tests.report import shared
 from tests.report.growing import STUDY
@@ -91,9 +99,66 @@ def test_the_neighbours_own_rate_is_that_of_each_phase() -> None:
         "degraded": pytest.approx(500, rel=0.05),
         "rebuild": pytest.approx(200, rel=0.05),
     }
-    (limit,) = neighbour.limits
+    (limit,) = neighbour.limit_figures
     assert limit.limit == 200
     assert limit.rate == pytest.approx(200, rel=0.06)
+
+
+@pytest.mark.parametrize(("rate", "level"), [(200, Level.VALID), (400, Level.INVALID)])
+def test_a_limit_of_a_partition_counts_once_for_all_layers(rate: int, level: Level) -> None:
+    """A load at twice its limit is found, though its target has two devices, one on the other."""
+    session = neighboured(500, rate).but(facts={"c1": facts_of("c1", devices=("p1", DEVICE))})
+    assert limit_check(judged(session)).level is level
+
+
+def test_a_limit_of_two_disks_is_twice_that_of_one() -> None:
+    record = neighboured(500, 400).record
+    (run,) = record.neighbours
+    for disks, level in (
+        ((DEVICE, "sdb"), Level.VALID),
+        ((), Level.INDICATIVE),  # The agent did not live to say.
+    ):
+        moved = replace(record, neighbours=(replace(run, limited_disks=disks),))
+        assert limit_check(judged(victim().but(moved))).level is level
+
+
+def limit_check(result: Result) -> CheckResult:
+    (check,) = [c for c in result.verdict.checks if c.code == "neighbour-unlimited"]
+    return check
+
+
+def test_a_neighbours_own_limit_is_none_of_what_undoes_its_cost() -> None:
+    session = victim()
+    scenario = session.record.scenario
+    assert scenario is not None
+    begun, limit = scenario.events
+    events = (replace(begun, io_limit=IoLimit(read_iops=500)), limit)
+    limited = session.but(replace(session.record, scenario=replace(scenario, events=events)))
+    result = judged(limited)
+    assert run_fault_impact_sentence(result) == run_fault_impact_sentence(judged(session))
+    (neighbour,) = scenario_of(result).neighbours
+    assert [figures.event for figures in neighbour.limit_figures] == ["noise", "limit"]
+
+
+@pytest.mark.parametrize(("lost_at_s", "is_blamed"), [(131, False), (90, True)])
+def test_a_fault_costs_nothing_before_it_begins(lost_at_s: int, *, is_blamed: bool) -> None:
+    """A disk is lost after a neighbour has ended, or when it begins."""
+    session = victim()
+    scenario = session.record.scenario
+    assert scenario is not None
+    moment_ns = GO_NS + lost_at_s * SECOND
+    lost = EventOutcome(
+        "lose", "c1", "detach", "after", moment_ns, moment_ns, moment_ns, title="Losing a disk"
+    )
+    events = (*scenario.events, lost)
+    both = session.but(replace(session.record, scenario=replace(scenario, events=events)))
+    result = judged(both)
+    assert scenario_of(result).fault == "lose"
+    text = run_fault_impact_sentence(result)
+    cost = "Losing a disk makes the p99 7.48 times as long in phase 'degraded'"
+    assert (cost in text) is is_blamed
+    assert ("Losing a disk changes nothing" in text) is not is_blamed
+    assert text.startswith("A noisy neighbour makes the p50 7.48 times")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +281,7 @@ def test_an_interval_at_the_edge_of_a_limit_does_not_count() -> None:
     )
     moved = replace(record, scenario=replace(record.scenario, events=events))
     (neighbour,) = scenario_of(judged(session.but(moved))).neighbours
-    (found,) = neighbour.limits
+    (found,) = neighbour.limit_figures
     assert found.rate == pytest.approx(200, rel=0.005)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.analysis.scenario import PerSecondHistograms
+from iolab.analysis.scenario import PerSecondHistograms, rebuild_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.samples import BinTable, IntervalTable
@@ -21,7 +21,7 @@ from iolab.loads.fileio.workload import Access, Job
 from iolab.record import field_names
 from iolab.report.scenario import fault_impact_sentence, run_fault_impact_sentence
 from iolab.text import percent_text
-from tests.analysis.planted import PHASED, Session, files, on, phased, said, scaled
+from tests.analysis.planted import PHASED, Session, files, neighboured, on, phased, said, scaled
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, Spell, facts_of, tables
 from tests.judging import judge
 from tests.report.growing import STUDY
@@ -189,6 +189,98 @@ def test_the_verdict_of_lost_writes_tells_how_they_were_read(
     check = check_of(judged(PHASED.but(replace(record, scenario=scenario))), "writes-lost")
     assert check.level is Level.VALID
     assert words in check.message
+
+
+def with_readbacks(*readbacks: Readback, **changes: Any) -> Session:
+    return PHASED.but(phased(readbacks=readbacks, **changes))
+
+
+@pytest.mark.parametrize(
+    ("readback", "words"),
+    [
+        (Readback("c1", 0, data_set_blocks=4096), "no block was read"),
+        (Readback("c1", 4000, data_set_blocks=4096), "only 4000 of 4096 blocks"),
+        (Readback("c1", 4096, data_set_blocks=4096), ""),
+    ],
+)
+def test_that_nothing_is_lost_takes_every_block(readback: Readback, words: str) -> None:
+    result = judged(with_readbacks(readback))
+    check = check_of(result, "writes-lost")
+    assert check.level is (Level.INDICATIVE if words else Level.VALID)
+    assert words in check.message
+    assert result.scenario is not None
+    known = (None, None) if words else (4096, 0)
+    assert (result.scenario.checked_blocks, result.scenario.lost_blocks) == known
+    assert ("nothing acknowledged was lost" in run_fault_impact_sentence(result)) is not bool(words)
+
+
+def test_a_block_that_is_lost_is_counted_in_its_first_repeat_alone() -> None:
+    lost = [Readback("c1", 4096, count, ("Block 7 is stale.",)) for count in (2, 2, 3, 0)]
+    earlier = [(), *((readback,) for readback in lost)]
+    results = [
+        judged(with_readbacks(readback, earlier_readbacks=before))
+        for readback, before in zip(lost, earlier, strict=False)
+    ]
+    checks = [check_of(result, "writes-lost").level for result in results]
+    assert checks == [Level.INVALID, Level.INDICATIVE, Level.INVALID, Level.VALID]
+    scenarios = [result.scenario for result in results if result.scenario]
+    assert [scenario.lost_blocks for scenario in scenarios] == [2, None, 1, 0]
+    text = fault_impact_sentence(scenarios, results[0].metrics)
+    assert text.startswith("3 blocks lack what was acknowledged")
+
+
+def test_an_answer_that_is_unknown_does_not_tell_when_redundancy_was_back() -> None:
+    """Asked at 127 s it was not redundant; the next two answers could not be read."""
+    session = dipped()
+    scenario = session.record.scenario
+    assert scenario is not None
+    answers = tuple(
+        replace(answer, state=None) if at in {128, 129} else answer
+        for at, answer in enumerate(scenario.answers)
+    )
+    record = replace(session.record, scenario=replace(scenario, answers=answers))
+    for given, low in ((session, 129 - 90.01), (session.but(record), 127 - 90.01)):
+        figures = judged(given).scenario
+        assert figures is not None
+        assert figures.redundancy_s is not None
+        assert figures.redundancy_s.low == pytest.approx(low)
+        assert figures.redundancy_s.value == pytest.approx(130.5 - 90.01)
+
+
+def test_what_is_measured_is_counted_from_the_event_that_a_witness_is_to_see() -> None:
+    """One before it, which nobody is to see, has no cost of its own."""
+    session = dipped()
+    scenario = session.record.scenario
+    assert scenario is not None
+    (lost,) = scenario.events
+    tuned = replace(
+        lost, id="tune", title="Tuning", expected=None, start_real_ns=GO_NS + 50 * SECOND
+    )
+    lost = replace(lost, title="Losing a disk")
+    found = []
+    for events in ((tuned, lost), (tuned,)):
+        changed = replace(session.record, scenario=replace(scenario, events=events))
+        result = judged(session.but(changed))
+        assert result.scenario is not None
+        assert result.scenario.baseline_s is not None
+        found.append((result.scenario.fault, result.scenario.baseline_s.value))
+        title = "Losing a disk" if lost in events else "Tuning"
+        assert run_fault_impact_sentence(result).startswith(f"{title} costs 44 %")
+    assert [fault for fault, _ in found] == ["lose", "tune"]
+    assert [seconds for _, seconds in found] == pytest.approx([40, 80], abs=1)
+
+
+def test_a_neighbour_that_begins_does_not_cut_the_time_of_a_rebuild() -> None:
+    session = said(neighboured(), rebuilt_bytes=1_000_000)
+    scenario = session.record.scenario
+    assert scenario is not None
+    window = rebuild_window(scenario)
+    assert window is not None
+    assert window.start_ns == scenario.events[0].start_real_ns
+    replaced = replace(scenario.events[0], id="replace", start_real_ns=GO_NS + 110 * SECOND)
+    window = rebuild_window(replace(scenario, events=(*scenario.events, replaced)))
+    assert window is not None
+    assert window.start_ns == GO_NS + 110 * SECOND
 
 
 def check_of(result: Result, code: str) -> CheckResult:

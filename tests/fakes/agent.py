@@ -319,7 +319,9 @@ class FakeAgent:
             self.processes.pop(request.id, None)
         if job.runtime_s is None and code == 0:
             self.files[f"{request.arguments['cwd']}/{job.data_set}"] = job.file_bytes
-        return exited(code, signal, self.real_ns(), self._memory(request.arguments))
+        io_limit = request.arguments.get("io_limit")
+        limited = {} if io_limit is None else {"limited_disks": io_limit["devices"][-1:]}
+        return exited(code, signal, self.real_ns(), self._memory(request.arguments)) | limited
 
     async def _resolve(self, request: FakeRequest) -> dict[str, Any]:
         signal = {"step": "signal", "pid": 4243, "start_ticks": 77}

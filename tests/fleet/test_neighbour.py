@@ -35,7 +35,7 @@ def test_a_neighbour_runs_on_the_hosts_that_the_study_names(fleet: Bed, tmp_path
     free, held = neighbour["phases"]
     assert (free["id"], held["id"]) == ("neighbour", "limited")
     # Each of both hosts has its own limit of 50 a second; what they do without is far more.
-    (limit,) = neighbour["limits"]
+    (limit,) = neighbour["limit_figures"]
     assert limit["limit"] == 2 * 50
     assert limit["rate"] <= 1.1 * limit["limit"] < free["iops"]["value"]
     assert {event["id"]: event["host"] for event in scenario["events"]} == {

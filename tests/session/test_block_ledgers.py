@@ -198,6 +198,11 @@ def test_a_resumed_session_reads_all_blocks_before_its_first_load_again() -> Non
     stage, does = play_phases(NO_EARLIER_SEGMENTS)
     # Before the first load, and after each of two.
     assert [rw for rw in does if rw != "write"] == ["read", *["randwrite", "read"] * 2]
+    (before, after) = (record.scenario for record in stage.records)
+    assert before is not None
+    assert after is not None
+    assert (before.earlier_readbacks, after.earlier_readbacks) == ((), before.readbacks)
+    assert [readback.data_set_blocks for readback in before.readbacks] == [(16 << 20) // 4096]
     first = stage.plan.runs[0]
     done = frozenset({(first.point.digest, first.repeat)})
     again, does = play_phases(EarlierSegments(done_runs=done))

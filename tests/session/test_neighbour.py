@@ -115,16 +115,21 @@ def test_a_neighbour_begins_and_ends_with_its_phases_and_is_kept_apart() -> None
     assert stage.hosts["a"].left_behind == []
 
 
-def limits_of(stage: Stage, host: str = "a") -> list[dict[str, Any]]:
+def rates_of(stage: Stage, host: str = "a") -> list[dict[str, Any]]:
     """What the load was limited to after it had begun."""
-    limits = [request["limit"] for request in stage.hosts[host].asked("io_limit")]
-    return [limit for limit in limits if isinstance(limit, dict)]
+    rates = [request["rates"] for request in stage.hosts[host].asked("io_limit")]
+    return [rate for rate in rates if isinstance(rate, dict)]
 
 
-def test_a_limit_is_set_on_the_devices_of_the_target() -> None:
-    limits = limits_of(played())
-    assert [limit.get("read_iops") for limit in limits] == [300, None]
-    assert all(limit["devices"] for limit in limits)
+def test_a_limit_is_set_on_the_disks_that_the_agent_finds_and_tells() -> None:
+    stage = played()
+    assert rates_of(stage) == [{"read_iops": 300}, {}]
+    (*_, begun) = stage.hosts["a"].asked("run")
+    limit = begun["io_limit"]
+    assert isinstance(limit, dict)
+    assert limit["rates"] == {}
+    record, _ = record_of(stage)
+    assert record.neighbours[0].limited_disks == tuple(limit["devices"][-1:]) != ()
 
 
 def test_a_named_host_makes_the_neighbours_load_alone() -> None:
@@ -133,7 +138,7 @@ def test_a_named_host_makes_the_neighbours_load_alone() -> None:
     record, _ = record_of(stage)
     assert [host.host for host in record.hosts] == ["a"]
     assert [run.host.host for run in record.neighbours] == ["b"]
-    assert [len(limits_of(stage, name)) for name in "ab"] == [0, 2]
+    assert [len(rates_of(stage, name)) for name in "ab"] == [0, 2]
     assert [stage.hosts[name].left_behind for name in "ab"] == [[], []]
 
 
@@ -166,9 +171,20 @@ def test_a_neighbour_with_its_own_limit_begins_under_it() -> None:
     text = UNTIL_THE_END.replace('workload = "noise"', limited)
     stage = played(text=text)
     wanted = [run.get("io_limit") for run in stage.hosts["a"].asked("run")]
-    assert [limit["read_iops"] for limit in wanted if isinstance(limit, dict)] == [90]
+    assert [limit["rates"]["read_iops"] for limit in wanted if isinstance(limit, dict)] == [90]
     # Lifting the later limit leaves that one.
-    assert [limit.get("read_iops") for limit in limits_of(stage)] == [300, 90]
+    assert [rates.get("read_iops") for rates in rates_of(stage)] == [300, 90]
+    _, scenario = record_of(stage)
+    assert [event.limited_event for event in scenario.events] == ["", "begin"]
+
+
+def test_a_neighbour_is_undone_when_it_is_told_to_end_and_not_when_its_engine_has_ended() -> None:
+    """This engine is killed 15 s later; its last I/Os are those of before."""
+    stage = played(loads=(VICTIM, FakeLoad(iops=300, heeds_int=False)))
+    _, scenario = record_of(stage)
+    begun, _ = scenario.events
+    assert begun.undone_real_ns is not None
+    assert 0 <= begun.undone_real_ns - scenario.phases[-1].start_real_ns < 0.1e9
 
 
 def test_of_limits_on_a_load_the_newest_holds_and_each_is_lifted_alone() -> None:
@@ -182,7 +198,7 @@ after = "5s"
 
 [method]"""
     stage = played(text=UNTIL_THE_END.replace("[method]", second))
-    limits = [(limit.get("read_iops"), limit.get("read_bytes_per_s")) for limit in limits_of(stage)]
+    limits = [(rates.get("read_iops"), rates.get("read_bytes_per_s")) for rates in rates_of(stage)]
     assert limits == [(300, None), (90, 8 << 20), (90, 8 << 20), (None, None)]
 
 

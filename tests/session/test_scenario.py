@@ -160,6 +160,25 @@ def test_an_honest_run_goes_through_all_phases_and_objects_to_nothing() -> None:
     assert result.scenario.redundancy_s.value == pytest.approx(21, abs=3)
 
 
+def test_a_fault_came_after_the_last_question_that_was_answered_otherwise() -> None:
+    """It cannot be told what was when the witness ended with neither of its codes."""
+    codes = iter([*[0] * 28, 2, 2, 1, 1, *[0] * 200])
+
+    async def state(_: FakeCall) -> int:
+        await asyncio.sleep(0.2)
+        return next(codes)
+
+    file = 'file = "/sys/fake/state"\nequals = "ok"'
+    inventory = INVENTORY.replace(file, 'command = ["/bin/state"]')
+    _, scenario = record_of(played(inventory, programs={"state": state}))
+    states = [answer.state for answer in scenario.answers]
+    place = states.index(None)
+    assert states[place - 1 : place + 3] == [True, None, None, False]
+    event = scenario.events[0]
+    assert event.unseen_real_ns == scenario.answers[place - 1].asked_real_ns
+    assert event.seen_real_ns == scenario.answers[place + 2].real_ns
+
+
 def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> None:
     agent = played().hosts["a"].agent
     verbs = [verb for verb, _ in agent.asked if verb in ("undo_add", "step", "undo")]

@@ -72,9 +72,9 @@ def action_of(lines: str) -> Action:
             "by the host itself 10 s later",
         ),
         (
-            f'{LIMIT}\ndevice = "/dev/sdb"\nread_iops = 200\nwrite_bytes = "1m"',
+            f'{LIMIT}\ndevice = "/dev/sdb"\nread_iops = 200\nwrite_bw = "1m"',
             ActionKind.LIMIT,
-            "read_iops 200, write_bytes 1048576",
+            "200 read IOPS and 1 MiB/s written",
             "limits of before",
         ),
         ('command = ["/bin/lose"]\ndestructive = true', ActionKind.COMMAND, "/bin/lose", ""),

@@ -65,6 +65,33 @@ pub fn device_chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> 
     devices
 }
 
+/// The disk that a partition is of; of any other device itself.
+#[must_use]
+pub fn whole_disk(roots: &Roots, name: &str) -> String {
+    let is_partition = roots.block_folder(name).join("partition").exists();
+    let disk = device_parents(roots, name).into_iter().next().filter(|_| is_partition);
+    disk.unwrap_or_else(|| name.to_owned())
+}
+
+/// Of the devices of a stack, all of its layers, the whole disks of the nearest layer: each I/O of
+/// whoever uses the stack is one of these, and then another one of each layer below.
+#[must_use]
+pub fn nearest_disks(roots: &Roots, mounts: &[Mount], devices: &[String]) -> Vec<String> {
+    let is_below = |name: &String| {
+        devices
+            .iter()
+            .any(|other| other != name && device_chain(roots, mounts, other).contains(name))
+    };
+    let mut disks = Vec::new();
+    for device in devices.iter().filter(|name| !is_below(name)) {
+        let disk = whole_disk(roots, device);
+        if !disks.contains(&disk) {
+            disks.push(disk);
+        }
+    }
+    disks
+}
+
 /// The mounts that the calling thread sees, which may be others than those of its process.
 #[must_use]
 pub fn visible_mounts(roots: &Roots) -> Vec<Mount> {
@@ -401,6 +428,33 @@ mod tests {
             "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 0:5 / /dev rw - devtmpfs udev rw\n",
         );
         assert_eq!(device_chain(&tree.roots(), &mounts, "loop2"), ["loop2", "loop1", "dm-0"]);
+    }
+
+    #[test]
+    fn of_a_stack_the_nearest_whole_disks_are_what_its_user_asks() {
+        let tree = Tree::new();
+        for (disk, major) in [("sda", 8), ("sdb", 9)] {
+            tree.device(&format!("pci0/{disk}"), &format!("{major}:0"), &[("size", "9\n")]);
+            let partition = [("size", "5\n"), ("partition", "1\n")];
+            tree.device(&format!("pci0/{disk}/{disk}1"), &format!("{major}:1"), &partition);
+        }
+        tree.device("virtual/block/dm-0", "253:0", &[("size", "9\n")]);
+        let slaves = tree.0.path().join("sys/devices/virtual/block/dm-0/slaves");
+        fs::create_dir_all(&slaves).unwrap();
+        for member in ["sda1", "sdb1"] {
+            symlink(format!("/{member}"), slaves.join(member)).unwrap();
+        }
+        for (devices, disks) in [
+            (vec!["sda1", "sda"], vec!["sda"]),
+            (vec!["dm-0", "sda1", "sdb1", "sda", "sdb"], vec!["dm-0"]),
+            // A btrfs of two partitions, and one that the inventory names.
+            (vec!["sda1", "sdb1", "sda", "sdb"], vec!["sda", "sdb"]),
+            (vec!["sdb"], vec!["sdb"]),
+            (vec![], vec![]),
+        ] {
+            let devices: Vec<String> = devices.into_iter().map(str::to_owned).collect();
+            assert_eq!(nearest_disks(&tree.roots(), &[], &devices), disks, "{devices:?}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -33,7 +34,7 @@ from iolab.core.metric import (
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Floats, IntervalTable, Ints, unique_io_mask
-from iolab.core.scenario import EventOutcome, PhaseSpan, ScenarioOutcome
+from iolab.core.scenario import READBACK_PHASE, EventOutcome, PhaseSpan, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.record import Record, field_names
 from iolab.stats.change_points import ChangePoint, find_change_points, level_noise
@@ -89,9 +90,10 @@ class PerSecondHistograms:
     """
 
     def __init__(self, record: RunRecord, scenario: ScenarioOutcome) -> None:
+        self._record = record
         self.start_ns = scenario.phases[0].start_real_ns
-        end_ns = scenario.phases[-1].end_real_ns
-        self.seconds = max(math.floor((end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
+        self._end_ns = scenario.phases[-1].end_real_ns
+        self.seconds = max(math.floor((self._end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
         self.streams: dict[tuple[int, int], Floats] = {}
         self._lat_ns = _bin_latencies_ns(record)
         self._spread_ios_over_seconds(record)
@@ -106,28 +108,30 @@ class PerSecondHistograms:
         order = np.argsort(keys, kind="stable")
         once = unique_io_mask(bins.direction)
         host, seq = bins.host[once].astype(np.int64), bins.seq[once].astype(np.int64)
-        which, count = bins.bin[once].astype(np.int64), bins.count[once].astype(np.float64)
+        bin_index, count = bins.bin[once].astype(np.int64), bins.count[once].astype(np.float64)
         rows = order[np.searchsorted(keys[order], host * stride + seq)]
-        last = (ends[rows] - self._lat_ns[which]) / NS_PER_S
+        last = (ends[rows] - self._lat_ns[bin_index]) / NS_PER_S
         first = last - np.maximum(table.span_ns[rows], 1) / NS_PER_S
-        whole, direction = last - first, bins.direction[once].astype(np.int64)
+        span_s, direction = last - first, bins.direction[once].astype(np.int64)
         pairs = np.unique(np.stack((host, direction), axis=1), axis=0).tolist()
         self.streams = {(a, b): np.zeros(self.seconds) for a, b in pairs}
         parts = [(np.zeros(0, np.int32), np.zeros(0, np.int16), np.zeros(0))]
-        for second in range(math.ceil(float(whole.max(initial=0.0))) + 1):
+        for second in range(math.ceil(float(span_s.max(initial=0.0))) + 1):
             low = np.maximum(first, np.floor(first) + second)
             high = np.minimum(last, np.floor(first) + second + 1)
-            share = np.clip((high - low) / whole, 0.0, 1.0)
+            share = np.clip((high - low) / span_s, 0.0, 1.0)
             at = (np.floor(first) + second).astype(np.int64)
             inside = (at >= 0) & (at < self.seconds) & (share > 0)
             ios = count * share
-            parts.append((at[inside].astype(np.int32), which[inside].astype(np.int16), ios[inside]))
+            parts.append(
+                (at[inside].astype(np.int32), bin_index[inside].astype(np.int16), ios[inside])
+            )
             for pair, series in self.streams.items():
                 own = inside & (host == pair[0]) & (direction == pair[1])
                 np.add.at(series, at[own], ios[own])
-        at, which, ios = (np.concatenate(column) for column in zip(*parts, strict=True))
+        at, bin_index, ios = (np.concatenate(column) for column in zip(*parts, strict=True))
         by_second = np.argsort(at, kind="stable")
-        self._bins, self._ios = which[by_second], ios[by_second]
+        self._bins, self._ios = bin_index[by_second], ios[by_second]
         self._edges = np.searchsorted(at[by_second], np.arange(self.seconds + 1))
 
     def bin_counts(self, seconds: slice) -> Floats:
@@ -186,12 +190,55 @@ class PerSecondHistograms:
 
     def stalled_seconds(self, baseline: slice) -> Floats:
         """1 for each second in which any stream did next to nothing of its rate in the baseline."""
-        stood = np.zeros(self.seconds)
+        stalled = np.zeros(self.seconds)
         for series in self.streams.values():
             usual = float(np.median(series[baseline])) if series[baseline].size else 0.0
             if usual >= STREAM_IOPS_MIN:
-                stood[series < STALLED_RATE_SHARE * usual] = 1.0
-        return stood
+                stalled[series < STALLED_RATE_SHARE * usual] = 1.0
+        return stalled
+
+    @cached_property
+    def silences(self) -> tuple[Silence, ...]:
+        """When streams returned nothing, the last ones until the end of the phases."""
+        return tuple(_silences(self._record, self.start_ns, self._end_ns, self._lat_ns))
+
+    def longest_io_edges_s(self, counts: Floats) -> tuple[float, float, float]:
+        """Lower edge, middle and upper edge of the longest bin of these; zeros of none.
+
+        It is the engine's own longest I/O where that is in the bin: the last bin has all that took
+        longer than 17 s.
+        """
+        used = np.flatnonzero(counts >= 0.5)
+        if not used.size:
+            return 0.0, 0.0, 0.0
+        longest = int(used[-1])
+        edges = (LOWER_NS[longest], MIDDLE_NS[longest], UPPER_NS[longest])
+        longest_ns = _longest_io_ns(self._record)
+        if bin_index_of_ns(longest_ns) == longest:
+            edges = (longest_ns,) * 3
+        low, middle, high = (float(edge) / NS_PER_S for edge in edges)
+        return low, middle, high
+
+
+class Silence(Record):
+    """A time in which a host and direction returned nothing, and how long it seems to have been.
+
+    `stall_s` tells more than its intervals: when those that waited, which ended it, were submitted.
+    """
+
+    begin_ns: int
+    end_ns: int
+    stall_s: float
+    is_ended: bool
+
+    @property
+    def seconds(self) -> float:
+        """Its length, in whole intervals."""
+        return (self.end_ns - self.begin_ns) / NS_PER_S
+
+    def is_in(self, span: PhaseSpan) -> bool:
+        """Whether it touches a phase."""
+        return self.begin_ns < span.end_real_ns and self.end_ns > span.start_real_ns
 
 
 def _bin_latencies_ns(record: RunRecord) -> Floats:
@@ -201,21 +248,64 @@ def _bin_latencies_ns(record: RunRecord) -> Floats:
     return lat_ns
 
 
+def _longest_io_ns(record: RunRecord) -> int:
+    """The longest of all, as engines tell it; 0 where they do not."""
+    totals = [host.totals for host in record.hosts if host.totals]
+    all_ways = [way for total in totals for way in (total.read, total.write) if way]
+    return max((way.lat_max_ns for way in all_ways), default=0)
+
+
+def _silences(record: RunRecord, start_ns: int, end_ns: int, lat_ns: Floats) -> Iterator[Silence]:
+    """Those of each host and direction.
+
+    One began in the interval before those without I/Os and ended in the one after, which has those
+    that waited. In a closed loop most were submitted just before or after its beginning; of a load
+    that goes on submitting, only the longest waited for all of it.
+    """
+    table, bins = record.intervals, record.bins
+    typical = np.max if record.run.point.job.is_paced else np.median
+    for host, direction, rows in _busy_rows(record):
+        offset_ns = record.hosts[host].clock_offset_ns
+        ends = to_controller_clock_ns(table.end_real_ns[rows], offset_ns)
+        spans = table.span_ns[rows]
+        starts = np.asarray(ends - spans)
+        for place in np.flatnonzero(starts[1:] - ends[:-1] > spans[1:] // 2).tolist():
+            begin, end = int(ends[place]), int(starts[place + 1])
+            own = (bins.host == host) & (bins.seq == table.seq[rows[place + 1]]) & (bins.count > 0)
+            own &= (bins.direction == direction) & (lat_ns[bins.bin] >= end - begin)
+            waited = np.repeat(lat_ns[bins.bin[own]], bins.count[own])
+            stall_ns = float(typical(waited)) if waited.size else 0.0
+            most_ns = end - begin + int(spans[place]) + int(spans[place + 1])
+            stall_s = min(max(stall_ns, end - begin), most_ns) / NS_PER_S
+            yield Silence(begin, end, stall_s, is_ended=True)
+        last_ns = int(ends[-1]) if ends.size else start_ns
+        if end_ns - last_ns > SILENT_S * NS_PER_S:
+            yield Silence(last_ns, end_ns, (end_ns - last_ns) / NS_PER_S, is_ended=False)
+
+
+def _busy_rows(record: RunRecord) -> Iterator[tuple[int, int, Ints]]:
+    """Hosts and directions with the rows of the intervals in which they did I/O."""
+    table = record.intervals
+    for host in range(len(record.hosts)):
+        for direction in np.unique(table.direction[unique_io_mask(table.direction)]).tolist():
+            own = (table.host == host) & (table.direction == direction) & (table.ios > 0)
+            yield host, direction, np.flatnonzero(own)
+
+
 def scenario_figures(view: RunView) -> ScenarioFigures | None:
     """The figures of a run with phases; None of others."""
     record, scenario = view.record, view.record.scenario
     if scenario is None or not scenario.phases or not len(record.intervals):
         return None
     seconds = PerSecondHistograms(record, scenario)
-    fault, readbacks = first_expected_event(scenario), scenario.readbacks
-    read = bool(readbacks) and not any(readback.fault for readback in readbacks)
-    read = read and scenario.readback_damaged_before_events is None
+    fault = fault_event(scenario)
     is_paced = record.run.point.job.is_paced
-    stood = seconds.stalled_seconds(seconds.phase_seconds_slice(scenario.phases[0]))
+    stalled = seconds.stalled_seconds(seconds.phase_seconds_slice(scenario.phases[0]))
     levels = _level_series(seconds, scenario, is_paced=is_paced)
+    checked_blocks, lost_blocks = _checked_and_lost_blocks(scenario)
     return ScenarioFigures(
         phases=tuple(
-            _phase_figures(seconds, record, span, scenario, stood) for span in scenario.phases
+            _phase_figures(seconds, record, span, scenario, stalled) for span in scenario.phases
         ),
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         start_real_ns=seconds.start_ns,
@@ -229,8 +319,8 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
             for host in record.hosts
             if host.totals and host.totals.generator
         ),
-        checked_blocks=sum(r.checked_blocks for r in readbacks) if read else None,
-        lost_blocks=sum(r.lost_blocks for r in readbacks) if read else None,
+        checked_blocks=checked_blocks,
+        lost_blocks=lost_blocks,
         p99s_ns=_values_with_none_for_nan(seconds.p99s_ns),
         p50s_ns=_values_with_none_for_nan(seconds.percentiles_ns(0.5)),
         events=tuple(_event_figures(seconds, event) for event in scenario.events),
@@ -238,9 +328,23 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
         changed_metric="lat_ns_p99" if is_paced else "iops",
         changes=tuple(_series_change(seconds, scenario, change) for change in levels[0].changes),
         rebuild_bytes_per_s=_rebuild_rate_metric(view, scenario, fault) if fault else None,
-        stalled_at_s=tuple(np.flatnonzero(stood).tolist()),
+        stalled_at_s=tuple(np.flatnonzero(stalled).tolist()),
         neighbours=neighbour_figures(view, scenario),
+        fault=fault.id if fault else "",
     )
+
+
+def _checked_and_lost_blocks(scenario: ScenarioOutcome) -> tuple[int | None, int | None]:
+    """Blocks that were read after the last phase, and lost ones; None where that is not known."""
+    readbacks = scenario.readbacks
+    if not readbacks or scenario.readback_damaged_before_events is not None:
+        return None, None
+    lost = [scenario.newly_lost_blocks(readback) for readback in readbacks]
+    known = sum(count or 0 for count in lost)
+    is_known = known > 0 or None not in lost
+    is_complete = not any(readback.incomplete_reason for readback in readbacks)
+    checked = sum(readback.checked_blocks for readback in readbacks)
+    return checked if is_complete or known else None, known if is_known else None
 
 
 def _values_with_none_for_nan(series: Floats) -> tuple[float | None, ...]:
@@ -285,10 +389,17 @@ def record_cut_to_window(record: RunRecord, window: Window) -> RunRecord:
     return replace(record, intervals=IntervalTable(**columns))
 
 
-def first_expected_event(scenario: ScenarioOutcome) -> EventOutcome | None:
-    """The first event that a witness is to see."""
-    faults = [e for e in scenario.events if e.expected is not None and e.start_real_ns is not None]
-    return min(faults, key=lambda event: event.start_real_ns or 0, default=None)
+def fault_event(scenario: ScenarioOutcome) -> EventOutcome | None:
+    """The event whose cost a run shows: the first action that a witness is to see, else the first.
+
+    None where no action began before the end of the last phase.
+    """
+    actions = [
+        event
+        for event in scenario.events
+        if event.is_action and event.start_real_ns is not None and event.phase != READBACK_PHASE
+    ]
+    return min(actions, key=lambda e: (e.expected is None, e.start_real_ns), default=None)
 
 
 def _phase_figures(
@@ -302,8 +413,8 @@ def _phase_figures(
     rates, counts = seconds.rates[own], seconds.bin_counts(own)
     p99s = seconds.joined_p99s_ns(span)
     ratios, unequal = _latency_ratios(seconds, own, first, is_paced=record.run.point.job.is_paced)
-    used = np.flatnonzero(counts >= 0.5)
-    used_so_far = np.flatnonzero(seconds.bin_counts(slice(0, own.stop)) >= 0.5)
+    has_any = bool((counts >= 0.5).any())
+    longest_io_s = seconds.longest_io_edges_s(counts)[1]
     return PhaseFigures(
         id=span.id,
         start_s=seconds.seconds_since_first_phase(span.start_real_ns),
@@ -311,15 +422,13 @@ def _phase_figures(
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
         baseline_share=_rate_share(rates, seconds.rates[first], np.median),
-        lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if used.size else None, "ns"),
-        lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if used.size else None, "ns"),
+        lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if has_any else None, "ns"),
+        lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if has_any else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
-        longest_io_ns=Metric(
-            _longest_io_edges_s(record, int(used[-1]))[1] * NS_PER_S if used.size else None, "ns"
-        ),
+        longest_io_ns=Metric(longest_io_s * NS_PER_S if has_any else None, "ns"),
         stalled_s=int(stalled_flags[own].sum()),
-        longest_stall_s=_longest_stall(record, span, scenario, used, used_so_far),
-        lat_ns_mean=Metric(seconds.mean_ns(counts) if used.size else None, "ns"),
+        longest_stall_s=_longest_stall(seconds, record, span),
+        lat_ns_mean=Metric(seconds.mean_ns(counts) if has_any else None, "ns"),
         p50_ratio=ratios[0],
         p99_ratio=ratios[1],
         mean_ratio=ratios[2],
@@ -425,7 +534,7 @@ def _neighbour_figures(
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         silent_s=int((seconds.rates[active] <= 0).sum()),
         failed_ios=sum(t.generator.failed_ios for t in hosts if t and t.generator),
-        limits=tuple(_neighbour_limit_figures(view, scenario, record, event.id)),
+        limit_figures=tuple(_neighbour_limit_figures(view, scenario, record, event.id)),
     )
 
 
@@ -493,14 +602,17 @@ def _neighbour_limit_figures(
 ) -> Iterator[NeighbourLimitFigures]:
     """What a neighbour did while events limited it, as it was counted when it was completed."""
     ended_ns = next(event.undone_real_ns for event in scenario.events if event.id == neighbour)
-    targets = [view.target_of_host(host) for host in record.hosts]
-    devices = sum(len(target.devices) for target in targets if target)
+    disks = [run.limited_disks for run in view.record.neighbours if run.event == neighbour]
+    if not all(disks):
+        return
+    disk_count = sum(map(len, disks))
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
     ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
     for event in scenario.events:
         limit, start_ns = event.io_limit, event.start_real_ns
-        if event.limits != neighbour or limit is None or start_ns is None:
+        is_of_load = neighbour in {event.limited_event, event.id}
+        if not is_of_load or limit is None or start_ns is None:
             continue
         known = [ns for ns in (event.undone_real_ns, ended_ns) if ns is not None]
         # What was in flight when it was limited ends in the second after that.
@@ -515,132 +627,46 @@ def _neighbour_limit_figures(
         }
         if not seconds_by_host:
             continue
-        for direction, what, count, most in (
+        for direction, what, count, limit_per_disk in (
             (Direction.READ, "read IOPS", table.ios, limit.read_iops),
             (Direction.WRITE, "write IOPS", table.ios, limit.write_iops),
             (Direction.READ, "bytes read a second", table.bytes, limit.read_bytes_per_s),
             (Direction.WRITE, "bytes written a second", table.bytes, limit.write_bytes_per_s),
         ):
-            if most is not None:
+            if limit_per_disk is not None:
                 own = inside & (table.direction == direction)
                 rate = sum(
                     float(count[own & (table.host == host)].sum()) / seconds
                     for host, seconds in seconds_by_host.items()
                 )
-                yield NeighbourLimitFigures(event.id, what, rate, float(most * devices))
+                yield NeighbourLimitFigures(
+                    event.id, what, rate, float(limit_per_disk * disk_count)
+                )
 
 
-def _longest_stall(
-    record: RunRecord,
-    span: PhaseSpan,
-    scenario: ScenarioOutcome,
-    used_bins: Ints,
-    used_bins_so_far: Ints,
-) -> Metric:
+def _longest_stall(seconds: PerSecondHistograms, record: RunRecord, span: PhaseSpan) -> Metric:
     """The longest time in which a stream returned nothing, of I/Os that waited in a phase.
 
-    A job with one I/O at a time stands still for as long as that takes. Of deeper queues the
-    intervals without any return are known, the I/Os that end the silence, and the longest I/O up to
-    then, which no stall outlasts but one until the end.
+    A job with one I/O at a time stands still for as long as that takes. Of deeper queues silences
+    are known, and the longest I/O up to then, which none outlasts but one until the end; a stall of
+    which no interval tells is not longer than two of them.
     """
-    final_s = max(_unended_silences_in_phase_s(record, span, scenario), default=0.0)
-    if not used_bins_so_far.size:
-        return Metric(final_s or None, "s")
-    longest_s = _longest_io_edges_s(record, int(used_bins_so_far[-1]))[-1]
-    silences = [
-        (min(silent_s, longest_s), stall_s) for silent_s, stall_s in _silences(record, span)
-    ]
-    silent_s = max(final_s, max((silent for silent, _ in silences), default=0.0))
-    low, middle, high = (
-        _longest_io_edges_s(record, int(used_bins[-1])) if used_bins.size else (0.0, 0.0, 0.0)
-    )
+    own = seconds.phase_seconds_slice(span)
+    most_s = seconds.longest_io_edges_s(seconds.bin_counts(slice(0, own.stop)))[-1]
+    found = [silence for silence in seconds.silences if silence.is_in(span)]
+    bounds = [most_s if silence.is_ended else math.inf for silence in found]
+    pairs = list(zip(found, bounds, strict=True))
+    silent_s = max((min(silence.seconds, bound) for silence, bound in pairs), default=0.0)
+    stall_s = max((min(silence.stall_s, bound) for silence, bound in pairs), default=0.0)
+    low, middle, high = seconds.longest_io_edges_s(seconds.bin_counts(own))
     job = record.run.point.job
     if job.iodepth_per_client <= job.jobs_per_client:
-        low, middle = max(low, silent_s), max(middle, silent_s)
-        return Metric(middle or None, "s", low, max(high, silent_s))
-    # One of which no interval tells is not longer than two of them.
-    short_s = min(middle, 2 * float(record.intervals.span_ns.max(initial=0)) / NS_PER_S)
-    stall_s = max(final_s, max((min(s, longest_s) for _, s in silences), default=0.0)) or short_s
-    return Metric(stall_s or None, "s", silent_s, max(high, stall_s))
-
-
-def _longest_io_edges_s(record: RunRecord, longest_bin: int) -> tuple[float, float, float]:
-    """Lower edge, middle and upper edge of a bin; the engine's own longest I/O if it is in it.
-
-    The last bin has all that took longer than 17 s.
-    """
-    edges = (LOWER_NS[longest_bin], MIDDLE_NS[longest_bin], UPPER_NS[longest_bin])
-    longest_ns = _longest_io_ns(record)
-    if bin_index_of_ns(longest_ns) == longest_bin:
-        edges = (longest_ns,) * 3
-    low, middle, high = (float(edge) / NS_PER_S for edge in edges)
-    return low, middle, high
-
-
-def _longest_io_ns(record: RunRecord) -> int:
-    """The longest of all, as engines tell it; 0 where they do not."""
-    totals = [host.totals for host in record.hosts if host.totals]
-    all_ways = [way for total in totals for way in (total.read, total.write) if way]
-    return max((way.lat_max_ns for way in all_ways), default=0)
-
-
-class _BusyIntervals(Record):
-    """The intervals with I/Os of one direction of a host: their rows, starts and ends."""
-
-    host: int
-    direction: int
-    rows: Ints
-    starts_ns: Ints
-    ends_ns: Ints
-
-
-def _silences(record: RunRecord, span: PhaseSpan) -> Iterator[tuple[float, float]]:
-    """How long streams returned nothing where that touches a phase: intervals, and all of it.
-
-    It began in the interval before those without I/Os and ended in the one after, which has those
-    that waited. In a closed loop most were submitted just before or after its beginning; of a load
-    that goes on submitting, only the longest waited for all of it.
-    """
-    is_paced, lat_ns = record.run.point.job.is_paced, _bin_latencies_ns(record)
-    bins = record.bins
-    for stream in _busy_intervals(record):
-        gaps_ns = stream.starts_ns[1:] - stream.ends_ns[:-1]
-        spans_ns = record.intervals.span_ns[stream.rows]
-        for place in np.flatnonzero(gaps_ns > spans_ns[1:] // 2).tolist():
-            begin, end = int(stream.ends_ns[place]), int(stream.starts_ns[place + 1])
-            if begin >= span.end_real_ns or end <= max(begin, span.start_real_ns):
-                continue
-            next_seq = record.intervals.seq[stream.rows[place + 1]]
-            own = (bins.host == stream.host) & (bins.seq == next_seq) & (bins.count > 0)
-            own &= (bins.direction == stream.direction) & (lat_ns[bins.bin] >= end - begin)
-            waited = np.repeat(lat_ns[bins.bin[own]], bins.count[own])
-            most = end - begin + int(spans_ns[place]) + int(spans_ns[place + 1])
-            typical = float((np.max if is_paced else np.median)(waited)) if waited.size else 0.0
-            yield (end - begin) / NS_PER_S, min(max(typical, end - begin), most) / NS_PER_S
-
-
-def _unended_silences_in_phase_s(
-    record: RunRecord, span: PhaseSpan, scenario: ScenarioOutcome
-) -> Iterator[float]:
-    """How long streams had returned nothing at the end, where that touches a phase."""
-    end_ns = scenario.phases[-1].end_real_ns
-    for stream in _busy_intervals(record):
-        ends = stream.ends_ns
-        last_ns = int(ends[-1]) if ends.size else scenario.phases[0].start_real_ns
-        if last_ns < span.end_real_ns and end_ns - last_ns > SILENT_S * NS_PER_S:
-            yield (end_ns - last_ns) / NS_PER_S
-
-
-def _busy_intervals(record: RunRecord) -> Iterator[_BusyIntervals]:
-    """Those of each host and direction."""
-    table = record.intervals
-    busy = table.ios > 0
-    for index, host in enumerate(record.hosts):
-        for direction in np.unique(table.direction[unique_io_mask(table.direction)]).tolist():
-            rows = np.flatnonzero((table.host == index) & (table.direction == direction) & busy)
-            ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
-            starts = np.asarray(ends - table.span_ns[rows])
-            yield _BusyIntervals(index, direction, rows, starts, ends)
+        value, low, high = (max(edge, silent_s) for edge in (middle, low, high))
+    else:
+        interval_s = float(record.intervals.span_ns.max(initial=0)) / NS_PER_S
+        value = stall_s or min(middle, 2 * interval_s)
+        low, high = silent_s, max(high, value)
+    return Metric(value, "s", low, high) if value else Metric(None, "s")
 
 
 def _event_figures(seconds: PerSecondHistograms, event: EventOutcome) -> EventFigures:
@@ -713,11 +739,16 @@ def _seconds_to_redundancy(scenario: ScenarioOutcome, fault: EventOutcome) -> Me
         if answer.witness == fault.expected.witness and answer.real_ns >= fault.seen_real_ns
     ]
     healthy = not fault.expected.state
-    for before, first, second in zip(answers, answers[1:], answers[2:], strict=False):
-        if first.state is healthy and second.state is healthy:
-            return _seconds_after_fault(fault, before.asked_real_ns, first.real_ns)
-    unhealthy_ns = (a.asked_real_ns for a in answers if a.state is fault.expected.state)
-    last_ns = max(unhealthy_ns, default=fault.seen_real_ns)
+    unhealthy_ns = fault.start_real_ns
+    for first, second in pairwise(answers):
+        if first.state is fault.expected.state:
+            unhealthy_ns = first.asked_real_ns
+        elif first.state is healthy and second.state is healthy:
+            return _seconds_after_fault(fault, unhealthy_ns, first.real_ns)
+    last_ns = max(
+        (a.asked_real_ns for a in answers if a.state is fault.expected.state),
+        default=fault.seen_real_ns,
+    )
     return Metric(None, "s", low=(last_ns - fault.start_real_ns) / NS_PER_S)
 
 
@@ -797,7 +828,7 @@ def _nearest_event_text(
     ]
     if near:
         return min(near)[-1]
-    fault = first_expected_event(scenario)
+    fault = fault_event(scenario)
     for begin, end in _unhealthy_spans_s(seconds, scenario, fault) if fault else ():
         if begin - EVENT_DISTANCE_MAX_S <= (at_s.value or 0.0) <= end + EVENT_DISTANCE_MAX_S:
             return f"while {fault.expected if fault else ''}"
@@ -842,13 +873,13 @@ def _seconds_to_band(level: _LevelSeries, at: float) -> Metric:
 
 
 def rebuild_window(scenario: ScenarioOutcome) -> Window | None:
-    """From the last event before it to when redundancy was back; None where it never was."""
-    fault = first_expected_event(scenario)
+    """From the last action before it to when redundancy was back; None where it never was."""
+    fault = fault_event(scenario)
     redundancy = _seconds_to_redundancy(scenario, fault) if fault else None
     if fault is None or redundancy is None or redundancy.value is None:
         return None
     end_ns = (fault.start_real_ns or 0) + round(redundancy.value * NS_PER_S)
-    begins = (event.start_real_ns for event in scenario.events)
+    begins = (event.start_real_ns for event in scenario.events if event.is_action)
     return Window(max(b for b in begins if b is not None and b < end_ns), end_ns)
 
 

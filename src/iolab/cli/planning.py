@@ -367,9 +367,9 @@ def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     """A load that begins, or is limited: nothing is done to a host but that."""
     end = f"until {event.undo_phase} begins" if event.undo_phase else "until the end"
     where = f"{event.id}, {event.after_s:g} s into {event.phase}, {end}: "
-    limit = f"{event.io_limit.text} on each device" if event.io_limit else ""
-    if event.limits:
-        return f"{where}event {event.limits} is limited to {limit}"
+    limit = f"{event.io_limit.text} on each disk" if event.io_limit else ""
+    if event.limited_event:
+        return f"{where}event {event.limited_event} is limited to {limit}"
     hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
     neighbour = scenario.neighbour(event.neighbour)
     load = f"{where}the load {neighbour.title} ({job_text(neighbour.job)}) begins{hosts}"

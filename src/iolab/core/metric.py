@@ -386,8 +386,8 @@ class NeighbourFigures(Record):
     """The load that an event began, on all of its hosts; `workload` is its id.
 
     `rates` are its I/Os in each second since the first phase began. `silent_s` are the seconds in
-    which it was to go on and did no I/O. `limits` are the events that limited it, each with what it
-    did a second meanwhile, and what all its devices together might.
+    which it was to go on and did no I/O. `limit_figures` are of the events that limited it, its own
+    among them, each with what it did a second meanwhile, and what all its disks together might.
     """
 
     event: str
@@ -397,7 +397,7 @@ class NeighbourFigures(Record):
     rates: tuple[float, ...]
     silent_s: int
     failed_ios: int
-    limits: tuple[NeighbourLimitFigures, ...] = ()
+    limit_figures: tuple[NeighbourLimitFigures, ...] = ()
 
 
 class NeighbourLimitFigures(Record):
@@ -444,13 +444,13 @@ class ScenarioFigures(Record):
     the witness of the first fault did not say that all is well, from one answer to another.
     `changes` are what the series `changed_metric`, the rate, or the p99 of a load with a fixed
     rate, shows by itself. Seconds to detection, redundancy and the baseline are counted from the
-    first event that a witness sees: until it did, until it said twice that all is well, until the
-    series was back in the band of the first phase; with `low` alone for longer than the run, None
-    where it is not known. `rebuild_bytes_per_s` is what was copied from the last event to
-    redundancy. `stalled_at_s` are the seconds, from 0, in which a stream did less than a tenth of
-    its rate in the first phase. `neighbours` are the loads that events began. `failed_ios` are
-    errors that clients saw. Blocks are those that were read after the last phase, None where none
-    could be.
+    event `fault`, the first action that a witness is to see, or else that began: until it did,
+    until it said twice that all is well, until the series was back in the band of the first phase;
+    with `low` alone for longer than the run, None where it is not known. `rebuild_bytes_per_s` is
+    what was copied from the last event to redundancy. `stalled_at_s` are the seconds, from 0, in
+    which a stream did less than a tenth of its rate in the first phase. `neighbours` are the loads
+    that events began. `failed_ios` are errors that clients saw. Blocks are those that were read
+    after the last phase, None where none could be.
     """
 
     phases: tuple[PhaseFigures, ...]
@@ -471,12 +471,12 @@ class ScenarioFigures(Record):
     rebuild_bytes_per_s: Metric | None = None
     stalled_at_s: tuple[int, ...] = ()
     neighbours: tuple[NeighbourFigures, ...] = ()
+    fault: str = ""
 
     @property
-    def neighbour_events(self) -> frozenset[str]:
-        """The events that begin or limit a neighbour's load."""
-        limits = (limit.event for neighbour in self.neighbours for limit in neighbour.limits)
-        return frozenset((*(neighbour.event for neighbour in self.neighbours), *limits))
+    def fault_event(self) -> EventFigures | None:
+        """The event `fault`; None of a run without one."""
+        return next((event for event in self.events if event.id == self.fault), None)
 
 
 class Result(Record):

@@ -479,11 +479,16 @@ class HostRun(Record):
 
 
 class NeighbourRun(Record):
-    """What the load that an event began did on one host."""
+    """What the load that an event began did on one host.
+
+    `limited_disks` are those on which its I/O could be limited, as the host's agent found them; ()
+    where the agent ended first.
+    """
 
     event: str
     point: Point
     host: HostRun
+    limited_disks: tuple[str, ...] = ()
 
 
 class MonitoredHost(Record):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final
 
-from msgspec import Meta, field
+from msgspec import Meta
+from msgspec.structs import asdict
 
 from iolab.core.host_name import HostName
 from iolab.core.workload import Workload
@@ -50,14 +51,46 @@ class ActionKind(StrEnum):
         return self not in {ActionKind.COMMAND, ActionKind.SETTING}
 
 
+class IoLimit(Record):
+    """What a control group may do a second on each disk; None for as much as it can."""
+
+    read_iops: int | None = None
+    write_iops: int | None = None
+    read_bytes_per_s: int | None = None
+    write_bytes_per_s: int | None = None
+
+    def or_else(self, other: IoLimit) -> IoLimit:
+        """This limit, with the other's where this one has none."""
+        return IoLimit(
+            other.read_iops if self.read_iops is None else self.read_iops,
+            other.write_iops if self.write_iops is None else self.write_iops,
+            other.read_bytes_per_s if self.read_bytes_per_s is None else self.read_bytes_per_s,
+            other.write_bytes_per_s if self.write_bytes_per_s is None else self.write_bytes_per_s,
+        )
+
+    @property
+    def text(self) -> str:
+        """The limit for people: `200 read IOPS`."""
+        counts = [(self.read_iops, "read IOPS"), (self.write_iops, "write IOPS")]
+        sizes = [(self.read_bytes_per_s, "read"), (self.write_bytes_per_s, "written")]
+        return list_text(
+            [f"{count} {what}" for count, what in counts if count is not None]
+            + [f"{format_bytes(size)}/s {what}" for size, what in sizes if size is not None]
+        )
+
+    @property
+    def rates(self) -> dict[str, int]:
+        """The same for an agent: what is limited, by its name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
 class Action(Record):
     """What an event may do on its host, as the inventory says it.
 
     `argv` and `undo_argv` are of a command, `pid_file` or a systemd `unit` of `stop` and `kill`; a
-    setting writes `text` to the file `path` of the kernel, and `undo_text` to undo it. A limit is
-    of the control group in the folder `group`, for `device`, by the names of what is counted.
-    `undo_after_s` is when the host undoes it by itself. A destructive one has no undo, and wants
-    a consent of its own.
+    setting writes `text` to the file `path` of the kernel, and `undo_text` to undo it. An
+    `io_limit` is of the control group in the folder `group`, for `device`. `undo_after_s` is when
+    the host undoes it by itself. A destructive one has no undo, and wants a consent of its own.
     """
 
     id: str
@@ -74,7 +107,7 @@ class Action(Record):
     device: str = ""
     interface: str = ""
     group: str = ""
-    limits: dict[str, int] = field(default_factory=dict)
+    io_limit: IoLimit | None = None
     undo_after_s: float | None = None
     destructive: bool = False
 
@@ -92,9 +125,8 @@ class Action(Record):
             return f"write {self.text!r} to {self.path}"
         if self.kind is ActionKind.CUT_LINK:
             return f"set the link {self.interface} down"
-        if self.kind is ActionKind.LIMIT:
-            limits = ", ".join(f"{name} {value}" for name, value in self.limits.items())
-            return f"limit {self.group} on {self.device} to {limits}"
+        if self.io_limit is not None:
+            return f"limit {self.group} on {self.device} to {self.io_limit.text}"
         if self.device:
             return f"{self.kind.value} {self.device}"
         what = f"the unit {self.unit}" if self.unit else f"the process in {self.pid_file}"
@@ -172,34 +204,6 @@ class PhasePlan(Record):
         return self.longest_s if self.seconds is None else self.seconds
 
 
-class IoLimit(Record):
-    """What a control group may do on each device of its target; None for as much as it can."""
-
-    read_iops: int | None = None
-    write_iops: int | None = None
-    read_bytes_per_s: int | None = None
-    write_bytes_per_s: int | None = None
-
-    def or_else(self, other: IoLimit) -> IoLimit:
-        """This limit, with the other's where this one has none."""
-        return IoLimit(
-            other.read_iops if self.read_iops is None else self.read_iops,
-            other.write_iops if self.write_iops is None else self.write_iops,
-            other.read_bytes_per_s if self.read_bytes_per_s is None else self.read_bytes_per_s,
-            other.write_bytes_per_s if self.write_bytes_per_s is None else self.write_bytes_per_s,
-        )
-
-    @property
-    def text(self) -> str:
-        """The limit for people: `200 read IOPS`."""
-        counts = [(self.read_iops, "read IOPS"), (self.write_iops, "write IOPS")]
-        sizes = [(self.read_bytes_per_s, "read"), (self.write_bytes_per_s, "written")]
-        return list_text(
-            [f"{count} {what}" for count, what in counts if count is not None]
-            + [f"{format_bytes(size)}/s {what}" for size, what in sizes if size is not None]
-        )
-
-
 READBACK_PHASE: Final = "read-back"
 """What follows the last phase where acknowledged writes are verified."""
 
@@ -208,8 +212,8 @@ class EventPlan(Record):
     """An event that a study wants, so many seconds after the beginning of a phase.
 
     It is an `action` of the inventory, a load that begins (`neighbour`, the id of one of the plan's
-    neighbours, on `hosts` alone where it names some), or an `io_limit` of the load that the event
-    `limits` began.
+    neighbours, on `hosts` alone where it names some), or an `io_limit` of the load that
+    `limited_event` began.
 
     An action must make a witness say what is `expected` within `within_s`; None where no witness
     can see what it does. The event is undone (a load ended, a limit lifted) when the phase
@@ -228,7 +232,7 @@ class EventPlan(Record):
     title: str = ""
     neighbour: str = ""
     hosts: tuple[str, ...] = ()
-    limits: str = ""
+    limited_event: str = ""
     io_limit: IoLimit | None = None
 
 
@@ -338,10 +342,13 @@ class PhaseSpan(Record):
 class EventOutcome(Record):
     """What came of an event; moments are of the controller's clock, `due` the one that was meant.
 
-    With an `io_limit` the load that the event `limits` began was limited. `title` is what the study
-    calls it. `error` says why it could not be done. `unseen_real_ns` is the last answer of its
-    witness that did not show it, `seen_real_ns` the first that did; None where there was none.
-    `is_undone` is None where nothing is to be undone.
+    It is an action, or begins the load of the workload `neighbour`, or limits one.
+
+    With an `io_limit` the load that `limited_event` began was limited; "" for the event's own load.
+    `title` is what the study calls it. `error` says why it could not be done. `seen_real_ns` is the
+    first answer of its witness that shows it, `unseen_real_ns` when the last one was asked before
+    that says otherwise; None where there was none. A neighbour's load is undone when it is told to
+    end. `is_undone` is None where nothing is to be undone.
     """
 
     id: str
@@ -360,8 +367,14 @@ class EventOutcome(Record):
     undone_real_ns: int | None = None
     undo_error: Reason = ""
     title: str = ""
-    limits: str = ""
+    limited_event: str = ""
     io_limit: IoLimit | None = None
+    neighbour: str = ""
+
+    @property
+    def is_action(self) -> bool:
+        """Whether something was done to its host, and no load begun or limited."""
+        return not self.neighbour and self.io_limit is None
 
 
 class WitnessAnswer(Record):
@@ -381,8 +394,9 @@ class WitnessAnswer(Record):
 class Readback(Record):
     """All blocks of a host, read and held against its ledger of acknowledged writes.
 
-    `fault` says why it could not be done. `is_new_mount` says whether the file system had been
-    unmounted since the load and mounted again; None of a device, and where nobody looked.
+    `data_set_blocks` is how many there are, 0 where that is not known. `fault` says why it could
+    not be done. `is_new_mount` says whether the file system had been unmounted since the load and
+    mounted again; None of a device, and where nobody looked.
     """
 
     host: HostName
@@ -391,12 +405,23 @@ class Readback(Record):
     first: tuple[str, ...] = ()
     fault: Reason = ""
     is_new_mount: bool | None = None
+    data_set_blocks: int = 0
+
+    @property
+    def incomplete_reason(self) -> str:
+        """Why not every block was read; "" where all were."""
+        if self.fault or not self.checked_blocks:
+            return self.fault or "no block was read"
+        if self.checked_blocks < self.data_set_blocks:
+            return f"only {self.checked_blocks} of {self.data_set_blocks} blocks were read"
+        return ""
 
 
 class ScenarioOutcome(Record):
     """What came of the phases and events of a run.
 
-    `readbacks` are of what was there after the last phase, `first_readbacks` of before the load.
+    `readbacks` are of what was there after the last phase, `first_readbacks` of before the first
+    load of all, `earlier_readbacks` of after the repeat before this one.
     """
 
     phases: tuple[PhaseSpan, ...]
@@ -404,6 +429,17 @@ class ScenarioOutcome(Record):
     answers: Annotated[tuple[WitnessAnswer, ...], Meta(max_length=ANSWERS_MAX)]
     readbacks: tuple[Readback, ...] = ()
     first_readbacks: tuple[Readback, ...] = ()
+    earlier_readbacks: tuple[Readback, ...] = ()
+
+    def earlier_lost_blocks(self, host: str) -> int:
+        """How many blocks of a host an earlier repeat had lost: most are found again."""
+        return next((r.lost_blocks for r in self.earlier_readbacks if r.host == host), 0)
+
+    def newly_lost_blocks(self, readback: Readback) -> int | None:
+        """How many blocks this repeat lost, at least; None where that is not known."""
+        lost = readback.lost_blocks
+        new = max(lost - self.earlier_lost_blocks(readback.host), 0)
+        return None if not new and (lost or readback.incomplete_reason) else new
 
     @property
     def readback_damaged_before_events(self) -> Readback | None:

@@ -187,7 +187,8 @@ class ExitedAnswer(Record, kw_only=True):
     """How a process ended and what it used.
 
     `memory_peak_bytes` and `oom_kills` are of all its processes together and only told where its
-    memory was bounded; None also where the kernel does not count.
+    memory was bounded; None also where the kernel does not count. `limited_disks` are those on
+    which the I/O of a run with a limit of it could be limited.
     """
 
     code: int | None
@@ -202,6 +203,7 @@ class ExitedAnswer(Record, kw_only=True):
     oom_kills: Count | None = None
     processor: ProcessorUse | None = None
     libraries: LibraryUse | None = None
+    limited_disks: Annotated[tuple[str, ...], Meta(max_length=limits.ENTRIES_MAX)] = ()
 
 
 class ResolvedActionAnswer(Record, kw_only=True):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
-from msgspec.structs import asdict
-
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals, HostDetails
@@ -27,7 +25,10 @@ FAULTS_LIMIT: Final = 10
 
 
 class RunIoLimit(Record):
-    """What a process and all that it starts may do on each of some block devices."""
+    """What a process and all that it starts may do on the nearest disks of a stack of devices.
+
+    `devices` are all layers of the stack; the agent finds its nearest whole disks.
+    """
 
     devices: tuple[str, ...]
     limit: IoLimit
@@ -35,8 +36,7 @@ class RunIoLimit(Record):
     @property
     def arguments(self) -> dict[str, object]:
         """The same for an agent."""
-        wanted = {name: value for name, value in asdict(self.limit).items() if value is not None}
-        return {"devices": list(self.devices), **wanted}
+        return {"devices": list(self.devices), "rates": self.limit.rates}
 
 
 class Command(Record):

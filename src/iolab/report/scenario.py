@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
-from iolab.core.scenario import READBACK_PHASE
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
 from iolab.text import (
@@ -226,14 +225,14 @@ def fault_impact_sentence(
 
 
 def _fault_title(scenario: ScenarioFigures) -> str:
-    begun = [
-        event
-        for event in scenario.events
-        if event.start_s is not None
-        and event.id not in scenario.neighbour_events
-        and event.phase != READBACK_PHASE
-    ]
-    return min(begun, key=lambda event: event.start_s or 0.0).title if begun else ""
+    return scenario.fault_event.title if scenario.fault_event else ""
+
+
+def _phases_after_fault(scenario: ScenarioFigures) -> list[PhaseFigures]:
+    """The phases after the first that end after the fault begins; all where there is none."""
+    fault = scenario.fault_event
+    begin_s = (fault.start_s or 0.0) if fault else 0.0
+    return [phase for phase in scenario.phases[1:] if phase.start_s + phase.seconds > begin_s]
 
 
 def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> list[str]:
@@ -242,7 +241,9 @@ def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
     texts = []
     for neighbour in scenario.neighbours:
         limited = {
-            limit.event: _phases_within_event(scenario, limit.event) for limit in neighbour.limits
+            limit.event: _phases_within_event(scenario, limit.event)
+            for limit in neighbour.limit_figures
+            if limit.event != neighbour.event
         }
         all_limited = {phase for phases in limited.values() for phase in phases}
         active = [phase.id for phase in neighbour.phases]
@@ -290,7 +291,7 @@ def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> 
         return f"{text} (the p50 is {_times_text(p50)} the first phase's)"
     share = metrics.get(phase_metric_key(phase.id, "baseline_share"))
     if share is None or share.value is None:
-        return f"has no effect that could be measured {where}"
+        return f"has an effect that could not be measured {where}"
     effect = f"leaves {percent_text(share.value)} of the IOPS {where}"
     return f"{effect}; latencies have no ratio, since {phase.unequal_load}"
 
@@ -337,7 +338,8 @@ def _limit_effect_text(
 
 
 def _stall_s(scenario: ScenarioFigures) -> float:
-    return max((phase.longest_stall_s.value or 0.0 for phase in scenario.phases[1:]), default=0.0)
+    phases = _phases_after_fault(scenario)
+    return max((phase.longest_stall_s.value or 0.0 for phase in phases), default=0.0)
 
 
 def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> str:
@@ -393,13 +395,14 @@ def _difference_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
 def _rate_losses(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
-    """Later phases with fewer I/Os, and the share that is lost.
+    """Phases after the fault with fewer I/Os, and the share that is lost.
 
     Of a fixed rate a short stall takes a part and leaves the median second as it was.
     """
     figure = "baseline_share" if scenario.changed_metric == "iops" else "served_share"
     shares = (
-        (phase, metrics.get(phase_metric_key(phase.id, figure))) for phase in scenario.phases[1:]
+        (phase, metrics.get(phase_metric_key(phase.id, figure)))
+        for phase in _phases_after_fault(scenario)
     )
     return [
         (phase, 1.0 - share.value)
@@ -411,7 +414,7 @@ def _rate_losses(
 def _p99_rises(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
-    """Later phases of a load with a fixed rate with a longer p99, and how many times as long."""
+    """Phases after the fault of a load with a fixed rate with a longer p99, and how much longer."""
     if scenario.changed_metric == "iops":
         return []
 
@@ -419,7 +422,7 @@ def _p99_rises(
         return metrics.get(phase_metric_key(phase, "lat_ns_p99"), Metric(None, "ns")).value or 0.0
 
     usual = p99(scenario.phases[0].id)
-    rises = ((phase, p99(phase.id) / usual) for phase in scenario.phases[1:] if usual)
+    rises = ((phase, p99(phase.id) / usual) for phase in _phases_after_fault(scenario) if usual)
     return [(phase, rise) for phase, rise in rises if rise > 1 + COST_MIN]
 
 

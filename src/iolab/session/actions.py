@@ -156,7 +156,8 @@ def _named_action(action: Action) -> dict[str, object]:
     if action.kind is ActionKind.CUT_LINK:
         return {**named, "interface": action.interface, "undo_after_s": action.undo_after_s}
     if action.kind is ActionKind.LIMIT:
-        named = {**named, "group": action.group, "limits": action.limits}
+        rates = action.io_limit.rates if action.io_limit else {}
+        named = {**named, "group": action.group, "rates": rates}
     return {**named, "device": action.device}
 
 

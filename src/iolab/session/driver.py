@@ -31,7 +31,6 @@ from iolab.core.run import (
     ProcessUse,
     RunRecord,
 )
-from iolab.core.scenario import Readback
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import combined_error, gather_hosts
 from iolab.hosts.clock import ClockOffset
@@ -60,7 +59,6 @@ class HostRunInProgress(Struct):
     workdir: WorkDirectory
     extents: ExtentProof | None = None
     file_identity_check: FileIdentityCheck | None = None
-    first_readback: Readback | None = None
     cache: CacheDropProof | None = None
     idle: PreRunActivity | None = None
     offset: ClockOffset | None = None
@@ -119,6 +117,11 @@ class HostRunInProgress(Struct):
         """What the load got of the processors, of all phases together; None if nothing tells."""
         usage = self.ending.exited.processor if self.ending else None
         return usage or summed_processor_use(self.phase_processors)
+
+    @property
+    def limited_disks(self) -> tuple[str, ...]:
+        """Those on which the load's I/O could be limited, as the agent told at its end."""
+        return self.ending.exited.limited_disks if self.ending else ()
 
     @property
     def library_use(self) -> LibraryUse | None:

@@ -131,7 +131,7 @@ class NeighbourLoads:
                     "io_limit",
                     deadline_s=AGENT_LIMIT_S,
                     run=load.run_ids[state.name],
-                    limit=wanted.arguments,
+                    rates=wanted.limit.rates,
                 )
 
         (await gather_hosts(load.states, apply_on_host)).results_or_raise()
@@ -169,7 +169,10 @@ class NeighbourLoads:
         refuse_impossible_counters([state for _, state in pairs], elapsed_s)
         for index, (_, state) in enumerate(pairs):
             collector.add(index, state.intervals)
-        runs = [NeighbourRun(plan.event, plan.point, state.to_host_run()) for plan, state in pairs]
+        runs = [
+            NeighbourRun(plan.event, plan.point, state.to_host_run(), state.limited_disks)
+            for plan, state in pairs
+        ]
         outputs = [
             EngineOutput(state.name, f"{plan.event}.{plan.point.job.engine}.stdout", state.output)
             for plan, state in pairs

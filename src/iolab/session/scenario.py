@@ -112,6 +112,7 @@ class PhaseRunner:
         self._answers: list[WitnessAnswer] = []
         self.readbacks: tuple[Readback, ...] = ()
         self.first_readbacks: tuple[Readback, ...] = ()
+        self.earlier_readbacks: tuple[Readback, ...] = ()
 
     @property
     def scenario(self) -> ScenarioOutcome:
@@ -122,6 +123,7 @@ class PhaseRunner:
             tuple(self._answers),
             self.readbacks,
             self.first_readbacks,
+            self.earlier_readbacks,
         )
 
     def set_load_start(self, real_ns: int) -> None:
@@ -277,12 +279,12 @@ class PhaseRunner:
 
     async def _do_neighbour_event(self, event: EventPlan, due_ns: int) -> None:
         """Begin a neighbour's load, or limit it."""
-        owner = event.limits or event.id
+        owner = event.limited_event or event.id
         hosts = self.neighbours.host_names(owner)
         limit = event.io_limit
         what = f"load '{event.neighbour}'" if event.neighbour else f"limit of '{owner}'"
         if limit is not None:
-            what += f": {limit.text} on each device"
+            what += f": {limit.text} on each disk"
         outcome = EventOutcome(
             event.id,
             list_text(hosts),
@@ -290,8 +292,9 @@ class PhaseRunner:
             event.phase,
             due_ns,
             title=event.title,
-            limits=owner if limit is not None else "",
+            limited_event=event.limited_event,
             io_limit=limit,
+            neighbour=event.neighbour,
         )
         self._outcomes[event.id] = outcome
         try:
@@ -465,20 +468,20 @@ class PhaseRunner:
         self._undos.remove(undo)
 
     async def _undo_neighbour_event(self, event: EventPlan) -> None:
-        """End a load, or lift its limit."""
-        fault = ""
+        """End a load, or lift its limit: undone from now on, however long its engine takes."""
+        fault, undone_ns = "", self._session.clock.real_ns()
         try:
             if event.neighbour:
                 fault = await self.neighbours.stop(event.id)
-            elif self.neighbours.is_running(event.limits):
-                await self.neighbours.lift_limit(event.limits, event.id)
+            elif self.neighbours.is_running(event.limited_event):
+                await self.neighbours.lift_limit(event.limited_event, event.id)
         except HostError as raised:
             fault = raised.message
         outcome = self._outcomes[event.id]
         self._outcomes[event.id] = replace(
             outcome,
             is_undone=True,
-            undone_real_ns=self._session.clock.real_ns(),
+            undone_real_ns=undone_ns,
             error=outcome.error or fault,
         )
 
@@ -537,7 +540,7 @@ class PhaseRunner:
                 continue
             if answer.state is expected.state:
                 return replace(outcome, unseen_real_ns=unseen_ns, seen_real_ns=answer.real_ns)
-            unseen_ns = answer.real_ns
+            unseen_ns = answer.asked_real_ns if answer.state is not None else unseen_ns
         return replace(outcome, unseen_real_ns=unseen_ns)
 
     def _host(self, name: str) -> Host:

@@ -282,7 +282,7 @@ def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[F
     scenario = study.scenario
     loads = {} if scenario is None else {event.id: event for event in scenario.events}
     for event in loads.values():
-        load = loads[event.limits or event.id]
+        load = loads[event.limited_event or event.id]
         if event.io_limit is None:
             continue
         for target in targets_of_study(study):

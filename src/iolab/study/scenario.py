@@ -53,7 +53,7 @@ ACTION_KEYS: Final = (
 TIMED_UNDO_KEYS: Final = frozenset({"cut_link", "stop"})
 """Kinds of actions that may cut the host itself off, whose undo then needs a time of its own."""
 
-RATE_KEYS: Final = ("read_iops", "write_iops", "read_bytes", "write_bytes")
+RATE_KEYS: Final = ("read_iops", "write_iops", "read_bw", "write_bw")
 """What a limit limits, in a second."""
 
 KERNEL_FOLDERS: Final = ("/sys", "/proc/sys")
@@ -423,12 +423,12 @@ def _build_event_plan(table: EventTable) -> EventPlan:
         table.title or "",
         neighbour=table.workload or "",
         hosts=tuple(table.hosts or ()),
-        limits=table.limits or "",
+        limited_event=table.limits or "",
         io_limit=None if table.io_limit is None else _build_io_limit(table.io_limit),
     )
 
 
-def _build_io_limit(table: IoLimitTable) -> IoLimit:
+def _build_io_limit(table: IoLimitTable | ActionTable) -> IoLimit:
     return IoLimit(
         table.read_iops,
         table.write_iops,
@@ -450,7 +450,6 @@ def _build_action(table: ActionTable) -> Action:
     }
     process = table.stop or table.kill or ""
     is_path = process.startswith("/")
-    rates = {key: getattr(table, key) for key in RATE_KEYS}
     return Action(
         table.id,
         table.host,
@@ -462,7 +461,7 @@ def _build_action(table: ActionTable) -> Action:
         device=table.detach or table.offline or table.device or "",
         interface=table.cut_link or "",
         group=table.limit or "",
-        limits={key: parse_size(rate) for key, rate in rates.items() if rate is not None},
+        io_limit=None if table.limit is None else _build_io_limit(table),
         undo_after_s=table.undo_after,
         destructive=table.destructive,
         path=table.file or "",

@@ -15,8 +15,6 @@ ARGUMENT_CHARACTERS: Final = 4096
 EXPECTATION_CHARACTERS: Final = 80
 LIMIT_MAX: Final = 1 << 40
 """I/Os or bytes a second: beyond any device."""
-
-RATE_MAX: Final = 1 << 50
 LINK_PATTERN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}")
 PROCESS_PATTERN: Final = re.compile(
     r"/[^\x00-\x1f]{1,1023}|[A-Za-z0-9_][A-Za-z0-9:_.@\\-]{0,240}\.(?:service|scope|slice|socket)"
@@ -48,13 +46,9 @@ ProcessName = Annotated[
         {"pattern": f"^{PROCESS_PATTERN.pattern}$"},
     ),
 ]
-IopsLimit = Annotated[int, values.integer_value(1, RATE_MAX)]
-BytesLimit = Annotated[int | str, values.size_value(1, RATE_MAX, multiple=1)]
+IopsLimit = Annotated[int, values.integer_value(1, LIMIT_MAX)]
+BandwidthLimit = Annotated[int | str, values.size_value(1, LIMIT_MAX, multiple=1)]
 SettingText = Annotated[str, values.text_value(ARGUMENT_CHARACTERS)]
-
-
-LimitIops = Annotated[int, values.integer_value(1, LIMIT_MAX)]
-LimitBandwidth = Annotated[int | str, values.size_value(1, LIMIT_MAX, multiple=1)]
 
 
 class PhaseTable(StudyTable):
@@ -67,12 +61,12 @@ class PhaseTable(StudyTable):
 
 
 class IoLimitTable(StudyTable):
-    """`io_limit` of an event: what a neighbour may do on each device of its target."""
+    """`io_limit` of an event: what a neighbour may do on each disk of its target."""
 
-    read_iops: LimitIops | None = None
-    write_iops: LimitIops | None = None
-    read_bw: LimitBandwidth | None = None
-    write_bw: LimitBandwidth | None = None
+    read_iops: IopsLimit | None = None
+    write_iops: IopsLimit | None = None
+    read_bw: BandwidthLimit | None = None
+    write_bw: BandwidthLimit | None = None
 
 
 class EventTable(StudyTable):
@@ -108,8 +102,8 @@ class ActionTable(StudyTable):
     device: DevicePath | None = None
     read_iops: IopsLimit | None = None
     write_iops: IopsLimit | None = None
-    read_bytes: BytesLimit | None = None
-    write_bytes: BytesLimit | None = None
+    read_bw: BandwidthLimit | None = None
+    write_bw: BandwidthLimit | None = None
     file: HostFile | None = None
     text: SettingText | None = None
     undo_text: SettingText | None = None

@@ -12,6 +12,7 @@ from iolab.analysis.check import (
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
+    unchecked_answer,
     valid_answer,
     worst_answer,
 )
@@ -74,7 +75,7 @@ def _activity_answers(neighbour: NeighbourFigures) -> Iterator[CheckAnswer]:
 def _rate_answers(neighbour: NeighbourFigures, point: Point) -> Iterator[CheckAnswer]:
     """Whether it came to the rate that its workload asks for, where nothing limits it."""
     each = point.job.target_iops_per_job
-    if each is None or neighbour.limits:
+    if each is None or neighbour.limit_figures:
         return
     wanted = sum(each * point.job_on_host(host).jobs_per_client for host in neighbour.hosts)
     for phase in neighbour.phases:
@@ -89,13 +90,18 @@ def _rate_answers(neighbour: NeighbourFigures, point: Point) -> Iterator[CheckAn
 
 
 @check(
-    "neighbour-unlimited", "A neighbour that its limit does not hold", needs_load=False,
-    needs_phases=True,
-)  # fmt: skip
+    "neighbour-unlimited", "A neighbour limit without effect", needs_load=False, needs_phases=True
+)
 def check_neighbour_unlimited(view: RunView) -> CheckAnswer:
     """Whether each limited neighbour kept its limit, and would have done more without it."""
     # One that did nothing is what `neighbour-absent` is about.
-    limits = [(item, limit) for item in _neighbours(view) for limit in item.limits if limit.rate]
+    limits = [
+        (item, limit) for item in _neighbours(view) for limit in item.limit_figures if limit.rate
+    ]
+    scenario = view.record.scenario
+    limited = [event for event in scenario.events if event.io_limit] if scenario else []
+    if limited and not all(run.limited_disks for run in view.record.neighbours):
+        return unchecked_answer("which disks were limited is not known: an agent ended before")
     if not limits:
         return not_applicable_answer("No event limits a load.")
     answers = []
@@ -108,7 +114,7 @@ def check_neighbour_unlimited(view: RunView) -> CheckAnswer:
         values: EvidenceValues = {"event": limit.event, "rate": limit.rate, "limit": limit.limit}
         if limit.rate > LIMIT_KEPT * limit.limit:
             answers.append(invalid_answer(f"{text}: the limit did not hold it.", **values))
-        elif limit.rate < LIMIT_USED * limit.limit and len(neighbour.limits) == 1:
+        elif limit.rate < LIMIT_USED * limit.limit and len(neighbour.limit_figures) == 1:
             share = percent_text(limit.rate / limit.limit)
             answers.append(
                 indicative_answer(f"{text} ({share}): something else held it back.", **values)

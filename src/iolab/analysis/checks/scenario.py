@@ -21,7 +21,7 @@ from iolab.analysis.rebuild import copied_bytes_in_window, target_member_devices
 from iolab.analysis.scenario import (
     EVENT_DISTANCE_MAX_S,
     SILENT_S,
-    first_expected_event,
+    fault_event,
     rebuild_window,
 )
 from iolab.analysis.view import RunView
@@ -154,7 +154,7 @@ def check_event_late(view: RunView) -> CheckAnswer:
 def check_baseline_unhealthy(view: RunView) -> CheckAnswer:
     """Whether all was well until the first event."""
     scenario = _require_scenario(view)
-    fault = first_expected_event(scenario)
+    fault = fault_event(scenario)
     if fault is None or fault.expected is None or fault.start_real_ns is None:
         return not_applicable_answer("No event names a state that must not be there before it.")
     before = [
@@ -242,15 +242,23 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
     answers = []
     for readback in scenario.readbacks:
         evidence: EvidenceValues = {"host": readback.host, "checked": readback.checked_blocks}
-        if readback.lost_blocks:
+        lost, earlier = readback.lost_blocks, scenario.earlier_lost_blocks(readback.host)
+        if scenario.newly_lost_blocks(readback):
             first = " ".join(readback.first[:1])
+            before = f", {earlier} of them or others since an earlier repeat" if earlier else ""
             text = (
-                f"{readback.lost_blocks} of {readback.checked_blocks} blocks of {readback.host} "
-                f"do not hold what was acknowledged. {first}".rstrip()
+                f"{lost} of {readback.checked_blocks} blocks of {readback.host} do not hold what "
+                f"was acknowledged{before}. {first}".rstrip()
             )
-            answers.append(invalid_answer(text, lost=readback.lost_blocks, **evidence))
-        elif readback.fault or not readback.checked_blocks:
-            reason = readback.fault.rstrip(".") or "no block was read"
+            answers.append(invalid_answer(text, lost=lost, earlier=earlier, **evidence))
+        elif lost:
+            text = (
+                f"{readback.host}: an earlier repeat lost {counted_noun(earlier, 'block')}, and "
+                f"{lost} do not hold what was acknowledged: whether this repeat lost others cannot "
+                "be told"
+            )
+            answers.append(unchecked_answer(text, lost=lost, earlier=earlier, **evidence))
+        elif reason := readback.incomplete_reason.rstrip("."):
             answers.append(unchecked_answer(f"{readback.host}: {reason}", **evidence))
         else:
             text = f"All {readback.checked_blocks} blocks of {readback.host} hold what was written"
@@ -307,11 +315,11 @@ def check_change_unexplained(view: RunView) -> CheckAnswer:
 )
 def check_witness_contradicted(view: RunView) -> CheckAnswer:
     """Whether the load was served while the witness said that all is well."""
-    figures, fault = view.scenario_figures, first_expected_event(_require_scenario(view))
+    figures, fault = view.scenario_figures, fault_event(_require_scenario(view))
     if figures is None or fault is None or fault.expected is None:
         return not_applicable_answer("No event names a witness.")
     begin_s = ((fault.start_real_ns or 0) - figures.start_real_ns) / NS_PER_S
-    stood = [
+    stalled = [
         second
         for second in figures.stalled_at_s
         if second >= begin_s
@@ -320,12 +328,12 @@ def check_witness_contradicted(view: RunView) -> CheckAnswer:
         )
     ]
     witness = quote_value(fault.expected.witness)
-    if len(stood) >= CONTRADICTED_S:
+    if len(stalled) >= CONTRADICTED_S:
         return indicative_answer(
-            f"In {len(stood)} seconds (first: {stood[0]}) at least one direction of a host did "
+            f"In {len(stalled)} seconds (first: {stalled[0]}) at least one direction of a host did "
             f"under a tenth of its rate, while witness {witness} said that all is well.",
-            seconds=len(stood),
-            first_s=stood[0],
+            seconds=len(stalled),
+            first_s=stalled[0],
         )
     share = figures.phases[-1].baseline_share.value
     is_back = figures.redundancy_s is not None and figures.redundancy_s.value is not None
@@ -344,7 +352,7 @@ def check_witness_contradicted(view: RunView) -> CheckAnswer:
 )
 def check_rebuild_throttled(view: RunView) -> CheckAnswer:
     """Whether the witness names a setting by which the rebuild is slower than it could be."""
-    scenario, fault = _require_scenario(view), first_expected_event(_require_scenario(view))
+    scenario, fault = _require_scenario(view), fault_event(_require_scenario(view))
     if fault is None or fault.expected is None or fault.start_real_ns is None:
         return not_applicable_answer("No event names a witness.")
     names = sorted(
@@ -370,7 +378,7 @@ def check_rebuild_small(view: RunView) -> CheckAnswer:
     """Whether so much was copied that the time of a rebuild says something of a full one."""
     window, fault = (
         rebuild_window(_require_scenario(view)),
-        first_expected_event(_require_scenario(view)),
+        fault_event(_require_scenario(view)),
     )
     if window is None or fault is None or fault.expected is None:
         return not_applicable_answer("No rebuild came to its end.")

@@ -32,6 +32,7 @@ from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.process_driver import ProcessDriver
+from iolab.session.scenario import PhaseRunner
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
 from iolab.targets.context import HOSTS_APART, poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
@@ -63,7 +64,9 @@ class IoDriver(ProcessDriver):
     def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
         self._generator_limits = GeneratorLimits()
+        # By data set: before its first load, and after its last.
         self._first_readbacks: dict[str, tuple[Readback, ...]] = {}
+        self._last_readbacks: dict[str, tuple[Readback, ...]] = {}
         self.phases_before_load = (
             prove_extents_written,
             send_trace,
@@ -90,10 +93,8 @@ class IoDriver(ProcessDriver):
         """See `ProcessDriver`; then the files are looked at once more."""
         await super().measure(session, run, host_runs, counters)
         if self.phase_runner is not None and isinstance(self._files, NativeEngine):
-            first = (host_run.first_readback for host_run in host_runs)
-            self.phase_runner.first_readbacks = tuple(filter(None, first))
-            self.phase_runner.readbacks = await self._read_back_after_phases(
-                session, run, host_runs, self._files
+            await self._read_back_after_phases(
+                self.phase_runner, session, run, host_runs, self._files
             )
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(host_runs, fetch_recording)
@@ -109,24 +110,33 @@ class IoDriver(ProcessDriver):
 
     async def _read_back_after_phases(
         self,
+        phase_runner: PhaseRunner,
         session: SessionContext,
         run: PlannedRun,
         host_runs: Sequence[HostRunInProgress],
         engine: NativeEngine,
-    ) -> tuple[Readback, ...]:
+    ) -> None:
         """All blocks, through new mounts where events of the read-back make them."""
-        if self.phase_runner is None or not Job.require_type(run.point.job).verify:
-            return ()
-        unmounted = await self.phase_runner.do_readback_events()
+        if not Job.require_type(run.point.job).verify:
+            return
+        data_set, names = run.point.data_set, {host_run.name for host_run in host_runs}
+
+        def of_these_hosts(readbacks: tuple[Readback, ...]) -> tuple[Readback, ...]:
+            return tuple(readback for readback in readbacks if readback.host in names)
+
+        phase_runner.first_readbacks = of_these_hosts(self._first_readbacks.get(data_set, ()))
+        phase_runner.earlier_readbacks = of_these_hosts(self._last_readbacks.get(data_set, ()))
+        unmounted = await phase_runner.do_readback_events()
         readbacks = await read_back(session, run, host_runs, engine)
         devices = {host_run.name for host_run in host_runs if host_run.workdir.device}
-        return tuple(
+        phase_runner.readbacks = tuple(
             replace(
                 readback,
                 is_new_mount=None if readback.host in devices else readback.host in unmounted,
             )
             for readback in readbacks
         )
+        self._last_readbacks[data_set] = phase_runner.readbacks
 
     async def _read_back_before_phases(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
@@ -137,9 +147,6 @@ class IoDriver(ProcessDriver):
         name = run.point.data_set
         if name not in self._first_readbacks:  # Also of a session that goes on with a later repeat.
             self._first_readbacks[name] = await read_back(session, run, host_runs, self._files)
-        by_host = {readback.host: readback for readback in self._first_readbacks.get(name, ())}
-        for host_run in host_runs:
-            host_run.first_readback = by_host.get(host_run.name)
 
     def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
@@ -225,6 +232,7 @@ async def read_back(
         if paths:
             await evict_page_cache(host_run.workdir, paths)
         held = host_run.workdir.data_set_on_host(data_set)
+        blocks = job.numjobs * (held.bytes_per_job // job.block_bytes)
         command = engine.readback_command(job, held, host_run.workdir.dir)
         ledger = session.ledgers.ledger_for(host_run.workdir, data_set)
         command = command_verified_against_ledger(engine, command, ledger)
@@ -234,10 +242,16 @@ async def read_back(
         generator = totals.generator if totals else None
         verify = generator.verify if generator else None
         if verify is None or generator is None:
-            return Readback(host_run.name, fault=excerpt(ending.stderr_tail) or "it told no blocks")
+            reason = excerpt(ending.stderr_tail) or "the engine reported no verified blocks"
+            return Readback(host_run.name, fault=reason, data_set_blocks=blocks)
         failed = ", ".join(f"{count} x {name}" for name, count in generator.errors)
         return Readback(
-            host_run.name, verify.checked, verify.mismatched_blocks, verify.first, fault=failed
+            host_run.name,
+            verify.checked,
+            verify.mismatched_blocks,
+            verify.first,
+            fault=failed,
+            data_set_blocks=blocks,
         )
 
     outcomes = await gather_hosts(host_runs, readback_on_host)
