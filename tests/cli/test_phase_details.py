@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from iolab.cli.details import INVALID_PHASES, run_detail_lines
 from iolab.core.metric import Metric, Result
 from iolab.registry import report_kinds
-from iolab.report.scenario import phases_note, run_fault_impact_sentence
+from iolab.report.scenario import neighbours_note, phases_note, run_fault_impact_sentence
 from tests.analysis.planted import PHASED, happened, neighboured, scaled
 from tests.analysis.planted import phased as phased_record
 from tests.cli.screens import drawn
@@ -82,3 +82,14 @@ def test_a_histogram_is_of_the_baseline_as_the_figures_are() -> None:
     assert window is not None
     before = record.scenario.phases[0]
     assert before.start_real_ns <= window.start_ns < window.end_ns <= before.end_real_ns + 10**9
+
+
+def test_ratios_that_are_surely_below_one_are_doubted_below_their_table() -> None:
+    scenario = result_of().scenario
+    assert scenario is not None
+    before, degraded, *later = scenario.phases
+    for high, is_doubted in ((0.8, True), (1.2, False)):
+        ratio = Metric(0.5, "x", 0.3, high)
+        phases = (before, replace(degraded, p99_ratio=ratio), *later)
+        note = neighbours_note([replace(scenario, phases=phases)])
+        assert ("In phase 'degraded' the p99 got shorter" in note) is is_doubted

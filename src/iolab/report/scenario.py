@@ -41,6 +41,10 @@ UNDONE_SHARE: Final = 0.2
 
 P99: Final = 99.0
 
+DISTURBED_BASELINE: Final = (
+    "something else disturbed the first phase, which is no baseline for that"
+)
+
 NEAR_S: Final = 1.5
 """An event begins, and is undone, so near to the phase that it is of."""
 
@@ -160,8 +164,15 @@ def neighbours_note(scenarios: Sequence[ScenarioFigures]) -> str:
     """What its ratios are of, and why some are missing."""
     note = "Rate and latencies of the measured load are multiples of those of its first phase."
     reasons = {phase.unequal_load: phase.id for phase in scenarios[0].phases if phase.unequal_load}
-    missing = (f"none in phase '{phase}', where {reason}" for reason, phase in reasons.items())
-    return " ".join([note, *(f"{capitalised(text)}." for text in missing)])
+    texts = [f"none in phase '{phase}', where {reason}" for reason, phase in reasons.items()]
+    for phase in scenarios[0].phases[1:]:
+        ratios = {"p50": phase.p50_ratio, "p99": phase.p99_ratio, "mean": phase.mean_ratio}
+        shorter = [name for name, ratio in ratios.items() if ratio.high and ratio.high < 1]
+        if shorter:
+            texts.append(
+                f"in phase '{phase.id}' the {list_text(shorter)} got shorter: {DISTURBED_BASELINE}"
+            )
+    return " ".join([note, *(f"{capitalised(text)}." for text in texts)])
 
 
 def _range_text(values: Sequence[float]) -> str:
@@ -285,7 +296,7 @@ def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> 
     p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
     if p50 is not None and p50.high is not None and p50.high < 1:
         text = f"goes with a p50 only {_times_text(p50)} as long {where}, at the same {rate}"
-        return f"{text}: something else disturbed the first phase, which is no baseline for it"
+        return f"{text}: {DISTURBED_BASELINE}"
     if p50 is not None and p50.value is not None:
         text = f"makes no latency longer {where}, at the same {rate}, beyond what may be chance"
         return f"{text} (the p50 is {_times_text(p50)} the first phase's)"
