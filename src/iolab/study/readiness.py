@@ -295,7 +295,7 @@ def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[F
                     f"The io_limit of event {quote_value(event.id)} limits block devices, and "
                     f"{where} has none: it is {folder.fs_type} on {folder.mount_source}."
                 )
-                what = "event" if event.limits else "io_limit"
+                what = "event" if event.limited_event else "io_limit"
                 hint = (
                     f"Leave that {what} out of the study, and give the load a rate instead "
                     f"(workload.{load.neighbour}.rate_iops)."
