@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.cli.details import INVALID_PHASES, run_detail_lines
+from iolab.analysis.points import summarise_points
+from iolab.cli.details import run_detail_lines
 from iolab.core.metric import Metric, Result
 from iolab.registry import report_kinds
-from iolab.report.scenario import neighbours_note, phases_note, run_fault_impact_sentence
+from iolab.report.scenario import (
+    INVALID_PHASES,
+    neighbours_note,
+    phases_note,
+    run_fault_impact_sentence,
+    scenario_answer_text,
+    scenario_section,
+)
 from tests.analysis.planted import PHASED, happened, neighboured, scaled
 from tests.analysis.planted import phased as phased_record
 from tests.cli.screens import drawn
 from tests.judging import judge
+from tests.report import shared
 
 
 def result_of(*, is_seen: bool = True) -> Result:
@@ -93,3 +102,20 @@ def test_ratios_that_are_surely_below_one_are_doubted_below_their_table() -> Non
         phases = (before, replace(degraded, p99_ratio=ratio), *later)
         note = neighbours_note([replace(scenario, phases=phases)])
         assert ("In phase 'degraded' the p99 got shorter" in note) is is_doubted
+
+
+def test_a_report_and_an_answer_say_of_an_invalid_point_what_it_lost_alone() -> None:
+    brief = shared.brief("pair")
+    (first, *_) = brief.results
+    scenario = result_of().scenario
+    assert scenario is not None
+    run = replace(first, scenario=replace(scenario, lost_blocks=3))
+    point = replace(summarise_points([first], brief.study)[0], results=(run,), is_trusted=True)
+    invalid = replace(point, is_trusted=False)
+    for given, is_doubted in ((point, False), (invalid, True)):
+        section = scenario_section(replace(brief, points=(given,)))
+        assert section is not None
+        assert (INVALID_PHASES in section.groups[0].note) is is_doubted
+        answer = scenario_answer_text(brief.study, [given])
+        assert "3 blocks lack" in answer
+        assert ("longest stall" in answer) is not is_doubted

@@ -21,6 +21,7 @@ from iolab.report.numbers import metric_value_text
 from iolab.report.phrases import merge_objections, metric_phrase
 from iolab.report.runs import evenness_rows, evidence_text, phase_evenness_table
 from iolab.report.scenario import (
+    INVALID_PHASES,
     neighbours_note,
     neighbours_table,
     phases_note,
@@ -71,8 +72,6 @@ TAIL_MIN: Final = 99.9
 
 MIXED_DIRECTIONS: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
-
-INVALID_PHASES: Final = "Invalid: the phases are told as they were recorded, and are no result."
 
 SLOW_IOS_SHOWN: Final = 20
 """Slow I/Os on a screen; a report has all that were told."""

@@ -41,6 +41,8 @@ UNDONE_SHARE: Final = 0.2
 
 P99: Final = 99.0
 
+INVALID_PHASES: Final = "Invalid: the phases are told as they were recorded, and are no result."
+
 DISTURBED_BASELINE: Final = (
     "something else disturbed the first phase, which is no baseline for that"
 )
@@ -486,7 +488,11 @@ def scenario_answer_text(study: Study, points: Sequence[PointSummary]) -> str:
             point.is_trusted or any(scenario.lost_blocks for scenario in scenarios)
         ):
             continue
-        text = fault_impact_sentence(scenarios, point_or_single_run_metrics(point))
+        text = (
+            fault_impact_sentence(scenarios, point_or_single_run_metrics(point))
+            if point.is_trusted
+            else f"{capitalised(_lost_writes_text(scenarios))}."
+        )
         title = study.workload(point.key.workload).title
         texts.append(f"{title}: {text}" if several else text)
     return " ".join(texts)
@@ -533,12 +539,14 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
     if len(brief.study.configurations) > 1:
         title = f"{title}, {style.title}"
     neighbours = neighbours_table(scenarios, metrics)
-    chart = scenario_chart(title, scenarios, style.token, fault_impact_sentence(scenarios, metrics))
+    sentence = fault_impact_sentence(scenarios, metrics) if point.is_trusted else INVALID_PHASES
+    doubt = "" if point.is_trusted else f"{INVALID_PHASES} "
+    chart = scenario_chart(title, scenarios, style.token, sentence)
     return ChartGroup(
         title,
         (chart,),
         phases_table(scenarios, metrics),
-        phases_note(scenarios, metrics),
+        f"{doubt}{phases_note(scenarios, metrics)}".rstrip(),
         tables_below=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
         detail_tables=((changes_table(scenarios), _CHANGES_NOTE),),
     )
