@@ -22,3 +22,8 @@ def test_all_of_different_numbers_are_all_of_no_range(counts: tuple[int, ...], t
 def test_other_numbers_have_their_range() -> None:
     merged = merge_sentences(("They came 1346 ms apart.", "They came 8851 ms apart."))
     assert merged.text == "They came 1346 to 8851 ms apart."
+
+
+def test_operations_that_differ_stand_together() -> None:
+    merged = merge_sentences(f"Phase file-{name} took 4 ms." for name in ("stat", "remove"))
+    assert merged.text == "Phase file-stat or file-remove took 4 ms."

@@ -19,8 +19,8 @@ _UNIT: Final = re.compile(r"(%|k|M|G|ns|µs|ms|s|B|KiB|MiB|GiB|TiB|B/s|kB/s|MB/s
 _ALL_OF: Final = re.compile(r"\b(\d+) of \1\b")
 """Hosts of as many."""
 
-_NAME: Final = re.compile(r"([^\W\d][\w./-]*\d[\w./-]*?)([).,;:]*)")
-"""A word with a digit in it: of hosts, devices and phases."""
+_NAME: Final = re.compile(r"([^\W\d][\w./-]*\d[\w./-]*?|(?:file|tree)-[a-z]+)([).,;:]*)")
+"""A word with a digit in it, of hosts, devices and phases, or an operation on files or trees."""
 
 _SCALES: Final = {
     "": ("", 1.0),

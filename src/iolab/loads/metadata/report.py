@@ -34,7 +34,7 @@ from iolab.report.numbers import axis_values_text, metric_value_text, range_text
 from iolab.report.runs import runs_table
 from iolab.report.table import Table, table_markdown
 from iolab.report.terminal import Screen
-from iolab.text import uncapitalised
+from iolab.text import list_text, uncapitalised
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
@@ -256,5 +256,7 @@ def _phase_objection(
             return objection.code, objection.message
     if not found or found[0][1] is None:
         return None
-    objection, phase = found[0]
-    return objection.code, f"Its run is {level.value} by {phase} ({objection.code})."
+    code = found[0][0].code
+    phases = dict.fromkeys(str(phase) for objection, phase in found if objection.code == code)
+    others = " or ".join(list_text(list(phases)).rsplit(" and ", 1))
+    return code, f"Its run is {level.value} by {others} ({code})."

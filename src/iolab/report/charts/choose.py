@@ -241,6 +241,8 @@ def latency_distribution_charts(
         else f"by {list_text(map(axis_name_text, all_axis_names(results))) or 'point'}"
     )
     heading = f"Latency by percentile, {title}"
+    if len({result.digest for result in results}) < len(results):  # elsewhere stand their means
+        heading += ", of its median run" if several else ", of the first run of each"
     most = LINES_MAX if several else CURVES_MAX
     return [
         latency_distribution_figure(
@@ -272,7 +274,8 @@ def run_latency_distribution_chart(
 
 def run_curve_label(result: Result, configuration: str) -> str:
     """What a run is called on a chart; `configuration` is empty where there is only one."""
-    return escape_invisible(f"{configuration} {axis_values_text(result.axis[:1])}") or "all I/Os"
+    label = f"{configuration} {axis_values_text(result.axis[:1])}".strip()
+    return escape_invisible(label) or "all I/Os"
 
 
 def _has_metric_value(point: PointSummary, metric_key: str) -> bool:
