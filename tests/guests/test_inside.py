@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import DeviceDelta, RunRecord
+from iolab.core.workload import Direction
 from iolab.guests.nodes import link_bytes_per_s, node_counters
 from iolab.hosts.rates import CounterSeries, derive_counter_series
 from tests.analysis.records import GO_NS, SECOND
@@ -51,8 +52,8 @@ def test_each_thing_of_a_node_has_its_series_by_name() -> None:
     assert found is not None
     assert list(found.iops) == ["sda", "sdb"]
     assert found.iops["sda"].value.tolist() == pytest.approx([150.0] * 32)
-    assert found.write_lat_ns["sda"].value.tolist() == pytest.approx([1e6] * 32)
-    assert np.isnan(found.write_lat_ns["sdb"].value).all()
+    assert found.lat_ns[Direction.WRITE]["sda"].value.tolist() == pytest.approx([1e6] * 32)
+    assert np.isnan(found.lat_ns[Direction.WRITE]["sdb"].value).all()
     assert list(found.processors) == [f"node{number}" for number in range(12)]
     assert found.processors["node10"].value.tolist() == pytest.approx([0.5] * 32)
     assert list(found.tx_bytes_per_s) == ["eth0", "eth1"]

@@ -187,7 +187,8 @@ def test_nodes_that_are_one_machine_are_told_to_be(disks: tuple[str, ...], what:
 def test_the_node_from_inside_has_all_its_devices(brief: Brief) -> None:
     assert brief.node_timeline is not None
     panels = {one.panel.title: one for one in brief.node_timeline.panels}
-    assert [len(one.panel.lines) for one in panels.values()] == [2, 2, 2, 2, 2]
+    assert [len(one.panel.lines) for one in panels.values()] == [2, 2, 2, 2, 2, 2]
+    assert "Read latency of each disk" in panels
     latency = panels["Write latency of each disk"].panel.lines
     assert [trace.values[-1] for trace in latency] == [88_000.0, 412_000.0]
     (share,) = dict(panels["Sent by each port"].link_use_by_trace).values()

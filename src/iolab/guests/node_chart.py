@@ -7,7 +7,7 @@ to be told apart, the others are grey.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Final
 
@@ -20,6 +20,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.core.samples import Floats
+from iolab.core.workload import Direction
 from iolab.guests.nodes import NodeCounters, kernel_key_of_host, node_counters
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
@@ -46,7 +47,7 @@ from iolab.report.charts.series import (
 )
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Cell, Table, text_and_number_columns
-from iolab.text import counted_noun, escape_invisible, list_text, percent_text
+from iolab.text import capitalised, counted_noun, escape_invisible, list_text, percent_text
 from iolab.units import format_duration_s
 
 DISK_IO_METRICS: Final = ("read_iops", "write_iops")
@@ -297,7 +298,8 @@ def build_node_timeline(
         begin_ns, end_ns = window.start_ns, window.end_ns
     begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
     within = (grid.cell_middles_s >= begin_s) & (grid.cell_middles_s <= end_s)
-    panels = _node_panels(counters, grid, record.telemetry_interval_ms * 1e6, within)
+    step_ns = record.telemetry_interval_ms * 1e6
+    panels = _node_panels(counters, record.run.point.job.data_directions, grid, step_ns, within)
     if not panels:
         return None
     (node,) = (host for host in watched if host.host == name)
@@ -329,7 +331,11 @@ def _leaf_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> s
 
 
 def _node_panels(
-    counters: NodeCounters, grid: TimeGrid, step_ns: float, measured_window: npt.NDArray[np.bool_]
+    counters: NodeCounters,
+    load_directions: Collection[Direction],
+    grid: TimeGrid,
+    step_ns: float,
+    measured_window: npt.NDArray[np.bool_],
 ) -> tuple[NodePanel, ...]:
     def series_averaged_on_grid(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
         return {
@@ -359,12 +365,18 @@ def _node_panels(
             "disk",
             DISK_IO_METRICS,
         ),
-        NodePanel(
-            _panel_of_rows(
-                "Write latency of each disk", "ns", series_averaged_on_grid(counters.write_lat_ns)
-            ),
-            "disk",
-            ("write_lat_ns",),
+        *(
+            NodePanel(
+                _panel_of_rows(
+                    f"{capitalised(direction.display_name)} latency of each disk",
+                    "ns",
+                    series_averaged_on_grid(series),
+                ),
+                "disk",
+                (f"{direction.key}_lat_ns",),
+            )
+            for direction, series in counters.lat_ns.items()
+            if direction in load_directions
         ),
         NodePanel(_panel_of_rows(_processors_title(numa), "share", numa), "cpu", PROCESSOR_METRICS),
         NodePanel(

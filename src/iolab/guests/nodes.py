@@ -288,7 +288,7 @@ class NodeCounters(Record):
 
     node: str
     iops: Mapping[str, CounterSeries]
-    write_lat_ns: Mapping[str, CounterSeries]
+    lat_ns: Mapping[Direction, Mapping[str, CounterSeries]]
     processors: Mapping[str, CounterSeries]
     tx_bytes_per_s: Mapping[str, CounterSeries]
     tx_frames_per_s: Mapping[str, CounterSeries]
@@ -329,7 +329,10 @@ def node_counters(
             for name in reads
             if name in writes
         },
-        write_lat_ns=series_by_name("disk", "write_lat_ns", disks.__contains__),
+        lat_ns={
+            direction: series_by_name("disk", f"{direction.key}_lat_ns", disks.__contains__)
+            for direction in (Direction.READ, Direction.WRITE)
+        },
         processors=numa if len(numa) > 1 else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
         tx_frames_per_s=series_by_name("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
