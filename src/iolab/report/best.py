@@ -90,7 +90,8 @@ class BestFigure(Record):
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
-    `noise_text` says why it can be no more than noise.
+    `noise_text` says why it can be no more than noise. `is_only_load` is whether its workload was
+    measured at one load alone, so that it is the best of none.
     `repeats_range` is the least and the most of its repeats, where these are no longer close and
     no interval is known.
     """
@@ -118,6 +119,7 @@ class BestFigure(Record):
     has_whole_run_latency: bool = False
     repeats_range: tuple[float, float] | None = None
     noise_text: str = ""
+    is_only_load: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -310,6 +312,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
         has_whole_run_latency=bool(latencies) and _has_whole_run_latency(headline.workload.job),
         repeats_range=_repeats_range(best, headline.workload.headline_or_rate_metric),
+        is_only_load=headline.point_count == 1,
     )
 
 

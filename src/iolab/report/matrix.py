@@ -77,6 +77,11 @@ KEPT_CHARACTERS: Final = 16
 """What is this short is not parted by the end of a line."""
 
 TITLE: Final = "The best of each workload"
+ONLY_LOADS_TITLE: Final = "The figure of each workload"
+"""Where no workload was measured at several loads, and there is no best of them."""
+
+ONE_LOAD: Final = "one load measured"
+"""Of a workload whose figure is the best of none, beside others."""
 
 _BLOCK_TITLES: Final = {
     "1/s": "IOPS",
@@ -314,7 +319,7 @@ def _configuration_columns_table(
     shared = _shared_undecided_reason(rows)
     cells = [
         (
-            Cell(row.title, note=_undecided_reason_note(row, shared, titles)),
+            _workload_cell(row, rows, _undecided_reason_note(row, shared, titles)),
             *(
                 _cell_with_bar(
                     _cell_with_ratio(_figure_cell(row, name, anchors), row, name),
@@ -334,7 +339,27 @@ def _configuration_columns_table(
         )
         for row in cost_capacity_rows
     ]
-    return Table(TITLE, heads, tuple(cells), _row_groups(rows, cost_capacity_rows), has_bars=True)
+    return Table(
+        _matrix_title(rows),
+        heads,
+        tuple(cells),
+        _row_groups(rows, cost_capacity_rows),
+        has_bars=True,
+    )
+
+
+def _matrix_title(rows: Sequence[WorkloadRow]) -> str:
+    return ONLY_LOADS_TITLE if all(_has_only_load(row) for row in rows) else TITLE
+
+
+def _has_only_load(workload_row: WorkloadRow) -> bool:
+    return all(cell.is_only_load for cell in workload_row.cells)
+
+
+def _workload_cell(workload_row: WorkloadRow, rows: Sequence[WorkloadRow], note: str = "") -> Cell:
+    """The title of a row; beside others that are the best of several loads that it is of one."""
+    is_odd = _has_only_load(workload_row) and _matrix_title(rows) == TITLE
+    return Cell(workload_row.title, note=" · ".join(filter(None, (note, ONE_LOAD * is_odd))))
 
 
 def _undecided_reason_note(
@@ -443,7 +468,7 @@ def _workload_columns_table(
         )
         for name, title in titles.items()
     )
-    return Table(TITLE, heads, cells, has_bars=True)
+    return Table(_matrix_title(rows), heads, cells, has_bars=True)
 
 
 def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnchors) -> Cell:
@@ -614,7 +639,10 @@ def _operation_columns_table(
 ) -> Table:
     """Of one configuration: reading and writing beside each other, one that mixes over both."""
     pairs = _operation_pairs(rows)
-    names = ("Read", "Write") if any(len(pair.rows) > 1 for pair in pairs) else ("Best",)
+    title = _matrix_title(rows)
+    names: tuple[str, ...] = ("Best" if title == TITLE else "Figure",)
+    if any(len(pair.rows) > 1 for pair in pairs):
+        names = ("Read", "Write")
     most: dict[str, float] = {}
     counts: Counter[str] = Counter()
     for row in rows:
@@ -632,7 +660,7 @@ def _operation_columns_table(
             cells = [
                 cells[0] if is_mixed or operation == name.lower() else Cell("") for name in names
             ]
-        lines.append((Cell(pair.title), *cells))
+        lines.append((_workload_cell(replace(pair.rows[0], title=pair.title), rows), *cells))
     heads = (Column("Workload"), *(Column(name, is_number=True) for name in names))
     groups = _row_groups(
         [replace(pair.rows[0], title=pair.title) for pair in pairs], cost_capacity_rows
@@ -642,7 +670,7 @@ def _operation_columns_table(
         lines.append(
             (_scoped_title_cell(value_row), *(Cell(own.text, note=own.note) for _ in names))
         )
-    return Table(TITLE, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
+    return Table(title, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 
 def _operation_cell(

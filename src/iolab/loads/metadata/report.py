@@ -155,7 +155,9 @@ def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure,
     for workload in measurements.study.workloads:
         results = [result for result in measurements.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
-            for point in best_points(point_statistics(results)):
+            points = point_statistics(results)
+            for point in best_points(points):
+                own_points = [at for at in points if at.configuration == point.configuration]
                 own = next(
                     (summary for summary in measurements.points if summary.digest == point.digest),
                     None,
@@ -165,6 +167,7 @@ def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure,
                     point,
                     own.metrics if own else {},
                     own.left_out_repeats_text if own else "",
+                    is_only_load=len(own_points) == 1,
                 )
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
     return tuple(figure for _, figure in sorted(figures, key=lambda pair: order[pair[0]]))
@@ -175,6 +178,8 @@ def _operation_best_figures(
     point: PointStatistics,
     rates: Mapping[str, Metric],
     left_out_repeats_text: str,
+    *,
+    is_only_load: bool,
 ) -> Iterator[tuple[Operation, BestFigure]]:
     """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
@@ -204,6 +209,7 @@ def _operation_best_figures(
                 run=(operation.median_result.digest, operation.median_result.repeat),
                 objection=_operation_objection(operation, point),
                 left_out_repeats_text=left_out_repeats_text,
+                is_only_load=is_only_load,
             ),
         )
 
