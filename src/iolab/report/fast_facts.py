@@ -32,6 +32,7 @@ from iolab.report.numbers import (
     quotient_value_text,
     ratio_text,
 )
+from iolab.report.other_load import other_processor_load_text
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import COST
 from iolab.text import list_text
@@ -207,7 +208,9 @@ def _latency_fact(
     overlap = NOT_DISTINGUISHABLE if is_undecided else ""
     left_out = best.point.left_out_repeats_text
     together = best.operation_text(workload.job).removesuffix(" together")
-    notes = (workload.title, together, against, best.repeats_text, overlap, left_out, doubt)
+    # A latency at one load is read as a drive's own, which it is not beside others.
+    beside = other_processor_load_text(best.point.results)
+    notes = (workload.title, together, against, best.repeats_text, overlap, left_out, beside, doubt)
     note = ", ".join(filter(None, notes))
     return FastFact(metric_value_text(best.metric), label, note)
 

@@ -67,6 +67,14 @@ def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     return f"Other load: {'; '.join(parts)}."
 
 
+def other_processor_load_text(results: Sequence[Result]) -> str:
+    """`other load on 92 to 97 % of the cores`, where it was most in each run of a figure."""
+    shares = [_other_processor_share(result) for result in results]
+    if min(shares, default=0.0) < DOMINANT_OTHER_SHARE:
+        return ""
+    return f"other load on {_share_range_text(min(shares), max(shares))} of the cores"
+
+
 def _other_load_parts(
     results: Sequence[Result],
     share_of_run: Callable[[Result], float],

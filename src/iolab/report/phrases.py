@@ -29,7 +29,7 @@ from iolab.report.numbers import (
 )
 from iolab.report.sentence_ranges import MergedSentence, merge_sentences
 from iolab.study.schedule import SearchSpace
-from iolab.text import counted_noun, percent_text
+from iolab.text import counted_noun, list_text, percent_text
 from iolab.units import format_ns
 
 if TYPE_CHECKING:
@@ -172,10 +172,26 @@ def _affected_runs_text(objection: Objection) -> str:
     points: dict[tuple[str, str], list[Result]] = {}
     for run in objection.runs:
         points.setdefault((run.configuration, run.digest), []).append(run)
-    if len(points) > NAMES_SHOWN:
-        return runs
     titles = objection.configuration_titles
+    if len(points) > NAMES_SHOWN:
+        places = _places_in_all_configurations(objection.runs, titles)
+        return f"{runs}: {'; '.join(places)}" if len(places) <= NAMES_SHOWN else runs
     return f"{runs}: {'; '.join(_point_with_repeats_text(own, titles) for own in points.values())}"
+
+
+def _places_in_all_configurations(
+    runs: Sequence[Result], titles: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The points of these runs, those of one load once, with the configurations if not all."""
+    owners: dict[str, dict[str, None]] = {}
+    for run in runs:
+        owners.setdefault(point_text(run.workload, run.axis), {})[run.configuration] = None
+    return tuple(
+        f"{place} of {list_text([titles[name] for name in own])}"
+        if len(own) < len(titles)
+        else place
+        for place, own in owners.items()
+    )
 
 
 def _point_with_repeats_text(runs: Sequence[Result], titles: Mapping[str, str]) -> str:

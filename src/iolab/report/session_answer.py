@@ -6,7 +6,7 @@ Terminal, list of sessions and page begin with it; what only a page has is in `r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 CHECK_CODES_SHOWN: Final = 2
 """Checks named in the line on how sure figures are."""
+
+LACKING_SHOWN: Final = 2
+"""Workloads named whose figures have no interval."""
 
 UNKNOWN_SHOWN: Final = 4
 """Figures that are not measurable which the answer names; others are counted."""
@@ -288,11 +291,15 @@ def _best_per_operation_texts(
 
 def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
     """How far the intervals of the figures reach."""
-    sound = [figure.value for figure in best_figures if figure.is_quotable]
+    sound = [figure for figure in best_figures if figure.is_quotable]
     if not sound:
         return ""
-    halves = [half for value in sound if (half := value.half_width) is not None]
-    lacking = Counter(missing_interval_reason(value) for value in sound if value.half_width is None)
+    halves = [half for figure in sound if (half := figure.value.half_width) is not None]
+    lacking: dict[str, list[str]] = {}
+    for figure in sound:
+        if figure.value.half_width is None:
+            why = missing_interval_reason(figure.value)
+            lacking.setdefault(why, []).append(figure.title)
     if not halves:
         are_few = set(lacking) == {TOO_FEW_REPEATS}
         hint = "measure at least three" if are_few else "measure more, or find what disturbs them"
@@ -302,8 +309,15 @@ def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
     if percent_text(least) != percent_text(most):
         reach = f"±{percent_text(least)} to {reach}"
     few = "".join(
-        f"; {number} of {len(sound)} have "
+        f"; {len(titles)} of {len(sound)} have "
         f"{'too few repeats for their spread' if why == TOO_FEW_REPEATS else why}"
-        for why, number in lacking.items()
+        f"{_few_titles_text(titles)}"
+        for why, titles in lacking.items()
     )
     return f" 95 % intervals of the figures: {reach}{few}."
+
+
+def _few_titles_text(titles: Iterable[str]) -> str:
+    """Of which workloads that is, where they are few."""
+    named = list(dict.fromkeys(titles))
+    return f" ({list_text(named)})" if len(named) <= LACKING_SHOWN else ""
