@@ -42,7 +42,7 @@ from iolab.core.scenario import (
 )
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import PurgeMethod, TargetState
-from iolab.guests.guest import Accelerator, DiskKind, GuestCpuTime, guest_fleet_of_run
+from iolab.guests.guest import Accelerator, GuestCpuTime, GuestDiskKind, guest_fleet_of_run
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.workload import Access, Job
 from iolab.loads.keyvalue.workload import (
@@ -674,7 +674,7 @@ PLANTED: Final = (
         INDICATIVE,
         "The guests' disks are a model that takes 1 ms for every I/O.",
         GUESTS,
-        lambda s: _settings(s, disk=DiskKind.MODELLED, latency_ns=1_000_000),
+        lambda s: _settings(s, disk=GuestDiskKind.MODELLED, latency_ns=1_000_000),
     ),
     Planted(
         "limited-disk",

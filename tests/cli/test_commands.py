@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from iolab.cli.commands import COMMANDS, Command
+from iolab.cli.commands import COMMANDS, CliCommand
 from iolab.cli.report import appendix_path
 from iolab.cli.session import session_exit_code
 from iolab.cli.show import FailOnLevel
@@ -64,7 +64,7 @@ def test_the_short_help_names_every_command_on_one_screen() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
-def test_the_list_has_the_first_sentence_of_each_help(command: Command) -> None:
+def test_the_list_has_the_first_sentence_of_each_help(command: CliCommand) -> None:
     listed = re.findall(rf"^  {command.name} +(.+)$", printed("--list"), re.M)
     assert listed == [command.summary]
     explained = " ".join(printed(command.name, "--help").partition("\n\n")[2].split())

@@ -15,7 +15,7 @@ from iolab.cli.results import result_lines
 from iolab.core.events import IntervalReported, RunPreparing, SessionStarted
 from iolab.core.metric import Outlier
 from iolab.core.run import RunStatus
-from iolab.guests.terminal import node_detail_lines, node_lines
+from iolab.guests.terminal import guest_node_lines, node_detail_lines
 from tests.cli.screens import drawn
 from tests.guests.guest_session import GuestSource, fleet
 from tests.loads.keyvalue.key_value_session import cassandra, rocksdb
@@ -80,7 +80,7 @@ def guests() -> GuestSource:
 
 def test_each_node_of_guests_has_its_rate_latency_and_what_stands_out(guests: GuestSource) -> None:
     points = summarise_points(guests.results(), guests.study)
-    lines = drawn(node_lines(guests.study, points), 120)
+    lines = drawn(guest_node_lines(guests.study, points), 120)
     at = lines.index(MIX)
     name, count, iops, _, mean, unit = lines[at + 1].split()[:6]
     assert (name, count, unit) == ("node-1", "3", "µs")
@@ -123,6 +123,6 @@ def test_a_second_is_whole_when_the_guests_of_that_point_have_told_of_it(
     state = state.after_event(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
     state = state.after_event(RunPreparing(run), 0.0)
     for guest in names:
-        assert state.load_seconds == ()
+        assert state.completed_load_seconds == ()
         state = state.after_event(IntervalReported(guest, run, 1.0, 100.0, 4e5, 1e3), 1.0)
-    assert [load.iops for load in state.load_seconds] == [200.0]
+    assert [load.iops for load in state.completed_load_seconds] == [200.0]

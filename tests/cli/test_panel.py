@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.console import Console
 
-from iolab.cli.live import panel_lines
+from iolab.cli.live import live_panel_lines
 from iolab.cli.progress import SessionProgress
 from iolab.core.events import CpuUseReported, IntervalReported, Phase, PhaseStarted, RunPreparing
 from iolab.report.terminal import sparkline
@@ -37,7 +37,7 @@ def drawn(progress: SessionProgress, width: int) -> list[str]:
     console = Console(
         file=io.StringIO(), width=width, markup=False, force_terminal=True, color_system=None
     )
-    console.print(panel_lines(progress, console.options))
+    console.print(live_panel_lines(progress, console.options))
     out = console.file
     assert isinstance(out, io.StringIO)
     return out.getvalue().splitlines()

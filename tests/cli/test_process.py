@@ -32,7 +32,7 @@ from tests.processes import run_program
 MINE = """
 import os, signal, sys
 from iolab.__main__ import main
-from iolab.cli.commands import COMMANDS, Command, CommandGroup
+from iolab.cli.commands import COMMANDS, CliCommand as Command, CommandGroup
 divide = lambda: 1 / 0
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 fill = lambda: bytearray(1 << 30)

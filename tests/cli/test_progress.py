@@ -35,34 +35,36 @@ def test_the_99th_percentile_is_of_all_hosts_together_and_no_mean_of_theirs() ->
         numbers, ios = (np.array(column) for column in zip(*bins, strict=True))
         seen = IntervalReported(host, RUN, 1.0, 1e4, 4e7, 1e5, ((numbers, ios),))
         state = state.after_event(seen, 100.0)
-    (load,) = state.load_seconds
+    (load,) = state.completed_load_seconds
     # 10,790 of 11,000 lie in bin 10, which is 98.1 %: the 99th lies in the next one.
     assert load.lat_ns_p99 == MIDDLE_NS[200]
     few = IntervalReported("a", RUN, 2.0, 5, 2e4, 1e5, ((np.array([10]), np.array([5])),))
     for host in ("a", "b"):
         state = state.after_event(replace(few, host=host), 100.0)
-    assert state.load_seconds[-1].lat_ns_p99 is None
+    assert state.completed_load_seconds[-1].lat_ns_p99 is None
 
 
 def test_a_second_counts_when_every_host_has_told_of_it() -> None:
     state = after(
         fresh().after_event(RunPreparing(RUN), 100.0), ("a", 1.0, 10, 1e3), ("a", 2.0, 20, 1e3)
     )
-    assert state.load_seconds == ()
+    assert state.completed_load_seconds == ()
     state = after(state, ("b", 1.02, 30, 1e3))
-    assert [(load.elapsed_s, load.iops) for load in state.load_seconds] == [(1.0, 40.0)]
+    assert [(load.elapsed_s, load.iops) for load in state.completed_load_seconds] == [(1.0, 40.0)]
 
 
 def test_latency_of_hosts_is_weighted_by_their_ios() -> None:
     state = after(fresh(), ("a", 1, 300, 100.0), ("b", 1, 100, 500.0))
-    assert state.load_seconds[0].lat_ns_mean == (300 * 100.0 + 100 * 500.0) / 400
-    assert after(fresh(host_count=1), ("a", 1, 0, None)).load_seconds[0].lat_ns_mean is None
+    assert state.completed_load_seconds[0].lat_ns_mean == (300 * 100.0 + 100 * 500.0) / 400
+    assert (
+        after(fresh(host_count=1), ("a", 1, 0, None)).completed_load_seconds[0].lat_ns_mean is None
+    )
 
 
 def test_a_run_of_hours_does_not_grow_the_state() -> None:
     state = after(fresh(host_count=1), *(("a", at, 1.0, 1e3) for at in range(SECONDS_KEPT * 3)))
-    assert len(state.load_seconds) == SECONDS_KEPT
-    assert state.load_seconds[-1].elapsed_s == SECONDS_KEPT * 3 - 1
+    assert len(state.completed_load_seconds) == SECONDS_KEPT
+    assert state.completed_load_seconds[-1].elapsed_s == SECONDS_KEPT * 3 - 1
 
 
 def test_the_end_is_foretold_from_the_method_and_then_from_the_runs_that_were_timed() -> None:

@@ -28,7 +28,7 @@ from iolab.guests.blocks import (
     parse_block_stats,
 )
 from iolab.guests.copies import DiskReplica, nbd_copy_command, nbd_server_command
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings
 from iolab.guests.machine import QemuMachine, Replica, agent_socket, monitor_socket, qemu_argv
 from iolab.guests.qemu import QmpClient
 from iolab.hosts.message import HostLostError
@@ -39,7 +39,7 @@ PATIENCE_S: Final = 60.0
 DISK_BYTES: Final = 4 << 20
 LOOPBACK: Final = "127.0.0.1"
 SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=64 << 20, disk_bytes=DISK_BYTES)
-MODELLED: Final = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000)
+MODELLED: Final = replace(SETTINGS, disk=GuestDiskKind.MODELLED, latency_ns=10_000_000)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def machine(folder: Path, settings: GuestSettings, **more: Any) -> QemuMachine:
     (folder / "kernel").write_bytes(kernel)
     (folder / "tools.img").write_bytes(bytes(64 << 10))
     image = None
-    if settings.disk is DiskKind.IMAGE:
+    if settings.disk is GuestDiskKind.IMAGE:
         image = str(folder / "image")
         Path(image).write_bytes(os.urandom(DISK_BYTES))
     return QemuMachine(

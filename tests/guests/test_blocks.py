@@ -13,8 +13,8 @@ from iolab.errors import HostError
 from iolab.guests.blocks import (
     BOUNDARIES_NS,
     HISTOGRAM_ARGUMENTS,
-    DirectionCounts,
     GuestDiskCounts,
+    GuestDiskDirectionCounts,
     block_counts_between,
     parse_block_stats,
 )
@@ -61,7 +61,9 @@ def test_boundaries_are_an_eighth_of_an_octave_apart() -> None:
 
 
 def counts(bins: tuple[int, ...] = (), ios: int = 0) -> GuestDiskCounts:
-    return GuestDiskCounts(DirectionCounts(ios, 4096 * ios, 1000 * ios, bins), DirectionCounts())
+    return GuestDiskCounts(
+        GuestDiskDirectionCounts(ios, 4096 * ios, 1000 * ios, bins), GuestDiskDirectionCounts()
+    )
 
 
 def test_the_outermost_bins_reach_to_the_ends() -> None:

@@ -13,7 +13,7 @@ from iolab.core.metric import CheckResult, Level
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import check_guest_bytes
-from iolab.guests.guest import DiskKind, GuestSettings
+from iolab.guests.guest import GuestDiskKind, GuestSettings
 from iolab.guests.nodes import fleet_bytes, hypervisor_runs, written_bytes_by_layer
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
 from tests.analysis.records import Burst
@@ -188,7 +188,7 @@ def test_guests_of_somebody_else_are_held_only_against_what_is_declared() -> Non
 
 
 def test_modelled_disks_have_no_devices_to_be_asked() -> None:
-    modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=1_000_000)
+    modelled = replace(SETTINGS, disk=GuestDiskKind.MODELLED, latency_ns=1_000_000)
     assert ask(reads(0.0, fleet=fleet_of(*map(guest, GUESTS), settings=modelled))).level is None
     few = (blocks(READ // 2),)
     fleet = fleet_of(*(guest(name, blocks=few) for name in GUESTS), settings=modelled)

@@ -23,7 +23,7 @@ from iolab.guests.analysis import (
     check_limited_disk,
     check_modelled_disk,
 )
-from iolab.guests.guest import Accelerator, DiskKind, GuestCpuTime, GuestRun
+from iolab.guests.guest import Accelerator, GuestCpuTime, GuestDiskKind, GuestRun
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.checks import check_littles_law
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID
@@ -115,7 +115,7 @@ def test_guests_of_somebody_else_tell_what_runs_them(told: str | None, expected:
 
 
 def test_a_modelled_disk_is_no_storage() -> None:
-    modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000)
+    modelled = replace(SETTINGS, disk=GuestDiskKind.MODELLED, latency_ns=10_000_000)
     answer = ask(check_modelled_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=modelled)))
     assert answer.level is INDICATIVE
     assert "10 ms" in answer.message

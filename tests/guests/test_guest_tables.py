@@ -28,7 +28,12 @@ from iolab.core.metric import (
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.guest import GuestFleet, GuestRun, guest_fleet_of_run
-from iolab.guests.report import EMULATED, fleet_caveat_texts, short_caveat_text, study_caveat_texts
+from iolab.guests.report import (
+    EMULATED,
+    fleet_caveat_texts,
+    short_fleet_caveat_text,
+    study_caveat_texts,
+)
 from iolab.guests.tables import (
     GUESTS_SHOWN,
     fleet_layer_latencies,
@@ -72,7 +77,7 @@ def rows_of(table: Table | None) -> list[dict[str, str]]:
 
 def test_guests_that_were_there_say_nothing_of_themselves() -> None:
     told = GuestFleet((GuestRun("vm", "n"),), None, 1)
-    assert (fleet_caveat_texts([told], {}), short_caveat_text([told], {})) == ((), "")
+    assert (fleet_caveat_texts([told], {}), short_fleet_caveat_text([told], {})) == ((), "")
     assert fleet_caveat_texts([told], {"vm": facts_of("vm")}) == ()
     assert guest_settings_table(None) is None
     assert guests_table(told) is None
@@ -84,7 +89,7 @@ def test_guests_that_were_there_and_are_emulated_are_told_as_those() -> None:
     seen = facts_of("vm")
     known = {"vm": replace(seen, kernel=replace(seen.kernel, hypervisor="TCGTCGTCGTCG"))}
     assert fleet_caveat_texts([told], known) == (EMULATED,)
-    assert short_caveat_text([told], known) == "Guests emulated. "
+    assert short_fleet_caveat_text([told], known) == "Guests emulated. "
 
 
 def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:

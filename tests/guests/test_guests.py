@@ -10,7 +10,7 @@ from iolab.guests.guest import (
     GUEST_DISK,
     GUEST_SERIAL,
     Accelerator,
-    DiskKind,
+    GuestDiskKind,
     GuestSettings,
     Pinning,
 )
@@ -58,7 +58,7 @@ def test_all_keys_of_vm_are_read() -> None:
         vcpus=2,
         memory_bytes=256 << 20,
         disk_bytes=64 << 20,
-        disk=DiskKind.MODELLED,
+        disk=GuestDiskKind.MODELLED,
         latency_ns=10_000_000,
         iops_limit=400,
         accelerator=Accelerator.TCG,

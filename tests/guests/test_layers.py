@@ -11,7 +11,7 @@ from iolab.core.metric import LatencyLayer
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import empty_counter_table
 from iolab.core.workload import Direction
-from iolab.guests.guest import DiskKind
+from iolab.guests.guest import GuestDiskKind
 from iolab.guests.metrics import guest_mean_latency_ns, layer_latencies
 from iolab.guests.nodes import hypervisor_runs, run_guests
 from tests.analysis.records import GO_NS, SECOND, disk
@@ -88,7 +88,7 @@ def test_a_layer_is_left_out_where_anything_of_it_was_not_counted() -> None:
     assert LatencyLayer.GUEST not in layers(record, view(record, blind))
     lost = counted(run(nodes=[node(name, error="It broke off.") for name in NODES]))
     assert set(layers(lost)) == {LatencyLayer.ENGINE, LatencyLayer.GUEST, LatencyLayer.HYPERVISOR}
-    modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=MS)
+    modelled = replace(SETTINGS, disk=GuestDiskKind.MODELLED, latency_ns=MS)
     fleet = fleet_of(*map(guest, GUESTS), settings=modelled)
     assert LatencyLayer.DEVICE not in layers(counted(run(fleet=fleet)))
 

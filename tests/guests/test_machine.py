@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.errors import HostError
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings
 from iolab.guests.machine import (
     QemuAio,
     QemuMachine,
@@ -42,7 +42,7 @@ KVM: Final = replace(EMULATED, accelerator=Accelerator.KVM, cpu_khz=None)
 MODELLED: Final = replace(
     EMULATED,
     image=None,
-    settings=replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000),
+    settings=replace(SETTINGS, disk=GuestDiskKind.MODELLED, latency_ns=10_000_000),
 )
 
 

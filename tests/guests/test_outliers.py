@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta
-from iolab.guests.metrics import WATCHED, OutlierMetric, find_outliers, node_outliers
+from iolab.guests.metrics import WATCHED, OutlierMetric, find_device_outliers, node_outliers
 from iolab.guests.nodes import hypervisor_runs
 from tests.analysis.records import SECOND
 from tests.guests.fleets import NODES, counted, node, run, view
@@ -45,12 +45,12 @@ def test_what_is_far_from_its_like_is_named(
     watched: OutlierMetric, values: list[float], odd: list[str]
 ) -> None:
     named = {f"d{place}": value for place, value in enumerate(values)}
-    assert [one.name for one in find_outliers(watched, named)] == odd
+    assert [one.name for one in find_device_outliers(watched, named)] == odd
 
 
 def test_the_furthest_comes_first() -> None:
     named = dict(zip("abcdefg", [100, 100, 100, 100, 100, 300, 400], strict=True))
-    found = find_outliers(IOPS, {name: float(value) for name, value in named.items()})
+    found = find_device_outliers(IOPS, {name: float(value) for name, value in named.items()})
     assert [one.name for one in found] == ["g", "f"]
 
 

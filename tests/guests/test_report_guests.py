@@ -17,7 +17,7 @@ from iolab.guests.charts import (
     highest_common_percentile_and_note,
 )
 from iolab.guests.groups import fleet_groups, node_timeline_run, runs_needing_manifests
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, guest_fleet_of_run
+from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings, guest_fleet_of_run
 from iolab.guests.report import EMULATED
 from iolab.guests.tables import guest_fleets_by_run
 from iolab.published.audit.document import read_published
@@ -227,7 +227,7 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
         ),
         (
             Accelerator.KVM,
-            replace(guest_session.SETTINGS, disk=DiskKind.MODELLED, latency_ns=10_000_000),
+            replace(guest_session.SETTINGS, disk=GuestDiskKind.MODELLED, latency_ns=10_000_000),
             "Disks modelled at 10 ms. ",
         ),
     ],

@@ -26,7 +26,7 @@ from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
     RATIO_NOTE,
-    marks_note,
+    matrix_marks_note,
     workload_rows,
 )
 from iolab.report.numbers import DASH, metric_value_text
@@ -83,7 +83,7 @@ def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tu
 
 def noted(*found: BestFigure) -> str:
     """What stands below the matrix, without of whom differences are."""
-    return marks_note(workload_rows(found))
+    return matrix_marks_note(workload_rows(found))
 
 
 def test_latencies_of_another_span_than_the_rate_are_told() -> None:
@@ -98,9 +98,9 @@ def test_bold_of_costs_and_latencies_alone_is_explained() -> None:
         CostCapacityFigure(name, name, amount) for name, amount in (("one", 1.0), ("two", 2.0))
     ]
     sure = CostCapacityRow("Cost per usable TB", tuple(costs), BetterDirection.LOWER)
-    assert "Bold" not in marks_note(rows)
-    assert "Bold" in marks_note(rows, [sure])
-    assert "Bold" not in marks_note(rows, [replace(sure, is_undecided=True)])
+    assert "Bold" not in matrix_marks_note(rows)
+    assert "Bold" in matrix_marks_note(rows, [sure])
+    assert "Bold" not in matrix_marks_note(rows, [replace(sure, is_undecided=True)])
 
 
 def test_a_bar_is_drawn_only_where_longer_is_better() -> None:

@@ -24,7 +24,7 @@ from iolab.report.phrases import (
     configuration_titles_if_several,
     merge_objections,
     objection_runs_text,
-    result_run_text,
+    result_run_name_text,
     run_with_configuration_text,
 )
 from iolab.report.session_answer import session_answer
@@ -262,8 +262,8 @@ def test_repeats_of_a_point_are_named_once() -> None:
     run = result(1, 1.0, Level.INDICATIVE)
     repeats = [replace(run, repeat=number) for number in (1, 2, 3)]
     (found,) = merge_objections([*repeats, result(2, 1.0)])
-    assert tells(objection_runs_text(found), "3", "4", result_run_text(run))
-    assert objection_runs_text(found).count(result_run_text(run)) == 1
+    assert tells(objection_runs_text(found), "3", "4", result_run_name_text(run))
+    assert objection_runs_text(found).count(result_run_name_text(run)) == 1
 
 
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
@@ -292,8 +292,8 @@ def test_runs_of_several_configurations_are_named_with_their_titles() -> None:
     assert names[first.configuration] != first.configuration
     assert (
         run_with_configuration_text(first, names)
-        == f"{result_run_text(first)} of {names[first.configuration]}"
+        == f"{result_run_name_text(first)} of {names[first.configuration]}"
     )
     assert run_with_configuration_text(
         first, configuration_titles_if_several(sweep(seconds=20).study)
-    ) == result_run_text(first)
+    ) == result_run_name_text(first)

@@ -10,7 +10,7 @@ from iolab.report.charts.palette import (
     SERIES,
     TEXT_PAIRS,
     TOKENS,
-    Token,
+    ColorToken,
     css_declarations,
 )
 
@@ -31,14 +31,16 @@ def test_the_formula_knows_black_on_white() -> None:
 
 
 @pytest.mark.parametrize(("text", "paper"), TEXT_PAIRS, ids=lambda token: token.name)
-def test_text_can_be_read(text: Token, paper: Token) -> None:
+def test_text_can_be_read(text: ColorToken, paper: ColorToken) -> None:
     assert contrast(text.light, paper.light) >= 4.5
     assert contrast(text.dark, paper.dark) >= 4.5
 
 
 @pytest.mark.parametrize("token", SERIES, ids=lambda token: token.name)
 @pytest.mark.parametrize("paper", [PAPER, RAISED], ids=lambda token: token.name)
-def test_series_labels_can_be_read_on_paper_and_lines_in_shade(token: Token, paper: Token) -> None:
+def test_series_labels_can_be_read_on_paper_and_lines_in_shade(
+    token: ColorToken, paper: ColorToken
+) -> None:
     needed = 4.5 if paper is PAPER else 3.0
     assert contrast(token.light, paper.light) >= needed
     assert contrast(token.dark, paper.dark) >= needed

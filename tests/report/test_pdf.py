@@ -20,7 +20,7 @@ from iolab.report.formats.render import (
     typeset_brief_page,
     typeset_pdf,
 )
-from iolab.report.phrases import result_run_text
+from iolab.report.phrases import result_run_name_text
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 from tests.report.studies import with_results
@@ -130,7 +130,9 @@ def test_every_run_has_its_checks() -> None:
     checks = {check.code for result in told().results for check in result.verdict.checks}
     assert [code for code in checks if squeezed(code) not in appendix_text()] == []
     owners = {one.id: one.title for one in told().study.configurations}
-    titles = [f"{result_run_text(one)} of {owners[one.configuration]}" for one in told().results]
+    titles = [
+        f"{result_run_name_text(one)} of {owners[one.configuration]}" for one in told().results
+    ]
     assert [title for title in titles if squeezed(title) not in appendix_text()] == []
 
 

@@ -30,7 +30,7 @@ class CommandKind(Enum):
     OTHER = "other"
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """A command: `import_path` is `module:name`, `summary` the first line of its help.
 
     With `is_common` the short help explains it, which names the others; with `is_paged` its output
@@ -47,14 +47,14 @@ class Command(NamedTuple):
 
 
 _TABLE: Final = (
-    Command(
+    CliCommand(
         "init",
         "iolab.cli.plan:init",
         "Write a commented study to begin with.",
         CommandGroup.MEASURE,
         is_common=True,
     ),
-    Command(
+    CliCommand(
         "check",
         "iolab.cli.plan:check",
         "Check a study file without hosts.",
@@ -62,7 +62,7 @@ _TABLE: Final = (
         CommandKind.READS,
         is_common=True,
     ),
-    Command(
+    CliCommand(
         "plan",
         "iolab.cli.plan:plan",
         "Show what a study would run, write and need, and for how long.",
@@ -71,7 +71,7 @@ _TABLE: Final = (
         is_common=True,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "run",
         "iolab.cli.run:run",
         "Measure a study into a session.",
@@ -79,7 +79,7 @@ _TABLE: Final = (
         CommandKind.MAKES_LOAD,
         is_common=True,
     ),
-    Command(
+    CliCommand(
         "bench",
         "iolab.cli.bench:bench",
         "Compare directories under one load, without a study.",
@@ -87,28 +87,28 @@ _TABLE: Final = (
         CommandKind.MAKES_LOAD,
         is_common=True,
     ),
-    Command(
+    CliCommand(
         "demo",
         "iolab.cli.run:demo",
         "Measure this directory for some minutes, as an example.",
         CommandGroup.MEASURE,
         CommandKind.MAKES_LOAD,
     ),
-    Command(
+    CliCommand(
         "resume",
         "iolab.cli.run:resume",
         "Measure the missing and failed runs of a session.",
         CommandGroup.MEASURE,
         CommandKind.MAKES_LOAD,
     ),
-    Command(
+    CliCommand(
         "studies",
         "iolab.cli.plan:studies",
         "List the bundled studies.",
         CommandGroup.MEASURE,
         CommandKind.READS,
     ),
-    Command(
+    CliCommand(
         "ls",
         "iolab.cli.sessions:ls",
         "List the sessions below a directory, each with its answer.",
@@ -116,7 +116,7 @@ _TABLE: Final = (
         is_common=True,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "show",
         "iolab.cli.show:show",
         "Show the results of a session, also of a running one.",
@@ -125,7 +125,7 @@ _TABLE: Final = (
         is_common=True,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "explain",
         "iolab.cli.explain:explain",
         "Explain a check, or a word of the results.",
@@ -133,7 +133,7 @@ _TABLE: Final = (
         CommandKind.READS,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "report",
         "iolab.cli.report:report",
         "Write the report of sessions as HTML, PDF or Markdown.",
@@ -141,7 +141,7 @@ _TABLE: Final = (
         CommandKind.READS,
         is_common=True,
     ),
-    Command(
+    CliCommand(
         "compare",
         "iolab.cli.compare:compare",
         "Compare two sessions, or the configurations of one.",
@@ -150,7 +150,7 @@ _TABLE: Final = (
         is_common=True,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "history",
         "iolab.cli.compare:history",
         "Find where results changed over many sessions.",
@@ -158,40 +158,40 @@ _TABLE: Final = (
         CommandKind.READS,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "predict",
         "iolab.cli.predict:predict",
         "Predict the rate at a load that was not measured.",
         CommandGroup.READ,
         CommandKind.READS,
     ),
-    Command(
+    CliCommand(
         "choose",
         "iolab.cli.choose:choose",
         "Rank configurations against a need.",
         CommandGroup.READ,
         CommandKind.READS,
     ),
-    Command(
+    CliCommand(
         "export",
         "iolab.cli.exchange:export",
         "Print or write the results for other programs.",
         CommandGroup.READ,
         CommandKind.READS,
     ),
-    Command(
+    CliCommand(
         "serve",
         "iolab.cli.serve:serve",
         "Show sessions in a browser, also running ones.",
         CommandGroup.READ,
     ),
-    Command(
+    CliCommand(
         "rm",
         "iolab.cli.sessions:rm",
         "Remove sessions: all that was measured in them.",
         CommandGroup.READ,
     ),
-    Command(
+    CliCommand(
         "doctor",
         "iolab.cli.doctor.command:doctor",
         "Check whether this machine, or a fleet, is ready to measure.",
@@ -199,20 +199,20 @@ _TABLE: Final = (
         is_common=True,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "clean",
         "iolab.cli.clean:clean",
         "Remove what killed sessions left, after a question.",
         CommandGroup.HOSTS,
     ),
-    Command(
+    CliCommand(
         "calibrate",
         "iolab.cli.calibrate:calibrate",
         "Compare the native engine with fio on a target.",
         CommandGroup.HOSTS,
         CommandKind.MAKES_LOAD,
     ),
-    Command(
+    CliCommand(
         "import",
         "iolab.cli.exchange:import_",
         "Read results of other tools into a session, and judge them.",
@@ -220,7 +220,7 @@ _TABLE: Final = (
         CommandKind.READS,
         is_common=True,
     ),
-    Command(
+    CliCommand(
         "reference",
         "iolab.cli.reference:reference",
         "Show the published results that come with iolab.",
@@ -228,7 +228,7 @@ _TABLE: Final = (
         CommandKind.READS,
         is_paged=True,
     ),
-    Command(
+    CliCommand(
         "audit",
         "iolab.cli.reference:audit",
         "Check whether the figures of a set of results agree.",
@@ -242,6 +242,6 @@ COMMANDS: Final = {command.name: command for command in _TABLE}
 """By name, in the order of the help."""
 
 
-def command_from_argv(argv: Sequence[str]) -> Command | None:
+def command_from_argv(argv: Sequence[str]) -> CliCommand | None:
     """The command that a command line names first; None where it names none."""
     return COMMANDS.get(argv[0]) if argv else None

@@ -13,7 +13,7 @@ from typer._click.shell_completion import CompletionItem
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
-from iolab.cli.commands import COMMANDS, Command, CommandGroup
+from iolab.cli.commands import COMMANDS, CliCommand, CommandGroup
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
@@ -103,7 +103,7 @@ class GroupedCommands(TyperGroup):
         ]
 
 
-def commands_by_group() -> dict[CommandGroup, list[Command]]:
+def commands_by_group() -> dict[CommandGroup, list[CliCommand]]:
     """Every command of the table under its heading, in the order of the help."""
     return {
         group: [command for command in COMMANDS.values() if command.group is group]
@@ -122,7 +122,7 @@ def command_list_text() -> str:
 def _write_group(
     formatter: HelpFormatter,
     group: CommandGroup,
-    commands: Iterable[Command],
+    commands: Iterable[CliCommand],
     other_names: Sequence[str] = (),
 ) -> None:
     """Write a heading, the commands with their summaries, and a line of other names."""

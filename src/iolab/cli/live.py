@@ -54,7 +54,7 @@ REFRESHES_PER_S = 4
 """Often enough for a moving clock, rarely enough to cost nothing beside a load."""
 
 
-def panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
+def live_panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Group:
     """The lines of the panel, none wider than the terminal.
 
     Within a run their number does not depend on the phase, so the panel does not jump.
@@ -142,7 +142,7 @@ def _does_detail_repeat_run_name(progress: SessionProgress) -> bool:
 
 
 def _load_lines(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
-    loads = progress.load_seconds
+    loads = progress.completed_load_seconds
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None
     rate = "ops/s" if progress.has_operation_rates else "IOPS"
@@ -260,7 +260,7 @@ class PanelView(LiveView):
 
         screen = create_console(sys.stderr)
         self._live = Live(
-            get_renderable=lambda: panel_lines(
+            get_renderable=lambda: live_panel_lines(
                 self._progress.at_time(self._clock()), screen.options
             ),
             console=screen,
@@ -346,7 +346,7 @@ class LinesView(LiveView):
 
     def _print_newest_second(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
-        loads = self._progress.load_seconds
+        loads = self._progress.completed_load_seconds
         if not loads or loads[-1].elapsed_s <= self._printed_s:
             return
         self._printed_s = loads[-1].elapsed_s

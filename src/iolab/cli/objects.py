@@ -29,7 +29,7 @@ CLOCK_NOTE_S: Final = 60.0
 """From fifteen minutes on servers refuse requests."""
 
 
-async def store_findings(
+async def object_store_findings(
     keys: Mapping[str, str], hosts: Sequence[HostSpec]
 ) -> tuple[tuple[str, Finding], ...]:
     """What each of those hosts finds of a store: the host's name with each finding.

@@ -187,7 +187,7 @@ def _predicted_rate_lines(
         laws.setdefault(f"{law}.", []).append(name)
     place = f"{axis_name_text(axis_name)} {load}"
     for reason, names in refused.items():
-        yield literal_text(f"No prediction for {place} of {_names_text(names)}: {reason}.")
+        yield literal_text(f"No prediction for {place} of {_distinct_names_text(names)}: {reason}.")
     if not rows:
         return
     if refused:
@@ -202,9 +202,9 @@ def _predicted_rate_lines(
     ]
     yield terminal_table(heads, rows)
     for text, names in laws.items():
-        yield literal_text(f"{_names_text(names)}: {text}")
+        yield literal_text(f"{_distinct_names_text(names)}: {text}")
     yield literal_text("From measured points alone; measure before you rely on it.", QUIET_STYLE)
 
 
-def _names_text(names: Sequence[str]) -> str:
+def _distinct_names_text(names: Sequence[str]) -> str:
     return list_text(list(dict.fromkeys(names)), NAMED_MAX)

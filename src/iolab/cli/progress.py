@@ -271,7 +271,7 @@ class SessionProgress(Record):
         return self.run is None or self.run.point.job.reports_live_latency
 
     @property
-    def load_seconds(self) -> tuple[LoadSecond, ...]:
+    def completed_load_seconds(self) -> tuple[LoadSecond, ...]:
         """The seconds that every host has told of, oldest first."""
         return self.seconds.take_completed_seconds(max(self.host_count, 1))
 

@@ -31,7 +31,7 @@ from iolab.report.best_terminal import (
 from iolab.report.drives import drives_table
 from iolab.report.power import power_table
 from iolab.report.session_answer import SessionAnswer
-from iolab.report.short_names import column_names
+from iolab.report.short_names import configuration_names_for_screen
 from iolab.report.terminal import (
     QUIET_STYLE,
     GroupedTable,
@@ -172,7 +172,7 @@ def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
         )
         if len(tables) < room:
             return [*tables, *rendered_lines(_hidden_parts_text(0))]
-    figures, titles = screen.answer.figures, column_names(screen.study)
+    figures, titles = screen.answer.figures, configuration_names_for_screen(screen.study)
     line_count = best_line_count(figures)
     while True:
         shown = first_line_figures(figures, line_count)

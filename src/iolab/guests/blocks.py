@@ -58,7 +58,7 @@ HISTOGRAM_ARGUMENTS: Final = {
 """Reads and writes of the data disk; flushes are in no result."""
 
 
-class DirectionCounts(Record):
+class GuestDiskDirectionCounts(Record):
     """Sums of one direction since the guest began, and the bins' since its histograms were set.
 
     Requests that failed are among `ios`, `total_ns` and the bins, but moved no `bytes`. `bins` are
@@ -74,8 +74,8 @@ class DirectionCounts(Record):
 class GuestDiskCounts(Record):
     """What a guest's data disk was served so far."""
 
-    read: DirectionCounts
-    write: DirectionCounts
+    read: GuestDiskDirectionCounts
+    write: GuestDiskDirectionCounts
 
 
 def parse_block_stats(guest: str, answer: object) -> GuestDiskCounts:
@@ -123,13 +123,13 @@ class _QemuBlockStats(Record, kw_only=True):
     wr_latency_histogram: _QemuHistogram | None = None
 
     def disk_counts(self, guest: str) -> GuestDiskCounts:
-        read = DirectionCounts(
+        read = GuestDiskDirectionCounts(
             self.rd_operations + self.failed_rd_operations,
             self.rd_bytes,
             self.rd_total_time_ns,
             _bins_with_known_boundaries(guest, self.rd_latency_histogram),
         )
-        write = DirectionCounts(
+        write = GuestDiskDirectionCounts(
             self.wr_operations + self.failed_wr_operations,
             self.wr_bytes,
             self.wr_total_time_ns,
@@ -159,7 +159,10 @@ def _bins_with_known_boundaries(guest: str, histogram: _QemuHistogram | None) ->
 
 
 def _direction_counts_between(
-    guest: str, direction: Direction, before: DirectionCounts, after: DirectionCounts
+    guest: str,
+    direction: Direction,
+    before: GuestDiskDirectionCounts,
+    after: GuestDiskDirectionCounts,
 ) -> BlockCounts:
     bins: tuple[int, ...] = ()
     if before.bins and after.bins:

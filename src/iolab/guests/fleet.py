@@ -26,8 +26,8 @@ from iolab.guests.blocks import (
 from iolab.guests.copies import ReplicaServers
 from iolab.guests.guest import (
     BlockCounts,
-    DiskKind,
     GuestCpuTime,
+    GuestDiskKind,
     GuestFleet,
     GuestRun,
     GuestSettings,
@@ -413,7 +413,7 @@ class SessionGuests:
         )
         kit = await self._kits(self._notify, package=settings.kernel)
         (await gather_hosts(nodes, install_kit_on_node)).results_or_raise()
-        if settings.disk is DiskKind.IMAGE:
+        if settings.disk is GuestDiskKind.IMAGE:
             await self._lay_out_images(settings, nodes)
         for node in nodes:
             node.is_ready = True

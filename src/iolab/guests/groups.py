@@ -13,7 +13,12 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.record import Record
-from iolab.report.best import Headline, best_point_headline, median_result, workload_and_axis_title
+from iolab.report.best import (
+    BestPointHeadline,
+    best_point_headline,
+    median_result,
+    workload_and_axis_title,
+)
 from iolab.report.numbers import axis_values_text
 from iolab.text import counted_noun
 
@@ -104,7 +109,7 @@ def guest_count(result: Result) -> int:
     return sum(len(node.guests) for node in result.nodes) or len(result.hosts)
 
 
-def group_headlines(fleet_group: FleetGroup, study: Study) -> tuple[Headline, ...]:
+def group_headlines(fleet_group: FleetGroup, study: Study) -> tuple[BestPointHeadline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
     key = fleet_group.workload.headline_or_rate_metric
     name = " ".join([fleet_group.workload.id, *(str(value) for _, value in fleet_group.other_axes)])

@@ -59,7 +59,7 @@ class Accelerator(StrEnum):
     """Emulation: it measures the emulator as much as the storage."""
 
 
-class DiskKind(StrEnum):
+class GuestDiskKind(StrEnum):
     """What lies behind a guest's data disk."""
 
     IMAGE = "image"
@@ -93,7 +93,7 @@ class GuestSettings(BootedGuests, Record, tag="vm"):
     vcpus: int
     memory_bytes: int
     disk_bytes: int
-    disk: DiskKind = DiskKind.IMAGE
+    disk: GuestDiskKind = GuestDiskKind.IMAGE
     latency_ns: int | None = None
     iops_limit: int | None = None
     replicas: int = 1
@@ -204,7 +204,7 @@ def max_booted_guests_per_node(study: Study) -> int:
 def image_bytes_per_node(study: Study, guest_count: int) -> int:
     """What the images of so many guests a node take on each node, copies for others with them."""
     settings = booted_guest_settings(study)
-    if settings is None or settings.disk is not DiskKind.IMAGE:
+    if settings is None or settings.disk is not GuestDiskKind.IMAGE:
         return 0
     return settings.disk_bytes * settings.replicas * guest_count
 

@@ -22,7 +22,7 @@ from iolab.guests.guest import (
     GUEST_DISK,
     GUEST_SERIAL,
     Accelerator,
-    DiskKind,
+    GuestDiskKind,
     GuestSettings,
     Pinning,
     booted_guest_settings,
@@ -165,7 +165,7 @@ def guest_plan_notes(
             yield "guests are emulated, as vm.accel says: results are at most indicative"
         case Accelerator.KVM:
             pass
-    if guests.disk is DiskKind.MODELLED:
+    if guests.disk is GuestDiskKind.MODELLED:
         yield "no storage is measured: guests' disks are modelled, and what they do is known"
     elif guests.iops_limit is not None:
         yield f"disks are limited to {guests.iops_limit} IOPS each, which is what is seen of them"
@@ -186,7 +186,7 @@ def _vcpu_and_memory_text(guests: GuestSettings) -> str:
 
 
 def _guest_disk_text(guests: GuestSettings) -> str:
-    if guests.disk is DiskKind.MODELLED:
+    if guests.disk is GuestDiskKind.MODELLED:
         return f"modelled: {format_ns(guests.latency_ns or 0)} for each I/O"
     copies = f" on {guests.replicas} nodes" if guests.replicas > 1 else ""
     limit = f", at most {guests.iops_limit} IOPS" if guests.iops_limit is not None else ""

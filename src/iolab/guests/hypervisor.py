@@ -15,7 +15,7 @@ from iolab.core.events import GuestBooted, Notice
 from iolab.core.host import HostFacts, HostSpec
 from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
-from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings
 from iolab.guests.hosts import CpuPin
 from iolab.guests.kit.build import GuestKit, NodeKitPaths, install_kit_on_node
 from iolab.guests.machine import (
@@ -221,7 +221,7 @@ class Hypervisor:
 
     def _kvm_trial_machine(self, kit: NodeKitPaths, settings: GuestSettings) -> QemuMachine:
         """A guest without a disk of its own, with KVM."""
-        bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
+        bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, GuestDiskKind.MODELLED)
         now_ns = self._session.clock.real_ns()
         return QemuMachine(
             TRIAL_GUEST, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns

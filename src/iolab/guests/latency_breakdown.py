@@ -11,7 +11,7 @@ from typing import Final
 from iolab.core.metric import LatencyLayer, Level
 from iolab.record import Record
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.palette import Token, series_token
+from iolab.report.charts.palette import ColorToken, series_token
 from iolab.report.charts.rows import StackedBar, StackedBarPart, stacked_bar_plots
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -84,7 +84,7 @@ class LatencyBreakdown(Record):
 class _PartStyle(Record):
     """How a part is drawn, what it is, and where it is said to have been spent."""
 
-    token: Token
+    token: ColorToken
     long_name: str
     layer_description: str = ""
 

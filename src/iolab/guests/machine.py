@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.errors import HostError
-from iolab.guests.guest import GUEST_SERIAL, Accelerator, DiskKind, GuestSettings
+from iolab.guests.guest import GUEST_SERIAL, Accelerator, GuestDiskKind, GuestSettings
 from iolab.hosts.answers import ClockAnswer, read_answer
 from iolab.hosts.clock import CLOCK_LIMIT_S
 from iolab.hosts.host import Host
@@ -97,7 +97,7 @@ class QemuMachine(Record):
             raise ValueError("the accelerator is not decided")
         if self.accelerator is Accelerator.TCG and not self.cpu_khz:
             raise ValueError("an emulated guest needs the rate of the time stamp counter")
-        if (self.settings.disk is DiskKind.IMAGE) != (self.image is not None):
+        if (self.settings.disk is GuestDiskKind.IMAGE) != (self.image is not None):
             raise ValueError("an image is for a disk of that kind, and for no other")
         if len(self.replicas) != (self.settings.replicas - 1 if self.image else 0):
             raise ValueError("there are not as many replicas as the settings say")

@@ -120,11 +120,13 @@ def node_outliers(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
     return tuple(
         outlier
         for watched in WATCHED
-        for outlier in find_outliers(watched, _device_window_means(view, node, watched, window))
+        for outlier in find_device_outliers(
+            watched, _device_window_means(view, node, watched, window)
+        )
     )
 
 
-def find_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
+def find_device_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
     """Those of the values, by name, that stand out; the furthest first."""
     if len(values) < LIKES_MIN:
         return ()
@@ -288,7 +290,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         use=guest_cpu_shares(view, guest),
         is_busy=view.mean_metric(guest.host_index, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
-    return replace(limit, level=_limit_level(limit))
+    return replace(limit, level=_self_limit_level(limit))
 
 
 def self_limited_guests(view: RunView) -> frozenset[str]:
@@ -328,7 +330,7 @@ def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     return GuestCpuShares(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _limit_level(self_limit: GuestSelfLimit) -> Level:
+def _self_limit_level(self_limit: GuestSelfLimit) -> Level:
     if self_limit.is_below_requested_depth:
         return Level.INVALID
     if not self_limit.is_latency_inside_guest:
@@ -367,7 +369,7 @@ def hypervisor_metrics(node: HypervisorRun) -> dict[str, Metric]:
     for way in DIRECTIONS:
         counts = node.block_counts(way)
         if counts is not None and all(served.bins or not served.ios for served in counts):
-            bins = merge_latency_bins([served.bins for served in counts])
+            bins = merge_bins_with_equal_edges([served.bins for served in counts])
             total = sum(count for *_, count in bins)
             metrics |= {
                 f"{way.key}_lat_ns_{name}": percentile_with_bin_bounds(bins, percent)
@@ -377,7 +379,7 @@ def hypervisor_metrics(node: HypervisorRun) -> dict[str, Metric]:
     return metrics
 
 
-def merge_latency_bins(several: Sequence[Bins]) -> Bins:
+def merge_bins_with_equal_edges(several: Sequence[Bins]) -> Bins:
     """The bins together; those with the same edges add up."""
     counts: dict[tuple[int, int], int] = {}
     for bins in several:

@@ -34,7 +34,7 @@ from iolab.report.charts.chart import (
     outside_window_shading,
     timeline_marks,
 )
-from iolab.report.charts.palette import MUTED, SERIES, Token, series_token
+from iolab.report.charts.palette import MUTED, SERIES, ColorToken, series_token
 from iolab.report.charts.run_series import average_on_grid
 from iolab.report.charts.scale import panel_scale, seconds_axis
 from iolab.report.charts.series import (
@@ -122,7 +122,7 @@ def _panel_plot(panel: NodePanel, timeline: NodeTimeline, top: float, *, is_last
     )
 
 
-Look = tuple[Token, tuple[int, ...], bool]
+Look = tuple[ColorToken, tuple[int, ...], bool]
 """Colour, dash, and whether the line has its name beside it."""
 
 

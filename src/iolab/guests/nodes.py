@@ -18,7 +18,7 @@ from iolab.core.samples import Floats
 from iolab.core.workload import Direction
 from iolab.guests.guest import (
     BlockCounts,
-    DiskKind,
+    GuestDiskKind,
     GuestRun,
     booted_guest_settings_of_run,
     guest_fleet_of_run,
@@ -101,7 +101,7 @@ def monitored_hypervisors(record: RunRecord) -> tuple[MonitoredHost, ...]:
 def are_disks_modelled(record: RunRecord) -> bool:
     """Whether the guests' disks are no storage at all."""
     settings = booted_guest_settings_of_run(record)
-    return settings is not None and settings.disk is DiskKind.MODELLED
+    return settings is not None and settings.disk is GuestDiskKind.MODELLED
 
 
 def vcpu_count(view: RunView, guest: Guest) -> int | None:

@@ -13,7 +13,7 @@ from iolab.core.target_state import PurgeMethod
 from iolab.core.workload import VMS_PER_NODE_AXIS
 from iolab.errors import Fault, HostError
 from iolab.guests.guest import (
-    DiskKind,
+    GuestDiskKind,
     GuestSettings,
     Pinning,
     booted_guest_settings,
@@ -80,7 +80,7 @@ def add_guest_faults(document: StudyDocument, tables: StudyTables) -> None:
 
 def _add_vm_key_conflict_faults(document: StudyDocument, table: VmTable) -> None:
     """Keys of the table that do not go together."""
-    modelled = table.disk_kind is DiskKind.MODELLED
+    modelled = table.disk_kind is GuestDiskKind.MODELLED
     if modelled and table.latency is None:
         message = "[vm] has disk_kind = 'modelled' but no latency."
         hint = "Write what an I/O takes there, as latency = '10ms'."
@@ -312,7 +312,7 @@ def required_node_programs(study: Study) -> dict[str, list[str]]:
     if guests is None:
         return {}
     programs = [QEMU]
-    if guests.disk is DiskKind.IMAGE:
+    if guests.disk is GuestDiskKind.IMAGE:
         programs.append(FIO)
     if guests.replicas > 1:
         programs += [QEMU_IMG, QEMU_NBD]

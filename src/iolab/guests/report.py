@@ -22,16 +22,16 @@ from iolab.guests.groups import (
 )
 from iolab.guests.guest import (
     Accelerator,
-    DiskKind,
+    GuestDiskKind,
     GuestFleet,
     GuestRun,
     GuestSettings,
     booted_guest_settings,
 )
-from iolab.report.best import Headline
+from iolab.report.best import BestPointHeadline
 from iolab.report.brief import Charts, NodeMetrics
 from iolab.report.numbers import value_text
-from iolab.report.phrases import result_run_text
+from iolab.report.phrases import result_run_name_text
 from iolab.report.table import Table
 from iolab.text import capitalised
 from iolab.units import format_count
@@ -99,13 +99,13 @@ def _is_guest_emulated(guest: GuestRun, facts: Facts) -> bool:
     return guest.accelerator is Accelerator.TCG or itself
 
 
-def short_caveat_text(fleets: Iterable[GuestFleet], facts: Facts) -> str:
+def short_fleet_caveat_text(fleets: Iterable[GuestFleet], facts: Facts) -> str:
     """The same in a few words, to stand before what a chart shows; empty where all is real."""
     all_fleets = list(fleets)
     settings = _first_guest_settings(all_fleets)
     parts = ["guests emulated"] if has_emulated_guest(all_fleets, facts) else []
     if settings is not None:
-        if settings.disk is DiskKind.MODELLED:
+        if settings.disk is GuestDiskKind.MODELLED:
             parts.append(f"disks modelled{_modelled_latency_text(settings, ' at ')}")
         if settings.iops_limit is not None:
             parts.append(f"each disk limited to {format_count(settings.iops_limit)} IOPS")
@@ -120,7 +120,7 @@ def _emulation_text(fleets: list[GuestFleet], facts: Facts) -> str:
 def _settings_caveat_texts(settings: GuestSettings | None) -> Iterable[str]:
     if settings is None:
         return
-    if settings.disk is DiskKind.MODELLED:
+    if settings.disk is GuestDiskKind.MODELLED:
         yield (
             "The guests’ disks were "
             f"modelled{_modelled_latency_text(settings, ': every I/O takes ')}, and no "
@@ -148,7 +148,7 @@ class GuestsReport:
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """Each mix."""
         groups = fleet_groups(study, points)
         return tuple(line for group in groups for line in group_headlines(group, study))
@@ -158,7 +158,7 @@ class GuestsReport:
         from iolab.guests.charts import guest_count_charts
         from iolab.guests.tables import guest_fleets_by_run
 
-        caveat = short_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
+        caveat = short_fleet_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
         curves = session_load_findings(brief.study, brief.results).curves
         charts: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
@@ -173,12 +173,12 @@ class GuestsReport:
         return runs_needing_manifests(fleet_groups(study, points), results)
 
     def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
-        """See `node_lines`."""
+        """See `guest_node_lines`."""
         runs = (run for point in points for run in point.runs)
         if any(run.nodes for run in runs):
-            from iolab.guests.terminal import node_lines
+            from iolab.guests.terminal import guest_node_lines
 
-            yield from node_lines(study, points)
+            yield from guest_node_lines(study, points)
 
     def run_terminal_screen(self, result: Result) -> Screen:
         """See `node_detail_lines`."""
@@ -212,9 +212,9 @@ class GuestsReport:
 
         if brief.node_timeline is None:
             return ()
-        caveat = short_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
+        caveat = short_fleet_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
         charts = node_timeline_charts(
-            brief.node_timeline, caveat, result_run_text(brief.node_timeline.result)
+            brief.node_timeline, caveat, result_run_name_text(brief.node_timeline.result)
         )
         return (charts,) if charts else ()
 
@@ -228,7 +228,7 @@ class GuestsReport:
         from iolab.guests.charts import other_io_text
 
         others = other_io_text(brief.node_timeline)
-        run = result_run_text(brief.node_timeline.result)
+        run = result_run_name_text(brief.node_timeline.result)
         return (*texts, f"{others.removesuffix('.')} ({run}).") if others else texts
 
     def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
@@ -246,7 +246,7 @@ class GuestsReport:
         )
 
         named = [("", result)]
-        accounts = list(latency_breakdowns(result, result_run_text(result)))
+        accounts = list(latency_breakdowns(result, result_run_name_text(result)))
         tables = (
             hypervisors_table(named),
             layers_table(accounts) if accounts else None,

@@ -17,8 +17,8 @@ from iolab.core.metric import (
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.guests.guest import (
-    DiskKind,
     GuestCpuTime,
+    GuestDiskKind,
     GuestFleet,
     GuestRun,
     GuestSettings,
@@ -373,7 +373,7 @@ def guest_settings_table(settings: GuestSettings | None) -> Table | None:
     """What every guest was given, one row a choice; None for guests that were there."""
     if settings is None:
         return None
-    modelled = settings.disk is DiskKind.MODELLED
+    modelled = settings.disk is GuestDiskKind.MODELLED
     disk = f"{format_bytes(settings.disk_bytes)}, "
     disk += (
         "modelled, no storage behind it" if modelled else "an image on its node, laid out in full"

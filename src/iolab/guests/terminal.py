@@ -62,7 +62,7 @@ ShownPoint = tuple[str, PointSummary, Result]
 """What a point is called, the point, and the run that stands for it."""
 
 
-def node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
+def guest_node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
     """The nodes at the points with the most guests; nothing where hosts are no guests."""
     shown = _points_with_most_guests(study, points)
     if not shown:

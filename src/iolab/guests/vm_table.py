@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from iolab.guests.guest import (
     Accelerator,
-    DiskKind,
+    GuestDiskKind,
     GuestSettings,
     Pinning,
 )
@@ -103,7 +103,9 @@ class VmTable(StudyTable):
     vcpus: Vcpus
     memory: Memory
     disk: Disk
-    disk_kind: Annotated[DiskKind, values.choice_value(DiskKind, "kinds of disk")] = _SETTINGS.disk
+    disk_kind: Annotated[GuestDiskKind, values.choice_value(GuestDiskKind, "kinds of disk")] = (
+        _SETTINGS.disk
+    )
     latency: Annotated[float, values.seconds_value(LATENCY_S_MIN, LATENCY_S_MAX)] | None = None
     iops: Annotated[int, values.integer_value(1, IOPS_MAX)] | None = None
     replicas: Annotated[int, values.integer_value(1, REPLICAS_MAX)] = _SETTINGS.replicas

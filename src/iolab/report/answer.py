@@ -22,7 +22,7 @@ from iolab.report.low_load import (
 )
 from iolab.report.matrix import (
     WorkloadRow,
-    marks_note,
+    matrix_marks_note,
     matrix_table,
     workload_rows,
 )
@@ -63,7 +63,7 @@ CHART_BARS_MIN: Final = 2
 """A chart of one bar says no more than its number."""
 
 
-class Answer(Record):
+class BriefAnswer(Record):
     """The first page: the answer, how far it can be trusted, its figures and their charts.
 
     `conclusion` says what to take and why. `detail_texts` are sentences on the load that it needs,
@@ -97,7 +97,7 @@ def build_answer(
     verdict_counts: VerdictCounts,
     caveats: Sequence[Objection],
     best_charts: ReportSection | None,
-) -> Answer:
+) -> BriefAnswer:
     """The first page of a brief with these best figures; `best_charts` has charts of them."""
     from iolab.report.bottleneck import bottlenecks_sentence, rows_with_limit_texts
     from iolab.report.conclusion import conclusion_sentences
@@ -136,7 +136,7 @@ def build_answer(
     )
     conclusion = conclusion_sentences(brief, rows, costs)
     other_rows = (*low_load_rows(brief), *with_storage_alone_notes(costs))
-    return Answer(
+    return BriefAnswer(
         sentence=answer_sentence(
             brief.study,
             best_figures,
@@ -166,7 +166,7 @@ def build_answer(
             brief.series_styles,
             other_rows,
         ),
-        table_note=marks_note(rows, other_rows),
+        table_note=matrix_marks_note(rows, other_rows),
         charts=_best_figure_charts(best_figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),

@@ -143,7 +143,7 @@ class BestFigure(Record):
         return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
 
 
-class Headline(Record):
+class BestPointHeadline(Record):
     """One workload in one configuration: `best` is None when no run has a value."""
 
     workload: Workload
@@ -163,7 +163,7 @@ class Headline(Record):
 
 def best_point_headlines(
     study: Study, points: Iterable[PointSummary], job_types: tuple[type[AnyJob], ...] = (AnyJob,)
-) -> tuple[Headline, ...]:
+) -> tuple[BestPointHeadline, ...]:
     """Every workload of those jobs in every configuration that has points, in the study's order."""
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
@@ -187,7 +187,7 @@ def best_point_headline(
     configuration: Configuration,
     points: Sequence[PointSummary],
     metric_key: str,
-) -> Headline:
+) -> BestPointHeadline:
     """The best of these points by metric `metric_key`."""
     measured = [point for point in points if point.metric_value(metric_key) is not None]
     candidates = headline_candidates(workload, measured) or measured
@@ -200,7 +200,7 @@ def best_point_headline(
     )
     runs = [run for point in points for run in point.runs]
     unmeasured = sum(1 for run in runs if finite_metric_value(run, metric_key) is None)
-    return Headline(
+    return BestPointHeadline(
         workload,
         configuration,
         best,
@@ -219,7 +219,7 @@ def best_point_headline(
 def _sufficient_axis(
     workload: Workload, best: PointFigures, measured: Sequence[PointFigures]
 ) -> Axis:
-    """See `Headline`: of points that differ from the best by less load alone."""
+    """See `BestPointHeadline`: of points that differ from the best by less load alone."""
     names = workload.job.load_axes
     interval = best.headline_metric.displayable_interval
     loads, fixed = _split_load_axes(best.axis, names)
@@ -253,14 +253,14 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
         results=measured,
         median_run=shown,
         headline_metric=figure,
-        per_host=metric_per_host(metric_key, figure, shown),
+        per_host=mean_metric_per_host(metric_key, figure, shown),
         metrics=point.metrics,
         level=point.level,
         left_out_repeats_text=point.left_out_repeats_text,
     )
 
 
-def metric_per_host(metric_key: str, fleet_metric: Metric, result: Result) -> Metric:
+def mean_metric_per_host(metric_key: str, fleet_metric: Metric, result: Result) -> Metric:
     """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
     if (
         fleet_metric.value is None
@@ -284,7 +284,7 @@ def median_result(repeats: Sequence[Result], metric_key: str) -> Result:
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
 
-def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> BestFigure:
+def best_figure(headline: BestPointHeadline, latencies: tuple[tuple[str, str], ...]) -> BestFigure:
     """A headline as the first page shows it, with these of its latencies."""
     best = headline.best
     place = headline.workload.id, headline.workload.title, headline.configuration.id

@@ -73,7 +73,7 @@ class UserTextBlock(Record):
     markdown: str
 
 
-class Code(Record):
+class CodeBlock(Record):
     """Text to be copied as it is."""
 
     text: str
@@ -117,7 +117,7 @@ class SideBySideBlocks(Record):
     right: tuple[Heading | Paragraph, ...]
 
 
-BasicBlock = Heading | Paragraph | UserTextBlock | Code | Table | FigureGroup | TopologyBlock
+BasicBlock = Heading | Paragraph | UserTextBlock | CodeBlock | Table | FigureGroup | TopologyBlock
 Block = BasicBlock | LandscapeBlocks | FastFactsBlock | SideBySideBlocks
 
 
@@ -223,13 +223,13 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
         yield Heading(names, 2)
         yield from tables
     yield Heading("How to repeat it", 1)
-    for repeat in page.how_to_repeat:
+    for repeat in page.repeat_instructions:
         if repeat.label:
             yield Heading(repeat.label, 2)
-        yield Code(shlex.join(repeat.command))
+        yield CodeBlock(shlex.join(repeat.command))
         yield repeat.versions
         yield Paragraph("The study file as it was run:")
-        yield Code(repeat.text, "toml")
+        yield CodeBlock(repeat.text, "toml")
 
 
 def _answer_blocks(page: ReportPage) -> Iterator[Block]:

@@ -191,12 +191,12 @@ def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -
     at = f" at {axis_values_phrase(finding.axis)}" if finding.axis else ""
     text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
-        f"{finding.workload}: {who}{at} {text}{_step_doubt_text(finding)}"
+        f"{finding.workload}: {who}{at} {text}{_load_step_doubt_text(finding)}"
         f"{_other_saturated_resources_text(finding)}.{LEVEL_SENTENCES[finding.level]}"
     )
 
 
-def resource_text(resource_use: ResourceUse) -> str:
+def resource_on_host(resource_use: ResourceUse) -> str:
     """A resource with its host: `the device nvme0n1 of client-1`."""
     whose = host_label_text(resource_use)
     of = f" of {whose}" if whose else ""
@@ -237,7 +237,7 @@ def _device_limit_text(finding: BottleneckFinding) -> str:
         return "is limited by a device"
     busy = f"which was busy {_use_share_text(use)} of the time{_device_latency_share_text(finding)}"
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, {busy}: "
+        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}, {busy}: "
         f"{_load_step_text(finding)}"
     )
 
@@ -263,9 +263,8 @@ def _unproven_device_text(finding: BottleneckFinding) -> str:
     )
     there = "" if at_device is None else f", with {percent_text(at_device)} of the latency there"
     return (
-        f"keeps {resource_text(use)} busy {_use_share_text(use)} of the time{there}; whether more "
-        "load would "
-        f"raise the rate was not measured"
+        f"keeps {resource_on_host(use)} busy {_use_share_text(use)} of the time{there}; whether "
+        "more load would raise the rate was not measured"
     )
 
 
@@ -281,7 +280,7 @@ def _device_latency_share_text(finding: BottleneckFinding) -> str:
 def _processor_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     share = _use_share_text(use) if use else ""
-    where = resource_text(use) if use else "processors"
+    where = resource_on_host(use) if use else "processors"
     if use is not None and not finding.decision.is_certain:
         where = f"other load on {where}"
     own = ""
@@ -298,9 +297,8 @@ def _core_limit_text(finding: BottleneckFinding) -> str:
     if use is None:
         return _no_bottleneck_text(finding)
     mean = f", all of them {_use_share_text(every)}" if every else ""
-    return (
-        f"is limited by {resource_text(use)}: core {use.name} was {_use_share_text(use)} busy{mean}"
-    )
+    busy = f"core {use.name} was {_use_share_text(use)} busy{mean}"
+    return f"is limited by {resource_on_host(use)}: {busy}"
 
 
 def _job_processor_limit_text(finding: BottleneckFinding) -> str:
@@ -322,7 +320,7 @@ def _port_limit_text(finding: BottleneckFinding) -> str:
     way = "received" if use.name.endswith(" in") else "sent"
     rate = value_text(use.rate, "bytes/s")
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}: it {way} {rate}, "
+        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}: it {way} {rate}, "
         f"{_use_share_text(use)} of its speed"
     )
 
@@ -337,7 +335,7 @@ def _io_limit_text(finding: BottleneckFinding) -> str:
     unit = "bytes/s" if verb else "1/s"
     what = f"to be {verb}" if verb else f"of {noun}"
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, which allows "
+        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}, which allows "
         f"{value_text(allowed, unit)} {what} at {device}: {_use_share_text(use)} of that was used"
     )
 
@@ -347,8 +345,8 @@ def _disk_limit_text(finding: BottleneckFinding) -> str:
     if use is None or use.rate is None or not use.share:
         return _no_bottleneck_text(finding)
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_text(use)}, which the study holds at "
-        f"{value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that was used"
+        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}, which the study holds "
+        f"at {value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that was used"
     )
 
 
@@ -382,7 +380,9 @@ def _offered_load_text(finding: BottleneckFinding) -> str:
     if finding.decision.step is None:
         return _no_bottleneck_text(finding)
     busy = (
-        f", though {resource_text(use)} is busy {_use_share_text(use)} of the time" if use else ""
+        f", though {resource_on_host(use)} is busy {_use_share_text(use)} of the time"
+        if use
+        else ""
     )
     tried = f"{_load_step_text(finding)}, and no more was tried{busy}"
     return f"{_verb_by_certainty(finding)} not saturated: {tried}"
@@ -478,7 +478,7 @@ def _other_saturated_resources_text(finding: BottleneckFinding) -> str:
     if not also:
         return ""
     several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
-    named = list_text([resource_text(use) for use in also])
+    named = list_text([resource_on_host(use) for use in also])
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 
@@ -488,7 +488,7 @@ def _stolen_time_text(finding: BottleneckFinding) -> str:
     return f", of which a hypervisor took {percent_text(finding.resources.stolen_share)} for others"
 
 
-def _step_doubt_text(finding: BottleneckFinding) -> str:
+def _load_step_doubt_text(finding: BottleneckFinding) -> str:
     """What keeps a statement on a step from being sure."""
     decision = finding.decision
     if decision.step is None or decision.is_certain:
@@ -533,7 +533,7 @@ def bottlenecks_table(
             row_of_cells(
                 capitalised(cause),
                 _affected_workloads_text(study, alike, limits),
-                _evidence_text(alike, rates),
+                _bottleneck_evidence_text(alike, rates),
                 _next_steps_text(alike, points),
             )
             for cause, alike in _findings_by_name(known, _cause_text).items()
@@ -566,7 +566,7 @@ def _best_point_rows(
             titles.get(limit.workload, limit.workload),
             labels.get(limit.configuration, limit.configuration),
             capitalised(_cause_text(limit)),
-            _evidence_text([limit], rates),
+            _bottleneck_evidence_text([limit], rates),
             steps,
         )
         for limit in sorted(limits, key=lambda limit: order.index(limit.workload))
@@ -838,7 +838,9 @@ def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
     return resource_use.is_own_load < OWN_JOBS_MAJORITY * resource_use.share
 
 
-def _evidence_text(findings: Sequence[BottleneckFinding], rates: Mapping[RunKey, str]) -> str:
+def _bottleneck_evidence_text(
+    findings: Sequence[BottleneckFinding], rates: Mapping[RunKey, str]
+) -> str:
     """The figures of what limits these points, which all have the same cause.
 
     Of several the range of each, without what more load did to each of them. Of a single one with

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from iolab.core.target_state import PreconditioningRounds
     from iolab.core.workload import AnyJob, NamedOperation, Workload
     from iolab.hosts.rates import CounterSeries
-    from iolab.report.best import BestFigure, Headline
+    from iolab.report.best import BestFigure, BestPointHeadline
     from iolab.report.charts.chart import ChartGroup, Figure, ReportSection, SeriesStyles
-    from iolab.report.charts.palette import Token
+    from iolab.report.charts.palette import ColorToken
     from iolab.report.charts.series import (
         LatencyCurve,
         NodeTimeline,
@@ -299,7 +299,7 @@ class LoadReport(ABC):
     def has_measurements(self, result: Result) -> bool:
         """Whether there is anything to draw of a result."""
 
-    def figure_text(self, result: Result, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
+    def run_summary_text(self, result: Result, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
         """A run in a line: its rates, unless it has a figure."""
         return self.operation_rates_text(result) or ""
 
@@ -344,7 +344,7 @@ class LoadReport(ABC):
 
     @abstractmethod
     def latency_distribution_chart(
-        self, subject: str, detail: RunChartData, token: Token
+        self, subject: str, detail: RunChartData, token: ColorToken
     ) -> Figure | None:
         """One run's latency by percentile; None where none is known."""
 
@@ -389,7 +389,7 @@ class LoadReport(ABC):
         self,
         study: Study,  # noqa: ARG002 - of kinds that have a figure
         points: Sequence[PointSummary],  # noqa: ARG002 - as above
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """The best point of each workload in each configuration."""
         return ()
 
@@ -439,7 +439,7 @@ class BootedHostsReport(Protocol):
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """The best point of each such workload."""
 
     def charts_by_workload(self, brief: Brief) -> Charts:
@@ -584,7 +584,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """The best points of all workloads that have a figure."""
         return tuple(
             headline
@@ -599,7 +599,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def single_figure_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """The same of those whose runs are told by one figure and one latency."""
         kinds = (kind for kind in self.reports_of_study(study) if kind.is_single_figure)
         return tuple(

@@ -55,9 +55,9 @@ def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Tabl
     return Table("Drives", tuple(_COLUMNS[number] for number in kept), tuple(shown))
 
 
-def _drive_row(run_text: str, wear: DriveWear) -> tuple[Cell, ...]:
+def _drive_row(run_name_text: str, wear: DriveWear) -> tuple[Cell, ...]:
     return row_of_cells(
-        run_text,
+        run_name_text,
         f"{wear.host} {wear.device}",
         *(
             DASH if amount is None else format_bytes(amount)

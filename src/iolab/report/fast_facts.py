@@ -75,18 +75,18 @@ def fast_facts(
     figure, that and rates come before the latency at the least load.
     """
     titles = {name: style.label for name, style in brief.series_styles.items()}
-    value = [*_cost_capacity_facts(costs, titles)] or [*_capacity_facts(brief, titles)]
+    value = [*_cost_capacity_facts(costs, titles)] or [*_capacity_for_money_facts(brief, titles)]
     has_latency_rows = any(row.unit == "ns" for row in rows)
     last = [*([] if has_latency_rows else _least_load_latency_facts(brief)), *value]
     leads = islice(_lead_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
-    first = [*_machine_facts(brief), *islice(leads, LEADS_SHOWN)]
+    first = [*_machine_count_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
     named = {fact.label for fact in first}
     bests = [fact for fact in _best_facts(rows, titles) if fact.label not in named]
     return (*first, *bests[: max(room, 0)], *last)[:FACTS_SHOWN]
 
 
-def _machine_facts(brief: Brief) -> Iterator[FastFact]:
+def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
     """How many machines are carried, where the study asks for that."""
     if brief.study.answer is not AnswerKind.MACHINES:
         return
@@ -113,11 +113,11 @@ def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
             if row.unit == unit and row.has_supported_winner and row.lead >= LEAST_LEAD
         ]
         if ahead:
-            largest.append(max(ahead, key=_lead))
-    return (_lead_fact(row, titles) for row in sorted(largest, key=_lead, reverse=True))
+            largest.append(max(ahead, key=_lead_of_row))
+    return (_lead_fact(row, titles) for row in sorted(largest, key=_lead_of_row, reverse=True))
 
 
-def _lead(workload_row: WorkloadRow) -> float:
+def _lead_of_row(workload_row: WorkloadRow) -> float:
     return workload_row.lead
 
 
@@ -144,10 +144,10 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
         value = metric_value_text(best.value)
         others = next(row for row in rows if best in row.cells)
-        yield FastFact(value, best.title, _best_note(best, others, titles))
+        yield FastFact(value, best.title, _best_fact_note(best, others, titles))
 
 
-def _best_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
+def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
     """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
     sound = [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
@@ -240,7 +240,7 @@ def _cost_capacity_facts(
         yield FastFact(value, row.title, note)
 
 
-def _capacity_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
+def _capacity_for_money_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The most usable capacity, or else raw, that an amount of money buys."""
     owners = configurations_without_subsets(brief.study.configurations)
     every = capacity_quotients(owners, (SizeMeasure.COST,))

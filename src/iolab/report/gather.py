@@ -29,7 +29,7 @@ from iolab.core.target_state import PreconditioningRounds, TargetLedger
 from iolab.errors import StoreError
 from iolab.hosts.rates import derive_counter_series
 from iolab.record import Record
-from iolab.report.best import Headline
+from iolab.report.best import BestPointHeadline
 from iolab.report.brief import (
     NO_UNION,
     BootedHostsReport,
@@ -74,7 +74,7 @@ class ChartedRuns(Record):
 
 
 def select_charted_runs(
-    kinds: LoadReportKinds, results: Sequence[Result], headlines: Iterable[Headline]
+    kinds: LoadReportKinds, results: Sequence[Result], headlines: Iterable[BestPointHeadline]
 ) -> ChartedRuns:
     """The runs that get charts, at most the limits of this module."""
     best = [headline.best.median_run.key for headline in headlines if headline.best is not None]
@@ -152,7 +152,7 @@ def build_brief(
     points = summarise_points(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)
-    reader = _RunReader(source, list(source.all_damage()), sessions)
+    reader = _StoredRunReader(source, list(source.all_damage()), sessions)
     rounds = reader.preconditioning_rounds()
     of_loads = (
         key
@@ -216,7 +216,7 @@ def build_brief(
     )
 
 
-class _RunReader(Record):
+class _StoredRunReader(Record):
     """Reads runs of a session; `damaged_runs` grows by those that cannot be read."""
 
     source: StoredSessionReader
@@ -269,7 +269,7 @@ class _RunReader(Record):
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
-def _best_point_run_keys(best: Sequence[Headline]) -> frozenset[RunKey]:
+def _best_point_run_keys(best: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
     shown = (headline.best.median_run for headline in best if headline.best is not None)
     return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])

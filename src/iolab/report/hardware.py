@@ -119,7 +119,7 @@ def host_table(facts: HostFacts) -> Table:
         row_of_cells("Virtual machine", kernel.hypervisor or "no"),
         row_of_cells("Settings", ", ".join(text for text in settings if text) or DASH),
         *([row_of_cells("Pod", facts.pod.pod_node_and_limits_text)] if facts.pod else []),
-        row_of_cells("Target", _target_text(facts.target)),
+        row_of_cells("Target", _target_description(facts.target)),
         *([row_of_cells("Volume", facts.pod.volume_text)] if facts.pod else []),
         *([row_of_cells("I/O limits", limits)] if (limits := _io_limits_text(facts)) else []),
         row_of_cells("Tools", ", ".join(tools) or DASH),
@@ -163,7 +163,7 @@ def _io_limits_text(facts: HostFacts) -> str:
     return "; ".join(limit.text for limit in facts.target_cgroup_io_limits)
 
 
-def _target_text(target: TargetFacts | None) -> str:
+def _target_description(target: TargetFacts | None) -> str:
     if target is None:
         return DASH
     devices = " on ".join(target.devices) or target.mount_source

@@ -242,7 +242,9 @@ def matrix_table(
     return _operation_columns_table(rows, anchors, cost_capacity_rows)
 
 
-def marks_note(rows: Sequence[WorkloadRow], other_rows: Sequence[CostCapacityRow] = ()) -> str:
+def matrix_marks_note(
+    rows: Sequence[WorkloadRow], other_rows: Sequence[CostCapacityRow] = ()
+) -> str:
     """What the marks of the matrix say, what keeps all its leads open, and what is not known."""
     several = [row for row in rows if len(row.cells) > 1]
     notes = []
@@ -505,7 +507,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
         "from memory" if figure.is_mostly_read_from_memory else "",
         figure.noise_text,
         f"limit: {limit}" if (limit := dict(workload_row.limits).get(configuration)) else "",
-        _doubt_text(figure),
+        _indicative_reason_text(figure),
     ]
     return Cell(
         f"{mark}{metric_value_text(figure.value)}",
@@ -580,7 +582,7 @@ def _with_no_break_spaces(text: str) -> str:
     return text.replace(" ", " ") if len(text) <= KEPT_CHARACTERS else text
 
 
-def _doubt_text(figure: BestFigure) -> str:
+def _indicative_reason_text(figure: BestFigure) -> str:
     if figure.level is not Level.INDICATIVE:
         return ""
     return f"{verdict_mark(Level.INDICATIVE)} {Level.INDICATIVE.value}"

@@ -19,7 +19,7 @@ from iolab.core.metric_spec import BetterDirection, common_metric_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS_AXIS
 from iolab.record import Record
-from iolab.report.best import Headline
+from iolab.report.best import BestPointHeadline
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.charts.run import host_metric_values
@@ -223,13 +223,15 @@ def single_host_maxima(brief: Brief) -> tuple[BestValue, ...]:
     )
 
 
-def _best_figures_of_headlines(headlines: Iterable[Headline]) -> tuple[BestHostsFigure, ...]:
+def _best_figures_of_headlines(
+    headlines: Iterable[BestPointHeadline],
+) -> tuple[BestHostsFigure, ...]:
     return tuple(
         peak for headline in headlines if (peak := _best_figure_of_headline(headline)) is not None
     )
 
 
-def _best_figure_of_headline(headline: Headline) -> BestHostsFigure | None:
+def _best_figure_of_headline(headline: BestPointHeadline) -> BestHostsFigure | None:
     best = headline.best
     if best is None:
         return None

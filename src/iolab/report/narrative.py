@@ -83,7 +83,7 @@ _COMMON_DOUBT_SENTENCES: Final = {
 }
 
 
-class Sentence(Record):
+class FindingSentence(Record):
     """A statement for people and the finding that it is made of, with its runs."""
 
     text: str
@@ -111,7 +111,7 @@ def mixed_workload_ids(study: Study) -> frozenset[str]:
 
 def sentences_for_findings(
     study: Study, findings: Iterable[Finding], names: ConfigurationNames | None = None
-) -> tuple[Sentence, ...]:
+) -> tuple[FindingSentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank.
 
     `names` are the study's own unless others are given.
@@ -119,7 +119,7 @@ def sentences_for_findings(
     names = names or configuration_names(study)
     kept = [finding for finding in findings if not _is_table_only(finding, names)]
     return tuple(
-        Sentence(sentence, finding)
+        FindingSentence(sentence, finding)
         for finding in kept
         if (sentence := finding_sentence(finding, names))
     )
@@ -323,7 +323,7 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
     elif recommendation.is_certain:
         choice = f": {best}, {_NEED_TEXTS[recommendation.need](recommendation, second)}"
     else:
-        choice = f", {_undecided_text(recommendation, best, second)}"
+        choice = f", {_undecided_recommendation_text(recommendation, best, second)}"
     return f"{_NEED_PREFIXES[recommendation.need]}{choice}.{level}"
 
 
@@ -348,7 +348,7 @@ def kind_weights_text(kinds: Sequence[str]) -> str:
     return f"{list_text(kinds)} {shares.get(len(kinds), 'equal weight')} each"
 
 
-def _undecided_text(recommendation: Recommendation, best: str, second: str) -> str:
+def _undecided_recommendation_text(recommendation: Recommendation, best: str, second: str) -> str:
     if recommendation.lead_factor < 1 + NEGLIGIBLE_LEAD:
         return f"{best} and {second} are alike"
     is_close = recommendation.lead_factor <= CLOSE_RATIO
@@ -365,25 +365,25 @@ def _undecided_text(recommendation: Recommendation, best: str, second: str) -> s
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity_text(recommendation: Recommendation, second: str) -> str:
+def _capacity_recommendation_text(recommendation: Recommendation, second: str) -> str:
     kind = recommendation.metric.removesuffix("_tb")
     size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
     more = f"{ratio_text(recommendation.lead_factor)} that of {second}"
     return f"with {size}{_per_unit_text(recommendation)}, {more}"
 
 
-def _performance_text(recommendation: Recommendation, second: str) -> str:
+def _performance_recommendation_text(recommendation: Recommendation, second: str) -> str:
     more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {second}"
     return f"{more}{_over_workloads_text(recommendation)}"
 
 
-def _value_for_money_text(recommendation: Recommendation, second: str) -> str:
+def _value_for_money_recommendation_text(recommendation: Recommendation, second: str) -> str:
     more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
     rates = f"with best rates{_per_unit_text(recommendation)}"
     return f"{rates} {more}{_over_workloads_text(recommendation)}"
 
 
-def _balanced_choice_text(recommendation: Recommendation, second: str) -> str:
+def _balance_recommendation_text(recommendation: Recommendation, second: str) -> str:
     weakest = min(recommendation.need_sides, key=lambda side: side.share_of_best)
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
@@ -399,26 +399,26 @@ def _balanced_choice_text(recommendation: Recommendation, second: str) -> str:
 
 
 _NEED_TEXTS: Final = {
-    BuyerNeed.CAPACITY: _capacity_text,
-    BuyerNeed.PERFORMANCE: _performance_text,
-    BuyerNeed.VALUE: _value_for_money_text,
-    BuyerNeed.BALANCE: _balanced_choice_text,
+    BuyerNeed.CAPACITY: _capacity_recommendation_text,
+    BuyerNeed.PERFORMANCE: _performance_recommendation_text,
+    BuyerNeed.VALUE: _value_for_money_recommendation_text,
+    BuyerNeed.BALANCE: _balance_recommendation_text,
 }
 
 
-def _rates_figure_text(recommendation: Recommendation) -> str:
+def _best_rates_scope_text(recommendation: Recommendation) -> str:
     return f" in best rates{_per_unit_text(recommendation)}{_over_workloads_text(recommendation)}"
 
 
-def _weakest_figure_text(recommendation: Recommendation) -> str:
+def _weakest_side_scope_text(recommendation: Recommendation) -> str:
     names = list_text([side.name for side in recommendation.need_sides])
     return f" where each is weakest of {names}{_per_unit_text(recommendation)}"
 
 
 _UNDECIDED_FIGURES: Final = {
-    BuyerNeed.PERFORMANCE: _rates_figure_text,
-    BuyerNeed.VALUE: _rates_figure_text,
-    BuyerNeed.BALANCE: _weakest_figure_text,
+    BuyerNeed.PERFORMANCE: _best_rates_scope_text,
+    BuyerNeed.VALUE: _best_rates_scope_text,
+    BuyerNeed.BALANCE: _weakest_side_scope_text,
 }
 """Of what an undecided lead is."""
 
@@ -435,7 +435,7 @@ def _over_workloads_text(recommendation: Recommendation) -> str:
     return f" over {counted_noun(len(recommendation.workloads), 'workload')}{mean}"
 
 
-def distinct_sentences(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+def distinct_sentences(sentences: Iterable[FindingSentence]) -> Iterator[FindingSentence]:
     """The sentences, each text once."""
     texts: set[str] = set()
     for sentence in sentences:
@@ -472,7 +472,7 @@ def linked_sentences(
             brief.run_resources,
             brief.gains_by_pair.gains(*pair) if pair else None,
         )
-        if not _repeats_matrix(finding)
+        if not _is_told_by_matrix(finding)
     ]
     labels = {name: style.label for name, style in brief.series_styles.items()}
     sentences = distinct_sentences(
@@ -480,16 +480,18 @@ def linked_sentences(
     )
     rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.cells}
     noise = {best.run: best.noise_text for best in brief.best_figures if best.noise_text}
-    doubted = (_with_lead_doubt(_without_best_of_noise(each, noise), rows) for each in sentences)
+    doubted = (
+        _with_lead_doubt(_without_best_within_noise(each, noise), rows) for each in sentences
+    )
     return tuple(
         _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
         for sentence in doubted
     )
 
 
-def _without_best_of_noise(
-    sentence: Sentence, noise_texts: Mapping[RunKey | None, str]
-) -> Sentence:
+def _without_best_within_noise(
+    sentence: FindingSentence, noise_texts: Mapping[RunKey | None, str]
+) -> FindingSentence:
     """The sentence on a best figure that can be no more than noise: as that, and as no best."""
     best = sentence.finding
     if not isinstance(best, BestPointFinding):
@@ -502,7 +504,7 @@ def _without_best_of_noise(
     return replace(sentence, text=f"{text}, is no best: {noise}.{LEVEL_SENTENCES[best.level]}")
 
 
-def _with_lead_doubt(sentence: Sentence, rows: Mapping[str, WorkloadRow]) -> Sentence:
+def _with_lead_doubt(sentence: FindingSentence, rows: Mapping[str, WorkloadRow]) -> FindingSentence:
     """A supported gain with why it makes no winner of its workload, where that is not certain."""
     gain = sentence.finding
     if not isinstance(gain, LargestSpeedupFinding):
@@ -516,7 +518,7 @@ def _with_lead_doubt(sentence: Sentence, rows: Mapping[str, WorkloadRow]) -> Sen
     return replace(sentence, text=f"{text}; {doubt}.{level}")
 
 
-def _repeats_matrix(finding: Finding) -> bool:
+def _is_told_by_matrix(finding: Finding) -> bool:
     """Whether it says no more than the matrix: the best of a single point."""
     return (
         isinstance(finding, BestPointFinding)
@@ -525,7 +527,7 @@ def _repeats_matrix(finding: Finding) -> bool:
     )
 
 
-def _with_workload_title(sentence: Sentence, study: Study) -> Sentence:
+def _with_workload_title(sentence: FindingSentence, study: Study) -> FindingSentence:
     """The sentence with the title of the workload whose id it begins with."""
     workload = getattr(sentence.finding, "workload", "")
     title = study.workload_titles.get(workload, workload)
@@ -546,7 +548,9 @@ def factor_out_common_doubt(
     return sentences, ""
 
 
-def _link_sentence(sentence: Sentence, names: RunAnchors, anchors: RunAnchors) -> LinkedSentence:
+def _link_sentence(
+    sentence: FindingSentence, names: RunAnchors, anchors: RunAnchors
+) -> LinkedSentence:
     keys = list(dict.fromkeys(key for key in sentence.runs if key in anchors))
     links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MAX])
     hidden = len(keys) - len(links)

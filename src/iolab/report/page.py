@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.core.metric import Result
 from iolab.core.run import RunStatus
 from iolab.record import Record
-from iolab.report.answer import Answer, build_answer
+from iolab.report.answer import BriefAnswer, build_answer
 from iolab.report.best import count_verdicts
 from iolab.report.brief import Brief, PublishedResultTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
@@ -36,8 +36,8 @@ from iolab.report.narrative import (
 from iolab.report.phrases import Objection, configuration_titles_if_several, merge_objections
 from iolab.report.power import power_table
 from iolab.report.provenance import (
-    HowToRepeat,
-    how_to_repeat,
+    RepeatInstructions,
+    repeat_instructions,
     run_folders_table,
     session_alerts,
     session_fact_rows,
@@ -71,7 +71,7 @@ class ReportPage(Record):
     facts: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]
     hardware_caveat: str
-    answer: Answer
+    answer: BriefAnswer
     topology: TopologyDrawing | None
     has_topology_in_brief: bool
     gain_tables: tuple[tuple[Table, str], ...]
@@ -96,7 +96,7 @@ class ReportPage(Record):
     published: PublishedResultTables | None
     session_tables: tuple[Table, ...]
     run_folders: Table | None
-    how_to_repeat: tuple[HowToRepeat, ...]
+    repeat_instructions: tuple[RepeatInstructions, ...]
 
     @property
     def further_caveats(self) -> tuple[Objection, ...]:
@@ -180,7 +180,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         published=brief.published,
         session_tables=session_tables(brief.sessions),
         run_folders=run_folders_table(brief),
-        how_to_repeat=how_to_repeat(brief),
+        repeat_instructions=repeat_instructions(brief),
     )
 
 

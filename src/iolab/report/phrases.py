@@ -207,7 +207,7 @@ def _point_with_repeats_text(runs: Sequence[Result], titles: Mapping[str, str]) 
 def run_with_configuration_text(result: Result, titles: Mapping[str, str]) -> str:
     """A run's name, with its configuration where `titles` has any: these are of several, by id."""
     name = titles.get(result.configuration)
-    return f"{result_run_text(result)} of {name}" if name else result_run_text(result)
+    return f"{result_run_name_text(result)} of {name}" if name else result_run_name_text(result)
 
 
 def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
@@ -229,12 +229,12 @@ def configuration_ids_if_several(results: Iterable[Result]) -> dict[str, str]:
     return found if len(found) > 1 else {}
 
 
-def result_run_text(result: Result) -> str:
+def result_run_name_text(result: Result) -> str:
     """A run in text: `rand-read-4k, iodepth 8, repeat 2`, with the repeat from the second on."""
-    return run_text(result.workload, result.axis, result.repeat)
+    return run_name_text(result.workload, result.axis, result.repeat)
 
 
-def run_text(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int) -> str:
+def run_name_text(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int) -> str:
     """The same of a run that has no result yet."""
     name = point_text(workload, axis)
     return f"{name}, repeat {repeat}" if repeat > 1 else name

@@ -46,9 +46,9 @@ def power_table(results: Sequence[Result], *, only_known: bool = False) -> Table
     return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
 
 
-def _meter_row(run_text: str, use: PowerUse) -> tuple[Cell, ...]:
+def _meter_row(run_name_text: str, use: PowerUse) -> tuple[Cell, ...]:
     return row_of_cells(
-        run_text,
+        run_name_text,
         f"{use.host} {use.meter}",
         use.boundary.value,
         metric_value_text(use.watts),

@@ -23,7 +23,7 @@ from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, U
 from iolab.report.hardware import hardware_fact_rows
 from iolab.report.merged import distinct_workload_versions
 from iolab.report.numbers import DASH, utc_datetime, utc_minute_text
-from iolab.report.phrases import result_run_text
+from iolab.report.phrases import result_run_name_text
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 from iolab.store.documents import SessionDocument
 from iolab.text import counted_noun, list_text, percent_text
@@ -320,7 +320,7 @@ def _unfinished_session_sentence(name: str, session: SessionDocument, missing: i
     return f"{name} {how} with {counted_noun(missing, 'run')} still to make. {session.reason or ''}"
 
 
-class HowToRepeat(Record):
+class RepeatInstructions(Record):
     """How one session is repeated; `label` is empty where there is only that.
 
     `study_file_name` is what its `text` is saved as; `inventory_file` is empty where it had none.
@@ -334,11 +334,11 @@ class HowToRepeat(Record):
     text: str
 
 
-def how_to_repeat(brief: Brief) -> tuple[HowToRepeat, ...]:
+def repeat_instructions(brief: Brief) -> tuple[RepeatInstructions, ...]:
     """How to repeat each of the sessions, of which there is mostly one."""
     members = brief.sessions.members
     if not members:
-        return (_repeat_instructions("", brief, study_file_name(brief)),)
+        return (_repeat_instructions_of_session("", brief, study_file_name(brief)),)
     texts: dict[str, str] = {}
     parts = []
     for member in members:
@@ -347,7 +347,7 @@ def how_to_repeat(brief: Brief) -> tuple[HowToRepeat, ...]:
         name = study_file_name(alone)
         if texts.setdefault(name, alone.study.text) != alone.study.text:
             name = f"{alone.study.id}-{member.label}.toml"
-        parts.append(_repeat_instructions(member.label, alone, name))
+        parts.append(_repeat_instructions_of_session(member.label, alone, name))
     return tuple(parts)
 
 
@@ -366,8 +366,8 @@ def _brief_of_union_member(brief: Brief, member: UnionMember) -> Brief:
     )
 
 
-def _repeat_instructions(label: str, brief: Brief, file: str) -> HowToRepeat:
-    return HowToRepeat(
+def _repeat_instructions_of_session(label: str, brief: Brief, file: str) -> RepeatInstructions:
+    return RepeatInstructions(
         label=label,
         study_file=file,
         inventory_file=INVENTORY_FILE if brief.study.inventory else "",
@@ -487,7 +487,7 @@ def method_table(
         row_of_cells(
             "Runs",
             f"{counted_noun(len(plan.runs), 'run')} of {counted_noun(len(plan.points), 'point')}, "
-            f"repeats of each: {_repeats_text(study)}",
+            f"repeats of each: {_method_repeats_text(study)}",
         ),
         *_duration_rows(study, measured_s),
         *(
@@ -508,7 +508,7 @@ def method_table(
     return Table("Method", text_and_number_columns(("What", "How")), rows)
 
 
-def _repeats_text(study: Study) -> str:
+def _method_repeats_text(study: Study) -> str:
     """The method's repeats, and the workloads that have their own number of them."""
     others = [
         f"{workload.title}: {workload.repeats}"
@@ -720,4 +720,6 @@ def run_folders_table(brief: Brief) -> Table | None:
 
 def _run_folder_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
     trace = brief.sessions.run_source(result.key)
-    return row_of_cells(result_run_text(result), result.configuration, trace.label, trace.folder)
+    return row_of_cells(
+        result_run_name_text(result), result.configuration, trace.label, trace.folder
+    )

@@ -14,7 +14,7 @@ from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.report.brief import LoadReport
 from iolab.report.numbers import DASH, all_axis_names, metric_value_text, steadiness_text
-from iolab.report.phrases import configuration_titles_if_several, result_run_text
+from iolab.report.phrases import configuration_titles_if_several, result_run_name_text
 from iolab.report.slow_ios import slow_ios_table
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
 from iolab.text import counted_noun, list_text, percent_text
@@ -194,7 +194,7 @@ def _evidence_value_text(value: object) -> str:
     return str(value)
 
 
-def run_storage_text(brief: Brief, result: Result) -> str:
+def run_storage_location_text(brief: Brief, result: Result) -> str:
     """Where a run is stored, in words: its session, its folder in that."""
     trace = brief.sessions.run_source(result.key)
     ids: Iterator[str] = (
@@ -383,7 +383,7 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
     detail = brief.details.get(run_key)
     figures: list[Figure] = []
     if detail is not None and detail.timeline is not None:
-        name = result_run_text(result)
+        name = result_run_name_text(result)
         figures.append(timeline_chart(name, detail.timeline, token, kind.item_name))
         if detail.heat_map is not None:
             figures.append(heat_map_chart(name, detail.heat_map, token))
@@ -401,8 +401,8 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
     return RunSection(
         anchor=brief.run_anchors[run_key],
         result=result,
-        storage_text=run_storage_text(brief, result),
-        summary_text=f"{kind.figure_text(result, workload)}, {checks}, {objections}",
+        storage_text=run_storage_location_text(brief, result),
+        summary_text=f"{kind.run_summary_text(result, workload)}, {checks}, {objections}",
         figures=tuple(figures),
         hosts_table=slowest_and_fastest_shares_table(kind, result, workload)
         if len(result.hosts) > 1

@@ -52,7 +52,7 @@ class MergedSentence(Record):
     covered: frozenset[str]
 
 
-class _Part(Record):
+class _SentencePart(Record):
     """A word, a name or a number of a sentence, with the punctuation around it."""
 
     text: str
@@ -87,7 +87,7 @@ def merge_sentences(sentences: Iterable[str]) -> MergedSentence:
     return MergedSentence(" ".join(words), frozenset(alike))
 
 
-def _sentence_parts(sentence: str) -> list[_Part]:
+def _sentence_parts(sentence: str) -> list[_SentencePart]:
     words = _ALL_OF.sub(r"all \1", sentence).split(" ")
     parts = []
     place = 0
@@ -104,15 +104,15 @@ def _sentence_parts(sentence: str) -> list[_Part]:
                 after = unit[2]
             name = unit[1] if unit else ""
             amount = float(digits.replace(",", "")) * _SCALES[name][1]
-            parts.append(_Part(digits, "number", before, after, name, amount))
+            parts.append(_SentencePart(digits, "number", before, after, name, amount))
         elif name_match := _NAME.fullmatch(word):
-            parts.append(_Part(name_match[1], "name", "", name_match[2]))
+            parts.append(_SentencePart(name_match[1], "name", "", name_match[2]))
         else:
-            parts.append(_Part(word))
+            parts.append(_SentencePart(word))
     return parts
 
 
-def _merged_part_text(parts: Sequence[_Part]) -> str:
+def _merged_part_text(parts: Sequence[_SentencePart]) -> str:
     first = parts[0]
     if first.kind == "number":
         return f"{first.before}{_range_text(parts)}{first.after}"
@@ -123,9 +123,9 @@ def _merged_part_text(parts: Sequence[_Part]) -> str:
     return f"{names}{first.after}" if first.kind else first.text
 
 
-def _range_text(parts: Sequence[_Part]) -> str:
-    least = min(parts, key=_amount)
-    most = max(parts, key=_amount)
+def _range_text(parts: Sequence[_SentencePart]) -> str:
+    least = min(parts, key=_amount_of_part)
+    most = max(parts, key=_amount_of_part)
     low, high = (f"{part.text} {part.unit}".rstrip() for part in (least, most))
     if low == high:
         return low
@@ -136,5 +136,5 @@ def _range_text(parts: Sequence[_Part]) -> str:
     return f"{low} to {high}"
 
 
-def _amount(part: _Part) -> float:
+def _amount_of_part(part: _SentencePart) -> float:
     return part.amount

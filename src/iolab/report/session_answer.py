@@ -35,7 +35,7 @@ from iolab.report.phrases import (
     Objection,
     merge_objections,
 )
-from iolab.report.short_names import column_names
+from iolab.report.short_names import configuration_names_for_screen
 from iolab.report.storage_classes import storage_classes_sentence
 from iolab.text import capitalised, counted_noun, list_text, percent_text, uncapitalised
 
@@ -87,7 +87,7 @@ def session_answer(
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
     own = kinds.answer_text(study, points)
-    names = column_names(study)
+    names = configuration_names_for_screen(study)
     demonstration = demonstration_text(study, facts)
     sentence = answer_sentence(
         study,

@@ -17,7 +17,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction, Workload
 from iolab.report.best import (
     BestFigure,
-    Headline,
+    BestPointHeadline,
     best_figure,
     best_point_headlines,
     operation_latencies_text,
@@ -31,7 +31,7 @@ from iolab.report.table import Table
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.palette import Token
+    from iolab.report.charts.palette import ColorToken
     from iolab.report.charts.series import Panel, RunAnchors, RunChartData, TimeGrid
     from iolab.report.terminal import Screen
 
@@ -49,7 +49,7 @@ class SingleFigureReport(LoadReport):
         rate = result.metrics.get("iops")
         return rate is not None and rate.value is not None
 
-    def figure_text(self, result: Result, workload: Workload) -> str:
+    def run_summary_text(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
         figure = metric_value_text(result.metrics.get(workload.headline_or_rate_metric))
         return (
@@ -93,7 +93,7 @@ class SingleFigureReport(LoadReport):
         return throughput_and_latency_panels(record, grid)
 
     def latency_distribution_chart(
-        self, subject: str, detail: RunChartData, token: Token
+        self, subject: str, detail: RunChartData, token: ColorToken
     ) -> Figure | None:
         """See `run_latency_distribution_chart`."""
         from iolab.report.charts.choose import run_latency_distribution_chart
@@ -102,7 +102,7 @@ class SingleFigureReport(LoadReport):
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """Every workload in every configuration that has results."""
         return best_point_headlines(study, points, self.job_types)
 
@@ -174,7 +174,7 @@ class SingleFigureReport(LoadReport):
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)
 
 
-def _headline_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
+def _headline_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     """What is known of the latency where it is not the figure itself; of a mix by operation."""
     best = headline.best
     if best is None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Level
 from iolab.record import Record
-from iolab.report.charts.palette import FAINT, Token
+from iolab.report.charts.palette import FAINT, ColorToken
 from iolab.report.numbers import DASH, verdict_mark
 from iolab.text import escape_invisible
 
@@ -65,7 +65,7 @@ class CellBar(Record):
     """A bar below a figure: its length as a share of the longest, in a colour of its own."""
 
     share: float
-    token: Token
+    token: ColorToken
 
 
 class Cell(Record):

@@ -42,8 +42,8 @@ from iolab.report.phrases import (
     Objection,
     merge_objections,
     metric_column_name,
-    result_run_text,
-    run_text,
+    result_run_name_text,
+    run_name_text,
 )
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 from iolab.serve.server import RequestRefusal
@@ -309,7 +309,7 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Re
         rates_by_second(kinds.report_of_result(result), table),
     )
     unit = metric_spec(rate).unit if rate else "ops/s"
-    figure = rate_figure(f"{result.configuration}: {result_run_text(result)}", by_second, unit)
+    figure = rate_figure(f"{result.configuration}: {result_run_name_text(result)}", by_second, unit)
     return draw_inline_svg(figure).svg if figure else ""
 
 
@@ -365,7 +365,7 @@ def newest_runs_table(results: Sequence[Result]) -> Table:
 
 def _run_name(result: Result) -> str:
     ended = "" if result.status is RunStatus.DONE else f" ({result.status.value})"
-    return f"{result_run_text(result)}{ended}"
+    return f"{result_run_name_text(result)}{ended}"
 
 
 def _run_metric_cells(result: Result) -> tuple[Cell, ...]:
@@ -404,7 +404,7 @@ def _next_run_text(plan: Plan, done_runs: set[tuple[str, int]]) -> str:
     if not coming:
         return "what results ask for"
     run = min(coming, key=lambda run: run.order)
-    return run_text(run.point.workload, run.point.axis, run.repeat)
+    return run_name_text(run.point.workload, run.point.axis, run.repeat)
 
 
 def _duration_rows(

@@ -22,7 +22,7 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import MEAN, ChartLine, load_chart, rate_quantity
-from iolab.report.charts.palette import INK, MUTED, RAISED, RULE, SERIES, Token
+from iolab.report.charts.palette import INK, MUTED, RAISED, RULE, SERIES, ColorToken
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from tests.report.charts.outcomes import points, result
 from tests.report.charts.specs import figures, lines
@@ -36,7 +36,9 @@ LOW, HIGH = 146.441458, 157.058667
 Kind = TypeVar("Kind", bound=Mark)
 
 
-def of(figure: Figure, kind: type[Kind], token: Token | None = None, plot: int = 0) -> list[Kind]:
+def of(
+    figure: Figure, kind: type[Kind], token: ColorToken | None = None, plot: int = 0
+) -> list[Kind]:
     """The marks of that kind in that colour."""
     found = [one for one in figure.plots[plot].marks if isinstance(one, kind)]
     return [one for one in found if token in (None, one.token)]
@@ -46,7 +48,9 @@ def near(*values: float | None) -> Any:
     return tuple(None if one is None else pytest.approx(one, rel=1e-5) for one in values)
 
 
-def marked(figure: Figure, token: Token, plot: int = 0) -> dict[str, list[tuple[float, float]]]:
+def marked(
+    figure: Figure, token: ColorToken, plot: int = 0
+) -> dict[str, list[tuple[float, float]]]:
     """Places of the large markers by their verdict."""
     found: dict[str, list[tuple[float, float]]] = {}
     for one in of(figure, Markers, token, plot):

@@ -103,11 +103,11 @@ def _check_store(
 ) -> Sequence[Finding]:
     import asyncio
 
-    from iolab.cli.objects import store_findings
+    from iolab.cli.objects import object_store_findings
     from iolab.core.host import HostSpec, HostTransport
 
     specs = (HostSpec("local", HostTransport.LOCAL),) if hosts is None else read_hosts(hosts)
-    findings = asyncio.run(store_findings(keys, specs))
+    findings = asyncio.run(object_store_findings(keys, specs))
     _print_findings(
         [("" if hosts is None else name, finding) for name, finding in findings], output
     )

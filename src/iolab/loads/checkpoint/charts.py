@@ -21,7 +21,7 @@ from iolab.report.charts.chart import (
     Plot,
     TextMark,
 )
-from iolab.report.charts.palette import INK, MUTED, Token
+from iolab.report.charts.palette import INK, MUTED, ColorToken
 from iolab.report.charts.scale import integer_axis, linear_scale
 from iolab.report.numbers import value_text
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
@@ -47,7 +47,7 @@ def phase_times_of_hosts(hosts: Sequence[HostRun]) -> tuple[PhaseTimes, ...]:
     return tuple(phases)
 
 
-def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: Token) -> Figure | None:
+def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: ColorToken) -> Figure | None:
     """When each rank ended its save, and its restore; None where none told."""
     phases = phase_times_of_hosts(hosts)
     if not phases:
@@ -64,7 +64,7 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: Token) -> Fi
     )
 
 
-def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: Token, index: int) -> Plot:
+def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, index: int) -> Plot:
     ranks = sorted(times.ranks, key=lambda rank: rank.run.rank)
     scale = linear_scale("ns", [float(rank.run.end_ns) for rank in ranks])
     last = ranks[-1].run.rank

@@ -54,7 +54,7 @@ class CheckpointReport(SingleFigureReport):
         """The time of each phase."""
         return ", ".join(f"{name} {text}" for name, text in _phase_time_texts(result.metrics))
 
-    def figure_text(self, result: Result, workload: Workload) -> str:
+    def run_summary_text(self, result: Result, workload: Workload) -> str:
         """The time that its workload is run for."""
         return metric_value_text(result.metrics.get(workload.headline_metric or SAVE.key))
 

@@ -11,7 +11,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.loads.fileio.workload import Job
-from iolab.report.best import BestFigure, Headline
+from iolab.report.best import BestFigure, BestPointHeadline
 from iolab.report.brief import Brief, Charts, MeasurementSource
 from iolab.report.numbers import DASH
 from iolab.report.scenario import scenario_answer_text
@@ -40,7 +40,7 @@ class FileReport(SingleFigureReport):
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """Every workload; of guests each mix is one by itself."""
         every = SingleFigureReport.best_point_headlines(self, study, points)
         plain = (

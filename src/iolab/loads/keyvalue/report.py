@@ -47,11 +47,11 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     server_run_of_run,
 )
-from iolab.report.best import BestFigure, Headline
+from iolab.report.best import BestFigure, BestPointHeadline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
-from iolab.report.charts.palette import Token, series_token
+from iolab.report.charts.palette import ColorToken, series_token
 from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
     distribute_over_cells,
@@ -177,7 +177,7 @@ class KeyValueReport(LoadReport):
         ]
 
     def latency_distribution_chart(
-        self, subject: str, detail: RunChartData, token: Token
+        self, subject: str, detail: RunChartData, token: ColorToken
     ) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
         curves = [curve for curve in detail.per_operation if curve.tail]
@@ -194,7 +194,7 @@ class KeyValueReport(LoadReport):
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
-    ) -> tuple[Headline, ...]:
+    ) -> tuple[BestPointHeadline, ...]:
         """Each group of operations."""
         groups = study_point_groups(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))

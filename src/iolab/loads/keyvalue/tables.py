@@ -18,7 +18,12 @@ from iolab.core.workload import AnyJob, Workload
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.record import Record
-from iolab.report.best import UNKNOWN_METRIC, Headline, best_point_headline, workload_and_axis_title
+from iolab.report.best import (
+    UNKNOWN_METRIC,
+    BestPointHeadline,
+    best_point_headline,
+    workload_and_axis_title,
+)
 from iolab.report.charts.choose import horizontal_axis_name
 from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import (
@@ -217,7 +222,7 @@ def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[Po
     )
 
 
-def group_headlines(point_group: PointGroup, study: Study) -> tuple[Headline, ...]:
+def group_headlines(point_group: PointGroup, study: Study) -> tuple[BestPointHeadline, ...]:
     """The point with the most operations of each configuration, under the group's own name."""
     name = " ".join([point_group.workload.id, *(str(value) for _, value in point_group.other_axes)])
     named = replace(point_group.workload, id=name, title=point_group.title)

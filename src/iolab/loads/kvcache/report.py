@@ -15,7 +15,7 @@ from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
-from iolab.report.best import BestFigure, Headline, best_figure
+from iolab.report.best import BestFigure, BestPointHeadline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.charts.chart import Figure
 from iolab.report.numbers import DASH, metric_value_text
@@ -85,7 +85,7 @@ class KvCacheReport(SingleFigureReport):
         return (workloads_table(study),)
 
 
-def _prefix_latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
+def _prefix_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (f"prefix {name}", metric_value_text(metrics[key]))

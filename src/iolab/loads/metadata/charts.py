@@ -46,7 +46,7 @@ from iolab.report.charts.chart import (
     TextMark,
 )
 from iolab.report.charts.distribution import StyledLatencyCurve, latency_distribution_figure
-from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
+from iolab.report.charts.palette import FAINT, INK, MUTED, ColorToken, series_token
 from iolab.report.charts.run_series import (
     distribute_over_cells,
     inverse_tail_fraction,
@@ -120,7 +120,7 @@ def operation_charts(
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
 
-def operation_token(operation: Operation) -> Token:
+def operation_token(operation: Operation) -> ColorToken:
     """The colour of an operation where lines are told apart by it."""
     return series_token(list(Operation).index(operation) - 1)
 
@@ -185,7 +185,7 @@ def _statistics_of_operation(
 
 
 def _iteration_markers(
-    statistics: OperationStatistics, point: PointStatistics, y: float, token: Token
+    statistics: OperationStatistics, point: PointStatistics, y: float, token: ColorToken
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
     marks: list[Mark] = [LineSegments(token=FAINT, segments=[(None, y, None, y)], width=1)]
@@ -219,7 +219,7 @@ def _rates_and_levels(
     ]
 
 
-def _text_mark(text: str, x: float, y: float, token: Token) -> Mark:
+def _text_mark(text: str, x: float, y: float, token: ColorToken) -> Mark:
     return TextMark(token=token, places=[(x, y, text)], is_fixed=True)
 
 

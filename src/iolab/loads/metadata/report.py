@@ -38,7 +38,7 @@ from iolab.text import list_text, uncapitalised
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.palette import Token
+    from iolab.report.charts.palette import ColorToken
     from iolab.report.charts.series import Panel, RunAnchors, RunChartData, TimeGrid
 
 
@@ -88,7 +88,7 @@ class MetadataReport(LoadReport):
         self,
         subject: str,
         detail: RunChartData,
-        token: Token,  # noqa: ARG002
+        token: ColorToken,  # noqa: ARG002
     ) -> Figure | None:
         """Each operation in a colour of its own."""
         from iolab.loads.metadata.charts import operations_distribution

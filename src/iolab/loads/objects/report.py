@@ -23,7 +23,7 @@ from iolab.loads.objects.workload import (
     SizeCount,
     objects_run_of_host,
 )
-from iolab.report.best import BestFigure, Headline, best_figure
+from iolab.report.best import BestFigure, BestPointHeadline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
@@ -95,7 +95,7 @@ class ObjectsReport(SingleFigureReport):
         return tuple(table for table in tables if table.rows)
 
 
-def _latency_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
+def _latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (f"{operation.display_name.removeprefix('object-')} {name}", metric_value_text(metric))

@@ -14,7 +14,7 @@ from iolab.loads.training.answer import AXIS, accelerators_of_point
 from iolab.loads.training.metric_specs import BARRIER_WAIT, LATENESS, STORAGE_WAIT, UTILISATION
 from iolab.loads.training.workload import TrainingJob
 from iolab.report.charts.chart import Figure, LineSegments, SeriesStyles
-from iolab.report.charts.palette import INK, MUTED, Token
+from iolab.report.charts.palette import INK, MUTED, ColorToken
 from iolab.report.charts.rows import StackedBar, StackedBarPart, stacked_bar_plots
 from iolab.report.numbers import axis_values_text, metric_value_text
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
@@ -100,7 +100,7 @@ def _step_time_bars(
         before = heading
 
 
-def _step_time_parts(point: PointSummary, token: Token) -> Iterator[StackedBarPart]:
+def _step_time_parts(point: PointSummary, token: ColorToken) -> Iterator[StackedBarPart]:
     for (spec, _), shade in zip(PARTS, SHADES, strict=True):
         share = point.metric_value(spec.key) or 0.0
         yield StackedBarPart(share, token, percent_text(share), shade)

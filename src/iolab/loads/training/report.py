@@ -24,7 +24,7 @@ from iolab.loads.training.metric_specs import (
     UTILISATION,
 )
 from iolab.loads.training.workload import TrainingJob, TrainingOperation
-from iolab.report.best import BestFigure, Headline, best_figure
+from iolab.report.best import BestFigure, BestPointHeadline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.charts.chart import Figure
 from iolab.report.numbers import metric_value_text
@@ -80,7 +80,7 @@ class TrainingReport(SingleFigureReport):
         return (workloads_table(study),)
 
 
-def _wait_texts(headline: Headline) -> tuple[tuple[str, str], ...]:
+def _wait_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (spec.label, metric_value_text(metrics[spec.key]))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.record import Record
-from iolab.report.charts.palette import RAISED, Token, series_token
+from iolab.report.charts.palette import RAISED, ColorToken, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import REPEATS_TOO_FAR_APART, TOO_FEW_REPEATS, missing_interval_reason
 from iolab.report.short_names import short_configuration_names, short_plot_label
@@ -81,10 +81,10 @@ class Mark(Record, kw_only=True):
     `slot` is which of how many series that stand side by side at each stop of the axis it is of.
     """
 
-    token: Token
+    token: ColorToken
     slot: tuple[int, int] = (0, 1)
     opacity: float = 1.0
-    series: Token | None = None
+    series: ColorToken | None = None
     tip: MarkTooltip | None = None
 
 
@@ -176,7 +176,7 @@ class LineEndLabel(Record):
 
     text: str
     value: float
-    token: Token
+    token: ColorToken
 
 
 class Plot(Record):
@@ -210,15 +210,15 @@ class Plot(Record):
             return edge
         return self.height * (1 - self.y.fraction(value)) if self.y else value
 
-    def slot_width(self, slot: tuple[int, int]) -> float:
+    def series_slot_width(self, slot: tuple[int, int]) -> float:
         """Units that each of several series has at a stop of the axis."""
         room = self.x.stop_width if self.x else self.width
         return min(room * (1 - BAR_GAP) / slot[1], BAR_WIDTH_MAX)
 
-    def slot_offset(self, slot: tuple[int, int]) -> float:
+    def series_slot_offset(self, slot: tuple[int, int]) -> float:
         """Units from a stop of the axis to the middle of a series' place beside the others."""
         index, count = slot
-        return (index - (count - 1) / 2) * self.slot_width(slot) if count > 1 else 0.0
+        return (index - (count - 1) / 2) * self.series_slot_width(slot) if count > 1 else 0.0
 
     def resized(self, width: float) -> Plot:
         """The plot that wide; without an axis of x it stays as it is."""
@@ -423,7 +423,7 @@ class ConfigurationStyle(Record):
     """
 
     title: str
-    token: Token
+    token: ColorToken
     short_name: str = ""
 
     @property

@@ -14,7 +14,7 @@ from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
-from iolab.report.best import Headline, best_point_headlines
+from iolab.report.best import BestPointHeadline, best_point_headlines
 from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
 from iolab.report.charts.distribution import (
     CURVES_MAX,
@@ -33,7 +33,7 @@ from iolab.report.charts.lines import (
     rate_quantity,
     remaining_lines_in_groups,
 )
-from iolab.report.charts.palette import Token
+from iolab.report.charts.palette import ColorToken
 from iolab.report.charts.series import RunChartData
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.numbers import (
@@ -200,7 +200,7 @@ def chart_lines_over_axis(
 
 def latency_distribution_charts(
     workload: Workload,
-    headlines: Sequence[Headline],
+    headlines: Sequence[BestPointHeadline],
     results: Sequence[Result],
     details: Mapping[RunKey, RunChartData],
     styles: SeriesStyles,
@@ -260,7 +260,7 @@ def _axis_values_label(result: Result) -> str:
 
 
 def run_latency_distribution_chart(
-    subject: str, detail: RunChartData, token: Token
+    subject: str, detail: RunChartData, token: ColorToken
 ) -> Figure | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))

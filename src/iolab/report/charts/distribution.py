@@ -12,7 +12,7 @@ from typing import Final
 
 from iolab.record import Record
 from iolab.report.charts.chart import Figure, Line, LineEndLabel, Mark, Markers, MarkTooltip, Plot
-from iolab.report.charts.palette import Token
+from iolab.report.charts.palette import ColorToken
 from iolab.report.charts.scale import ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import DASH
@@ -51,7 +51,7 @@ class StyledLatencyCurve(Record):
 
     curve: LatencyCurve
     label: str
-    token: Token
+    token: ColorToken
     opacity: float = 1.0
     dash: tuple[int, ...] = ()
     title: str = ""

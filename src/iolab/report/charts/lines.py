@@ -36,7 +36,7 @@ from iolab.report.charts.chart import (
     not_valid_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.palette import MUTED, Token
+from iolab.report.charts.palette import MUTED, ColorToken
 from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, log_scale, parameter_axis
 from iolab.report.numbers import (
     axis_name_text,
@@ -95,7 +95,7 @@ class ChartLine(Record):
     """
 
     name: str
-    token: Token
+    token: ColorToken
     dash: tuple[int, ...]
     points: tuple[PointSummary, ...]
     curve: LoadCurve | None = None
@@ -454,7 +454,10 @@ def line_and_point_marks(
 
 
 def markers_with_intervals(
-    token: Token, places: Sequence[tuple[float, float]], levels: Sequence[Level], tip: MarkTooltip
+    token: ColorToken,
+    places: Sequence[tuple[float, float]],
+    levels: Sequence[Level],
+    tip: MarkTooltip,
 ) -> list[Mark]:
     """Markers by verdict at these places, over the bars of the intervals that the tip tells."""
     bars = [
@@ -466,7 +469,7 @@ def markers_with_intervals(
 
 
 def connecting_line_marks(
-    token: Token,
+    token: ColorToken,
     places: Sequence[tuple[float, float]],
     levels: Sequence[Level],
     dash: Sequence[float],
@@ -496,7 +499,7 @@ def interval_in_scale_unit(
 
 
 def prediction_marks(
-    curve: LoadCurve | None, metric_key: str, scale: Scale, token: Token, name: str
+    curve: LoadCurve | None, metric_key: str, scale: Scale, token: ColorToken, name: str
 ) -> list[Mark]:
     """The band, an upright at the knee, and open circles at predicted loads."""
     if curve is None or curve.metric != metric_key:

@@ -12,7 +12,7 @@ from typing import Final
 from iolab.record import Record
 
 
-class Token(Record):
+class ColorToken(Record):
     """A CSS custom property, and its colour on either paper."""
 
     name: str
@@ -25,28 +25,28 @@ class Token(Record):
         return f"var(--{self.name})"
 
 
-PAPER: Final = Token("paper", "#ffffff", "#101418")
-RAISED: Final = Token("raised", "#f6f7f9", "#181d23")
-INK: Final = Token("ink", "#171b21", "#e9ecef")
-MUTED: Final = Token("muted", "#545d69", "#a3adb9")
-RULE: Final = Token("rule", "#d9dee4", "#2d343d")
-FAINT: Final = Token("faint", "#e9ecf0", "#232930")
-LINK: Final = Token("link", "#0a5a9c", "#7cc0f2")
-VALID: Final = Token("valid", "#0b6b4b", "#4ccf9f")
-VALID_PAPER: Final = Token("valid-paper", "#e3f4ec", "#12322a")
-INDICATIVE: Final = Token("indicative", "#855700", "#f0c15c")
-INDICATIVE_PAPER: Final = Token("indicative-paper", "#fcf1da", "#382c10")
-INVALID: Final = Token("invalid", "#ab2316", "#ff9a8c")
-INVALID_PAPER: Final = Token("invalid-paper", "#fbe7e4", "#431d18")
+PAPER: Final = ColorToken("paper", "#ffffff", "#101418")
+RAISED: Final = ColorToken("raised", "#f6f7f9", "#181d23")
+INK: Final = ColorToken("ink", "#171b21", "#e9ecef")
+MUTED: Final = ColorToken("muted", "#545d69", "#a3adb9")
+RULE: Final = ColorToken("rule", "#d9dee4", "#2d343d")
+FAINT: Final = ColorToken("faint", "#e9ecf0", "#232930")
+LINK: Final = ColorToken("link", "#0a5a9c", "#7cc0f2")
+VALID: Final = ColorToken("valid", "#0b6b4b", "#4ccf9f")
+VALID_PAPER: Final = ColorToken("valid-paper", "#e3f4ec", "#12322a")
+INDICATIVE: Final = ColorToken("indicative", "#855700", "#f0c15c")
+INDICATIVE_PAPER: Final = ColorToken("indicative-paper", "#fcf1da", "#382c10")
+INVALID: Final = ColorToken("invalid", "#ab2316", "#ff9a8c")
+INVALID_PAPER: Final = ColorToken("invalid-paper", "#fbe7e4", "#431d18")
 
 SERIES: Final = (
-    Token("series-1", "#0072b2", "#56b4e9"),
-    Token("series-2", "#c94f00", "#ff9351"),
-    Token("series-3", "#007d5b", "#2fcb9e"),
-    Token("series-4", "#a8487f", "#e79cc8"),
-    Token("series-5", "#8a6200", "#e9bd4d"),
-    Token("series-6", "#5b4fc0", "#aaa3ff"),
-    Token("series-7", "#5a6470", "#b4bec9"),
+    ColorToken("series-1", "#0072b2", "#56b4e9"),
+    ColorToken("series-2", "#c94f00", "#ff9351"),
+    ColorToken("series-3", "#007d5b", "#2fcb9e"),
+    ColorToken("series-4", "#a8487f", "#e79cc8"),
+    ColorToken("series-5", "#8a6200", "#e9bd4d"),
+    ColorToken("series-6", "#5b4fc0", "#aaa3ff"),
+    ColorToken("series-7", "#5a6470", "#b4bec9"),
 )
 """Series colours in the order in which a study's configurations take them."""
 
@@ -81,7 +81,7 @@ TEXT_PAIRS: Final = (
 """Every (text, paper) pair that a report sets; each keeps a contrast of 4.5:1 (WCAG 2.2 AA)."""
 
 
-def series_token(index: int) -> Token:
+def series_token(index: int) -> ColorToken:
     """The token of the series at `index`; beyond the last the colours come again."""
     return SERIES[index % len(SERIES)]
 

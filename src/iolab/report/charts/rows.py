@@ -36,7 +36,7 @@ from iolab.report.charts.chart import (
     not_valid_notes,
     too_wide_interval_notes,
 )
-from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, Token
+from iolab.report.charts.palette import INK, MUTED, PAPER, RULE, ColorToken
 from iolab.report.charts.scale import (
     LOG_SCALE,
     PLOT_WIDTH,
@@ -115,7 +115,7 @@ class Dot(Record):
     """
 
     name: str
-    token: Token
+    token: ColorToken
     value: Metric
     level: Level | None = None
     note: str = ""
@@ -129,7 +129,7 @@ class DotRow(Record):
     dots: tuple[Dot, ...]
 
 
-class _Lane(Record):
+class _DotLane(Record):
     """A dot with its row and the middle of its place."""
 
     dot: Dot
@@ -232,16 +232,16 @@ def _value_scale(dots: Sequence[Dot]) -> Scale:
 
 def _lay_out_lanes(
     rows: Sequence[DotRow], names: Sequence[str], name_characters: int
-) -> tuple[list[_Lane], list[TextMark], float]:
+) -> tuple[list[_DotLane], list[TextMark], float]:
     """Each dot with its place, the names left of their rows, and the height of all."""
-    lanes: list[_Lane] = []
+    lanes: list[_DotLane] = []
     texts: list[TextMark] = []
     top = 0.0
     for row, name in zip(rows, names, strict=True):
         lines = wrap(name, name_characters)[:NAME_LINES] or [""]
         height = max(LANE * len(row.dots), LINE_GAP * len(lines))
         first = top + (height - LANE * (len(row.dots) - 1)) / 2
-        lanes += [_Lane(dot, row, first + LANE * i) for i, dot in enumerate(row.dots)]
+        lanes += [_DotLane(dot, row, first + LANE * i) for i, dot in enumerate(row.dots)]
         start = top + (height - LINE_GAP * (len(lines) - 1)) / 2
         places = [(0.0, start + LINE_GAP * i, line) for i, line in enumerate(lines)]
         texts.append(
@@ -257,7 +257,7 @@ def _equal_ratio_line(dots: Sequence[Dot]) -> list[Mark]:
     return [] if dots[0].value.unit else [upright]
 
 
-def _lane_marks(lanes: Sequence[_Lane], scale: Scale, width: float) -> Iterator[Mark]:
+def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterator[Mark]:
     """Under all dots a line to follow; then those of each configuration with what is beside them.
 
     Names stand where the line is long enough on a plot of the least `width`, else behind the
@@ -331,7 +331,7 @@ class StackedBarPart(Record):
     """A part of a bar: `text` stands in it where it has room."""
 
     amount: float
-    token: Token
+    token: ColorToken
     text: str = ""
     opacity: float = 1.0
 
@@ -399,7 +399,7 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
 
 
 def labelled_points_plot(
-    points: Sequence[tuple[str, Token, Metric, Metric, Level | None]], per_unit: str = ""
+    points: Sequence[tuple[str, ColorToken, Metric, Metric, Level | None]], per_unit: str = ""
 ) -> Plot:
     """One figure against another, each point with its name beside it and its intervals through it.
 

@@ -36,7 +36,7 @@ from iolab.report.charts.chart import (
     outside_window_shading,
     timeline_marks,
 )
-from iolab.report.charts.palette import INK, MUTED, PAPER, Token
+from iolab.report.charts.palette import INK, MUTED, PAPER, ColorToken
 from iolab.report.charts.scale import (
     LEFT,
     Scale,
@@ -93,7 +93,9 @@ DOTS_MAX: Final = 90
 NAME_CHARACTERS: Final = 40
 
 
-def timeline_chart(subject: str, timeline: Timeline, token: Token, noun: str = "I/O") -> Figure:
+def timeline_chart(
+    subject: str, timeline: Timeline, token: ColorToken, noun: str = "I/O"
+) -> Figure:
     """The panels stacked; the run's own colour for the first line, ink and grey for the others.
 
     `noun` is what the load consists of.
@@ -123,7 +125,7 @@ def _timeline_end_s(timeline: Timeline) -> float:
     return timeline.at_s[-1] + timeline.cell_s / 2
 
 
-def _panel_plot(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
+def _panel_plot(panel: Panel, timeline: Timeline, token: ColorToken, top: float) -> Plot:
     values = [v for trace in panel.lines for v in trace.values if v is not None]
     scale = (
         log_scale(panel.unit, values, max_ticks=3)
@@ -146,8 +148,8 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: Token, top: float) -> P
 
 
 def _trace_token_and_dash(
-    trace: PanelLine, index: int, token: Token
-) -> tuple[Token, tuple[float, ...]]:
+    trace: PanelLine, index: int, token: ColorToken
+) -> tuple[ColorToken, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""
     if trace.token is not None:
         return trace.token, ()
@@ -209,7 +211,7 @@ def _span_value(values: Sequence[float], panel: Panel) -> float:
     return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
 
 
-def heat_map_chart(subject: str, heat: HeatMap, token: Token) -> Figure:
+def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
     scale = _latency_axis_scale(heat)
     x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
@@ -277,7 +279,7 @@ def heat_map_segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
     return by_shade
 
 
-def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
+def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iterator[Mark]:
     """One mark a shade: lines as thick as a band."""
     edges = [scale.to_scale_unit(edge) for edge in heat.edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
@@ -298,7 +300,7 @@ def _window_edge_marks(heat: HeatMap) -> list[Mark]:
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
 
 
-def _heat_map_key(token: Token) -> Plot:
+def _heat_map_key(token: ColorToken) -> Plot:
     """The shades and from which share on they stand, over the plot."""
     marks: list[Mark] = []
     for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
@@ -370,7 +372,7 @@ def _highest_latency_text(values: Sequence[float | None]) -> str:
 
 
 def host_rates_chart(
-    subject: str, result: Result, metric_key: str, token: Token, table: Table
+    subject: str, result: Result, metric_key: str, token: ColorToken, table: Table
 ) -> Figure | None:
     """The hosts' values of the metric `metric_key`; None where fewer than two have one.
 

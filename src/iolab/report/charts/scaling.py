@@ -38,7 +38,7 @@ from iolab.report.charts.lines import (
     rate_quantity,
     worst_verdict_text,
 )
-from iolab.report.charts.palette import MUTED, Token
+from iolab.report.charts.palette import MUTED, ColorToken
 from iolab.report.charts.scale import Scale, linear_scale, parameter_axis
 from iolab.report.numbers import interval_and_runs_text, metric_value_text, value_text
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
@@ -61,7 +61,7 @@ class ScalingLine(Record):
     """One curve over hosts with its name and look."""
 
     name: str
-    token: Token
+    token: ColorToken
     dash: tuple[int, ...]
     scaling: HostScaling
 

@@ -25,7 +25,7 @@ from iolab.report.charts.chart import (
     TextMark,
     timeline_marks,
 )
-from iolab.report.charts.palette import INK, INVALID, MUTED, RAISED, Token
+from iolab.report.charts.palette import INK, INVALID, MUTED, RAISED, ColorToken
 from iolab.report.charts.run import TABLE_ROWS
 from iolab.report.charts.scale import Scale, linear_scale, log_scale, seconds_axis
 from iolab.report.numbers import DASH, value_text
@@ -47,7 +47,7 @@ FOOT: Final = 4.0
 
 
 def scenario_chart(
-    subject: str, scenarios: Sequence[ScenarioFigures], token: Token, finding: str
+    subject: str, scenarios: Sequence[ScenarioFigures], token: ColorToken, finding: str
 ) -> Figure:
     """Every run of a point; phases and events are those of the first."""
     first = scenarios[0]
@@ -106,7 +106,7 @@ def _run_line_marks(
     scenarios: Sequence[ScenarioFigures],
     values_of: Callable[[ScenarioFigures], Sequence[float | None]],
     scale: Scale,
-    token: Token,
+    token: ColorToken,
 ) -> list[Mark]:
     """The first run over the others."""
     marks: list[Mark] = []

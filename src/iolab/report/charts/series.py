@@ -19,7 +19,7 @@ from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.samples import Floats, Ints, unique_io_mask
 from iolab.record import Record
-from iolab.report.charts.palette import Token
+from iolab.report.charts.palette import ColorToken
 
 RunAnchors = Mapping[RunKey, str]
 """Where a page tells of each run."""
@@ -48,7 +48,7 @@ class PanelLine(Record):
 
     name: str
     values: tuple[float | None, ...]
-    token: Token | None = None
+    token: ColorToken | None = None
 
 
 class Panel(Record):

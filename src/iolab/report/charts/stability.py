@@ -19,7 +19,7 @@ from iolab.report.charts.chart import (
     Plot,
     Rectangles,
 )
-from iolab.report.charts.palette import INK, MUTED, RAISED, Token
+from iolab.report.charts.palette import INK, MUTED, RAISED, ColorToken
 from iolab.report.charts.scale import ChartAxis, Scale, integer_axis, linear_scale
 from iolab.report.numbers import value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -57,7 +57,9 @@ class SentinelRuns(Record):
         return self.runs[0].metrics[self.metric].unit
 
 
-def steady_state_rounds_chart(subject: str, series: PreconditioningRounds, token: Token) -> Figure:
+def steady_state_rounds_chart(
+    subject: str, series: PreconditioningRounds, token: ColorToken
+) -> Figure:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
     verdict = series.verdict
     band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]
@@ -141,7 +143,7 @@ def _deviation_from_average_text(rate: float, verdict: SteadyStateVerdict) -> st
     return percent_text(rate / verdict.average - 1, signed=True) if verdict.average > 0 else ""
 
 
-def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: Token) -> Figure:
+def sentinel_chart(subject: str, sentinel_runs: SentinelRuns, token: ColorToken) -> Figure:
     """The sentinel's runs against their place in the session; runs in doubt are shaded."""
     scale = linear_scale(sentinel_runs.unit, sentinel_runs.metric_values)
     places = [

@@ -35,7 +35,7 @@ from iolab.report.charts.chart import (
     TextMark,
     non_overlapping_positions,
 )
-from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, Token
+from iolab.report.charts.palette import FAINT, INK, MUTED, PAPER, RULE, SERIES, ColorToken
 from iolab.report.charts.scale import LOG_SCALE, axis_number_text
 from iolab.report.numbers import round_floats
 from iolab.report.short_names import short_plot_label
@@ -59,7 +59,7 @@ _PALE: Final = 0.18
 _SMALL_MARKER: Final = 0.5
 """The area of small markers, as a share of others'."""
 
-Paint = Callable[[Token], str]
+Paint = Callable[[ColorToken], str]
 
 
 class SvgDrawing(Record):
@@ -103,12 +103,12 @@ def _svg_element(figure: Figure, head: str, body: str) -> str:
     return f'<svg {head} {size} {box} fill="none">{body}</svg>'
 
 
-def _mark_series(mark: Mark) -> Token | None:
+def _mark_series(mark: Mark) -> ColorToken | None:
     """The series that a mark is of."""
     return mark.series or (mark.token if mark.token in SERIES else None)
 
 
-def _hideable_configurations(figure: Figure) -> frozenset[Token]:
+def _hideable_configurations(figure: Figure) -> frozenset[ColorToken]:
     """The configurations that can be hidden: where there are several of them."""
     if not figure.by_configuration:
         return frozenset()
@@ -119,7 +119,7 @@ def _hideable_configurations(figure: Figure) -> frozenset[Token]:
 class _SvgWriter:
     """Writes a chart's elements: `paint` names colours, `toggled` are marked as configurations."""
 
-    def __init__(self, paint: Paint, toggled: frozenset[Token]) -> None:
+    def __init__(self, paint: Paint, toggled: frozenset[ColorToken]) -> None:
         self.paint = paint
         self.hideable_series = toggled
         self.tips = 0
@@ -153,7 +153,7 @@ class _SvgWriter:
             drawn += self._tick_lines(plot, "grid", 0, plot.height, FAINT)
         return drawn
 
-    def _tick_lines(self, plot: Plot, name: str, y: float, length: float, token: Token) -> str:
+    def _tick_lines(self, plot: Plot, name: str, y: float, length: float, token: ColorToken) -> str:
         """A line for each tick of the axis, each with a place of its own, since they move."""
         lines = [
             _element_text(
@@ -222,7 +222,7 @@ class _SvgWriter:
             yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
 
     def _text_element(
-        self, text: str, x: float, y: float, token: Token, anchor: str = "start"
+        self, text: str, x: float, y: float, token: ColorToken, anchor: str = "start"
     ) -> str:
         if not text:
             return ""
@@ -233,7 +233,7 @@ class _SvgWriter:
         }
         return _element_text("text", _escape_xml(text), **place, fill=self.paint(token))
 
-    def _series_name_if_hideable(self, token: Token | None) -> str | None:
+    def _series_name_if_hideable(self, token: ColorToken | None) -> str | None:
         return token.name if token in self.hideable_series and token else None
 
     def _mark_group(self, mark: Mark, plot: Plot) -> str:
@@ -339,7 +339,7 @@ class _SvgWriter:
             "path",
             d=_path_data(
                 (
-                    plot.x_in_figure(x) + plot.slot_offset(mark.slot),
+                    plot.x_in_figure(x) + plot.series_slot_offset(mark.slot),
                     None if y is None else plot.y_in_figure(y),
                 )
                 for x, y in mark.places
@@ -353,7 +353,7 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _marker_elements(self, mark: Markers, plot: Plot) -> str:
-        stroke: Token | None = mark.token
+        stroke: ColorToken | None = mark.token
         width = 1.6
         fill: str | None = self.paint(mark.token)
         if mark.marker_style is MarkerStyle.OPEN:
@@ -374,7 +374,8 @@ class _SvgWriter:
                 own = self.paint(PAPER) if is_open else fill
             is_broken = is_bare and level is not Level.INVALID
             move = (
-                f"translate({_coord_text(plot.x_in_figure(x) + plot.slot_offset(mark.slot))},"
+                f"translate({_coord_text(plot.x_in_figure(x) + plot.series_slot_offset(mark.slot))}"
+                ","
                 f"{_coord_text(plot.y_in_figure(y))})"
             )
             dots.append(
@@ -397,7 +398,7 @@ class _SvgWriter:
     def _line_segment_elements(self, mark: LineSegments, plot: Plot) -> str:
         path = []
         for x, y, x2, y2 in mark.segments:
-            aside = plot.slot_offset(mark.slot)
+            aside = plot.series_slot_offset(mark.slot)
             left, right = plot.x_in_figure(x) + aside, plot.x_in_figure(x2, plot.width) + aside
             top, bottom = plot.y_in_figure(y), plot.y_in_figure(y2, plot.height)
             end = (
@@ -525,9 +526,9 @@ def _box_corners(boxes: Rectangles, plot: Plot) -> Iterator[tuple[float, float, 
 
 def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Likewise of each bar: those of one x stand side by side about its middle."""
-    width = plot.slot_width(bars.slot)
+    width = plot.series_slot_width(bars.slot)
     for x, value in bars.places:
-        left = plot.x_in_figure(x) + plot.slot_offset(bars.slot) - width / 2
+        left = plot.x_in_figure(x) + plot.series_slot_offset(bars.slot) - width / 2
         yield left + 0.5, plot.y_in_figure(value), left + width - 0.5, plot.height
 
 

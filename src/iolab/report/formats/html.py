@@ -40,7 +40,7 @@ from iolab.report.page import build_report_page, distinct_figure_tables
 from iolab.report.phrases import (
     configuration_titles_if_several,
     objection_runs_text,
-    result_run_text,
+    result_run_name_text,
     run_with_configuration_text,
 )
 from iolab.report.runs import objections_table, passed_checks_text
@@ -237,7 +237,7 @@ def template_environment(*folders: Path) -> Environment:
     )
     environment.globals.update(
         mark=verdict_mark,
-        run_name=result_run_text,
+        run_name=result_run_name_text,
         whose_run=run_with_configuration_text,
         where=objection_runs_text,
         passed_checks_text=passed_checks_text,

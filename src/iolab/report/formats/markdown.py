@@ -13,7 +13,7 @@ from typing import Final
 from iolab.report.blocks import (
     BasicBlock,
     Block,
-    Code,
+    CodeBlock,
     FigureGroup,
     Heading,
     Paragraph,
@@ -83,7 +83,7 @@ def _block_lines(block: BasicBlock) -> Iterator[str]:
             yield text(block.alt_text)
         case UserTextBlock():
             yield escape_invisible(block.markdown)
-        case Code():
+        case CodeBlock():
             yield "\n".join(fenced_code_block(block.text, block.language))
         case Table():
             yield from _table_lines(block)

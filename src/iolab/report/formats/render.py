@@ -26,7 +26,7 @@ from iolab.errors import ReportError
 from iolab.report.blocks import (
     HARDWARE_TITLE,
     Block,
-    Code,
+    CodeBlock,
     FastFactsBlock,
     FigureGroup,
     Heading,
@@ -189,12 +189,12 @@ def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     if brief.user_text.logo:
         figures.files[LOGO] = brief.user_text.logo
     logo = LOGO if brief.user_text.logo else ""
-    extra = [_blocks_typst_data(blocks, figures) for blocks in _spare_room_blocks(page)]
+    extra = [_blocks_typst_data(blocks, figures) for blocks in _page_filler_blocks(page)]
     frame = {**_common_document_data(brief, page, paper, "brief"), "logo": logo, "extra": extra}
     return _typeset_document(frame, brief_blocks(brief, page), figures)
 
 
-def _spare_room_blocks(page: ReportPage) -> Iterator[list[Block]]:
+def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
     """What pages that would be half empty have, as far as there is room for it."""
     figures = [figure for group in page.charts_by_workload for figure in group.figures]
     tables = [replace(table, title="") for table in joined_point_tables(figures)]
@@ -215,8 +215,12 @@ def _spare_room_blocks(page: ReportPage) -> Iterator[list[Block]]:
     ):
         if items:
             yield [Heading(name, 1), *items[:SPARE_ITEMS]]
-    for repeat in page.how_to_repeat[:1]:
-        yield [Heading("How to repeat it", 1), Code(shlex.join(repeat.command)), repeat.versions]
+    for repeat in page.repeat_instructions[:1]:
+        yield [
+            Heading("How to repeat it", 1),
+            CodeBlock(shlex.join(repeat.command)),
+            repeat.versions,
+        ]
 
 
 def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
@@ -249,7 +253,7 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
             }
         case UserTextBlock():
             yield {"kind": "own", "blocks": markdown_to_blocks(block.markdown)}
-        case Code():
+        case CodeBlock():
             yield {"kind": "code", "text": block.text, "language": block.language}
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])

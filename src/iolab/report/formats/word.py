@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from iolab.errors import ReportError
 from iolab.report.blocks import (
     BasicBlock,
-    Code,
+    CodeBlock,
     FigureGroup,
     Heading,
     Paragraph,
@@ -84,7 +84,7 @@ def _add_block(document: Document, block: BasicBlock) -> None:
             document.add_paragraph(escape_invisible(block.alt_text))
         case UserTextBlock():
             _add_user_text(document, block.markdown)
-        case Code():
+        case CodeBlock():
             document.add_paragraph(escape_invisible(block.text))
         case Table():
             _add_table(document, block)
