@@ -37,7 +37,7 @@ from iolab.loads.metadata.mdtest import (
     version_command,
 )
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output, reported_rates
-from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, Operation
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, MetadataOperation
 from iolab.units import NS_PER_S
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
@@ -46,7 +46,7 @@ FILES: Final = int(os.environ.get("BENCH_FILES", "10000"))
 READ_BYTES: Final = 3901
 """Of a file that is read, as IO500 has it."""
 PHASE_LIMIT_S: Final = 600.0
-Rates = dict[Operation, float]
+Rates = dict[MetadataOperation, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Load:
     ranks: int
     files: int
     file_bytes: int
-    shown: tuple[Operation, ...]
+    shown: tuple[MetadataOperation, ...]
 
     def __str__(self) -> str:
         """In words."""
@@ -66,10 +66,14 @@ class Load:
 
 def loads(ranks: int, files: int) -> tuple[Load, ...]:
     """Empty files for what goes by names alone; files with something in them to be read."""
-    named = (Operation.FILE_CREATE, Operation.FILE_STAT, Operation.FILE_REMOVE)
+    named = (
+        MetadataOperation.FILE_CREATE,
+        MetadataOperation.FILE_STAT,
+        MetadataOperation.FILE_REMOVE,
+    )
     return (
         Load(ranks, files, 0, named),
-        Load(ranks, files, READ_BYTES, (Operation.FILE_READ,)),
+        Load(ranks, files, READ_BYTES, (MetadataOperation.FILE_READ,)),
     )
 
 
@@ -103,7 +107,7 @@ def _job(found: Programs, load: Load) -> MetadataJob:
 async def _ours(host: Host, folder: str, load: Load, iteration: int) -> Rates:
     """All work of each phase over the time from its first start to its last end."""
     rates: Rates = {}
-    for operation in Operation:
+    for operation in MetadataOperation:
         told = await host.request(
             "metadata",
             deadline_s=PHASE_LIMIT_S,
@@ -147,7 +151,7 @@ async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> 
 
 async def measure(
     found: Programs, path: str, load: Load
-) -> tuple[str, dict[Operation, list[float]]]:
+) -> tuple[str, dict[MetadataOperation, list[float]]]:
     """Which mdtest it is, and ours / theirs of each operation, pair by pair, below a directory."""
     host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     await host.connect()
@@ -173,7 +177,7 @@ async def measure(
     return version, ratios
 
 
-def shown(operation: Operation, seen: Sequence[float]) -> str:
+def shown(operation: MetadataOperation, seen: Sequence[float]) -> str:
     """A line of the median, the smallest and the largest."""
     spread = f"({min(seen):.2f} to {max(seen):.2f})"
     return f"  {operation.display_name:12} {statistics.median(seen):.2f}  {spread}"

@@ -26,12 +26,18 @@ from iolab.core.run import Plan, PlanDemand, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import BY_IOPS, Axis, DataSet, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 BLOCKS: Final = (("4k", 4096), ("8k", 8192), ("16k", 16384), ("64k", 65536), ("128k", 131072))
-ACCESSES: Final = (Access.RANDREAD, Access.RANDWRITE, Access.RANDRW, Access.READ, Access.WRITE)
+ACCESSES: Final = (
+    AccessPattern.RANDREAD,
+    AccessPattern.RANDWRITE,
+    AccessPattern.RANDRW,
+    AccessPattern.READ,
+    AccessPattern.WRITE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,7 @@ def _facts(name: str, shape: Shape) -> HostFacts:
     )
 
 
-def _workloads(shape: Shape) -> list[tuple[int, Access]]:
+def _workloads(shape: Shape) -> list[tuple[int, AccessPattern]]:
     """As many workloads as the points need, numbered from 1."""
     count = math.ceil(shape.points / (len(DEPTHS) * len(BLOCKS)))
     return [(number + 1, ACCESSES[number % len(ACCESSES)]) for number in range(count)]
@@ -206,7 +212,7 @@ def _workloads(shape: Shape) -> list[tuple[int, Access]]:
 
 def _point(
     number: int,
-    access: Access,
+    access: AccessPattern,
     depth: int,
     block: tuple[str, int],
     shape: Shape,
@@ -224,7 +230,7 @@ def _point(
     )
 
 
-def _job(access: Access, block_bytes: int, depth: int, shape: Shape) -> Job:
+def _job(access: AccessPattern, block_bytes: int, depth: int, shape: Shape) -> Job:
     """One client's job."""
     return Job(
         engine=FIO_ENGINE,

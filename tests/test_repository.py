@@ -240,3 +240,25 @@ def codes_of_check(function: ast.FunctionDef) -> Iterator[str]:
         match decorator:
             case ast.Call(func=ast.Name(id="check"), args=[ast.Constant(value=str(code)), *_]):
                 yield code.replace("-", "_")
+
+
+def test_checks_of_one_kind_end_in_the_name_of_what_they_override() -> None:
+    pairs = [
+        (base, own)
+        for module in tracked("src/iolab/*/analysis.py")
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        for base, own in overridden_checks(node)
+    ]
+    assert len(pairs) > 20
+    assert [pair for pair in pairs if not pair[1].endswith(pair[0].removeprefix("check_"))] == []
+
+
+def overridden_checks(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names of a check and of the function that answers it for a kind of load."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            for base, own in zip(keys, values, strict=True):
+                if isinstance(base, ast.Name) and isinstance(own, ast.Name) and "check_" in own.id:
+                    yield base.id, own.id
+        case ast.Call(func=ast.Attribute(value=base, attr="override"), args=[own]):
+            yield ast.unparse(base).rpartition(".")[2], ast.unparse(own).rpartition(".")[2]

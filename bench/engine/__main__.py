@@ -41,17 +41,17 @@ from bench.engine.sides import (
 from bench.engine.targets import FILE_BYTES, on_disk, on_zram
 from bench.metadata import loads, programs, shown
 from bench.metadata import measure as measure_metadata
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MetadataOperation
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 T_IO_URING: Final = os.environ.get("BENCH_T_IO_URING", "")
 OPEN_LOOP_PER_S: Final = 200_000.0
 METADATA_FILES: Final = 20_000
 METADATA_WANTED: Final = {
-    Operation.FILE_STAT: 1.45,
-    Operation.FILE_READ: 1.25,
-    Operation.FILE_CREATE: 1.1,
-    Operation.FILE_REMOVE: 1.05,
+    MetadataOperation.FILE_STAT: 1.45,
+    MetadataOperation.FILE_READ: 1.25,
+    MetadataOperation.FILE_CREATE: 1.1,
+    MetadataOperation.FILE_REMOVE: 1.05,
 }
 MIDDLE_DEPTH: Final = 32
 UNTIMED: Final = "native without stamps"

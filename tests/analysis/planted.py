@@ -44,7 +44,7 @@ from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.target_state import PurgeMethod, TargetState
 from iolab.guests.guest import Accelerator, GuestCpuTime, GuestDiskKind, guest_fleet_of_run
 from iolab.hosts.rates import CounterSeries
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
@@ -54,7 +54,7 @@ from iolab.loads.keyvalue.workload import (
     server_run_of_run,
 )
 from iolab.loads.metadata.workload import (
-    Operation,
+    MetadataOperation,
     ReportedRates,
     reported_rates_of_run,
 )
@@ -260,7 +260,7 @@ def phased(counts: Sequence[int] = (), **changes: Any) -> RunRecord:
     )
     readback = Readback("c1", checked_blocks=4096)
     scenario = ScenarioOutcome(phases, (event,), answers, (readback,))
-    job = replace(JOB, access=Access.RANDRW)
+    job = replace(JOB, access=AccessPattern.RANDRW)
     record = seconds([*(counts or noise(150))], job=job)
     return replace(record, scenario=replace(scenario, **changes), runtime_s=90.0)
 
@@ -1232,7 +1232,9 @@ PLANTED: Final = (
         "One of 12,000 stats of a client failed.",
         METADATA,
         lambda s: s.but(
-            with_phase(s.record, 1, Operation.FILE_STAT, requested=12_001, errors=(("ENOENT", 1),))
+            with_phase(
+                s.record, 1, MetadataOperation.FILE_STAT, requested=12_001, errors=(("ENOENT", 1),)
+            )
         ),
     ),
     Planted(
@@ -1240,7 +1242,7 @@ PLANTED: Final = (
         INVALID,
         "A client was requested a thousand stats more than it did.",
         METADATA,
-        lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, requested=13_000)),
+        lambda s: s.but(with_phase(s.record, 1, MetadataOperation.FILE_STAT, requested=13_000)),
     ),
     Planted(
         "operations-counted",
@@ -1286,7 +1288,9 @@ PLANTED: Final = (
         "One rank of eight began its stats 9 s after the others.",
         METADATA,
         lambda s: s.but(
-            made(shapes={(1, Operation.FILE_STAT): Shape(starts_ns=(0, 0, 0, 9 * SECOND))}).record
+            made(
+                shapes={(1, MetadataOperation.FILE_STAT): Shape(starts_ns=(0, 0, 0, 9 * SECOND))}
+            ).record
         ),
     ),
     Planted(
@@ -1308,7 +1312,7 @@ PLANTED: Final = (
         INDICATIVE,
         "A client's ranks lost their processor 200 times in a phase.",
         METADATA,
-        lambda s: s.but(with_phase(s.record, 1, Operation.FILE_STAT, preemptions=200)),
+        lambda s: s.but(with_phase(s.record, 1, MetadataOperation.FILE_STAT, preemptions=200)),
     ),
     Planted(
         "server-lost",

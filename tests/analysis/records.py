@@ -44,7 +44,7 @@ from iolab.core.workload import AnyJob, Direction, NamedOperation
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import Record
 from tests.histograms import of_latencies
 
@@ -56,15 +56,15 @@ DEVICE: Final = "nvme0n1"
 
 JOB: Final = Job(
     engine=FIO_ENGINE,
-    access=Access.RANDREAD,
+    access=AccessPattern.RANDREAD,
     block_bytes=BLOCK,
     iodepth=8,
     numjobs=4,
     file_bytes=GIB,
 )
-WRITES: Final = replace(JOB, access=Access.RANDWRITE)
-MIXED: Final = replace(JOB, access=Access.RANDRW, read_percent=50)
-TRIMS: Final = replace(JOB, access=Access.RANDTRIM)
+WRITES: Final = replace(JOB, access=AccessPattern.RANDWRITE)
+MIXED: Final = replace(JOB, access=AccessPattern.RANDRW, read_percent=50)
+TRIMS: Final = replace(JOB, access=AccessPattern.RANDTRIM)
 
 
 GENERATOR: Final = GeneratorTotals(
@@ -295,10 +295,10 @@ def told_record(
 def healthy(job: Job = JOB, **changes: Any) -> RunRecord:
     """The healthy run of one host; `changes` are of its HostRun."""
     bursts = {
-        Access.RANDREAD: [Burst()],
-        Access.RANDWRITE: [Burst(direction=Direction.WRITE)],
-        Access.RANDRW: [Burst(ios=20_000), Burst(ios=20_000, direction=Direction.WRITE)],
-        Access.RANDTRIM: [Burst(direction=Direction.TRIM)],
+        AccessPattern.RANDREAD: [Burst()],
+        AccessPattern.RANDWRITE: [Burst(direction=Direction.WRITE)],
+        AccessPattern.RANDRW: [Burst(ios=20_000), Burst(ios=20_000, direction=Direction.WRITE)],
+        AccessPattern.RANDTRIM: [Burst(direction=Direction.TRIM)],
     }[job.access]
     record = bursts_record(bursts, job=job)
     return replace(record, hosts=(replace(record.hosts[0], **changes),))

@@ -14,7 +14,7 @@ from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import SERVICE_MEAN
-from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from iolab.stats.repeats import BIN_ERROR
 from tests.analysis.test_points import RUN, STUDY, repeats
@@ -128,10 +128,10 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     one = metadata_side(kpi_with_metadata(io=False))
     compared = compare_sides(one, replace(one, session="another"))
     keys = [row.metric for row in compared.rows]
-    assert len(keys) == len(set(keys)) == len(Operation)
+    assert len(keys) == len(set(keys)) == len(MetadataOperation)
     # Operations on trees are too short for a common window.
     assert {one.rate_key for one in FILE_OPERATIONS} < set(keys)
-    trees = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+    trees = (MetadataOperation.TREE_CREATE, MetadataOperation.TREE_REMOVE)
     assert {one.phase_rate_key for one in trees} < set(keys)
     assert all(row.comparison.ratio == 1 for row in compared.rows)
     tracked = find_history_changes([one, replace(one, session="another")])

@@ -16,22 +16,22 @@ from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.hosts.intervals import IntervalCollector
 from iolab.loads.fileio.engines.fio import FioEngine
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from tests.analysis.records import JOB, facts_of, host_run, record_of
 from tests.judging import judge
 from tests.recorded import recorded
 
 RUNS = (
-    ("randread-3.33", Access.RANDREAD),
-    ("write-3.33", Access.WRITE),
-    ("randrw-3.16", Access.RANDRW),
-    ("randrw-3.25", Access.RANDRW),
-    ("randrw-3.33", Access.RANDRW),
-    ("randrw-3.42", Access.RANDRW),
-    ("randrw-3.42-135", Access.RANDRW),
-    ("interrupted-3.16", Access.RANDREAD),
-    ("interrupted-3.33", Access.RANDREAD),
-    ("interrupted-3.42", Access.RANDREAD),
+    ("randread-3.33", AccessPattern.RANDREAD),
+    ("write-3.33", AccessPattern.WRITE),
+    ("randrw-3.16", AccessPattern.RANDRW),
+    ("randrw-3.25", AccessPattern.RANDRW),
+    ("randrw-3.33", AccessPattern.RANDRW),
+    ("randrw-3.42", AccessPattern.RANDRW),
+    ("randrw-3.42-135", AccessPattern.RANDRW),
+    ("interrupted-3.16", AccessPattern.RANDREAD),
+    ("interrupted-3.33", AccessPattern.RANDREAD),
+    ("interrupted-3.42", AccessPattern.RANDREAD),
 )
 
 
@@ -43,7 +43,7 @@ def last_document(text: str) -> dict[str, Any]:
     return said
 
 
-def read_run(name: str, access: Access) -> tuple[RunRecord, dict[str, Any]]:
+def read_run(name: str, access: AccessPattern) -> tuple[RunRecord, dict[str, Any]]:
     """The record of a golden run, and what fio says of it at its end."""
     text = recorded(f"fio/{name}.txt").decode()
     said = last_document(text)
@@ -68,7 +68,7 @@ def read_run(name: str, access: Access) -> tuple[RunRecord, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("name", "access"), RUNS)
-def test_without_a_warm_up_every_number_is_fios(name: str, access: Access) -> None:
+def test_without_a_warm_up_every_number_is_fios(name: str, access: AccessPattern) -> None:
     record, said = read_run(name, access)
     load = sum_measured_window(record)
     metrics = fleet_metrics(load, access.directions)
@@ -99,7 +99,7 @@ def assert_percentiles(load: LoadSums, way: Direction, told: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(("name", "access"), RUNS)
-def test_no_check_contradicts_a_real_run(name: str, access: Access) -> None:
+def test_no_check_contradicts_a_real_run(name: str, access: AccessPattern) -> None:
     record, _ = read_run(name, access)
     result = judge(record, {"c1": facts_of()})
     found = {check.code: check for check in result.verdict.checks}
@@ -111,7 +111,7 @@ def test_no_check_contradicts_a_real_run(name: str, access: Access) -> None:
 
 
 def test_a_cut_warm_up_leaves_only_later_intervals() -> None:
-    record, _ = read_run("randrw-3.33", Access.RANDRW)
+    record, _ = read_run("randrw-3.33", AccessPattern.RANDRW)
     whole, cut = sum_measured_window(record), sum_measured_window(replace(record, warmup_s=1.0))
     assert 0 < cut.ios.sum() < whole.ios.sum()
     assert cut.bins.sum() == cut.ios.sum()

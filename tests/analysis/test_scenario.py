@@ -17,7 +17,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.samples import BinTable, IntervalTable
 from iolab.core.scenario import Readback, WitnessAnswer
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import field_names
 from iolab.report.scenario import fault_impact_sentence, run_fault_impact_sentence
 from iolab.text import percent_text
@@ -45,7 +45,7 @@ def paced_with_stall(left: int) -> Session:
         for at, ios in enumerate(counts)
         if ios
     ]
-    job = replace(JOB, access=Access.RANDRW, rate_iops=PACE // JOB.numjobs)
+    job = replace(JOB, access=AccessPattern.RANDRW, rate_iops=PACE // JOB.numjobs)
     record = replace(files(bursts, job=job), scenario=phased().scenario, runtime_s=90.0)
     return PHASED.but(record)
 
@@ -417,7 +417,7 @@ def test_a_stall_of_a_deep_queue_is_known_within_half_a_second(*, is_paced: bool
     closed = [STALL_OF_WRITES_S + wait for wait in (0.0, 0.01, 0.02, 0.03, 0.3)]
     going_on = [STALL_OF_WRITES_S - wait for wait in (0.0, 0.5, 1.0, 2.0, 4.0)]
     rate = 200 if is_paced else None
-    job = replace(JOB, access=Access.RANDRW, rate_iops=rate)
+    job = replace(JOB, access=AccessPattern.RANDRW, rate_iops=rate)
     session = stalled_writes(job, *(going_on if is_paced else closed))
     scenario = judged(session).scenario
     assert scenario is not None
@@ -440,7 +440,7 @@ def test_a_slow_io_among_others_is_no_stall_of_a_deep_queue() -> None:
 
 
 def test_the_longest_io_of_a_run_is_known_better_than_by_its_bin() -> None:
-    job = replace(JOB, access=Access.RANDRW, iodepth=1)
+    job = replace(JOB, access=AccessPattern.RANDRW, iodepth=1)
     session = stalled_writes(job, 26.3)
     host = session.record.hosts[0]
     assert host.totals is not None

@@ -14,7 +14,7 @@ from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_index_of_ns
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import metric_spec
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from tests.analysis.records import (
     BLOCK,
     GO_NS,
@@ -47,7 +47,9 @@ def fleets(draw: st.DrawFn) -> list[Spell]:
 
 def metrics_of(spells: list[Spell]) -> dict[str, Metric]:
     hosts = 1 + max(spell.host for spell in spells)
-    return fleet_metrics(sum_measured_window(spell_record(spells, hosts)), Access.RANDRW.directions)
+    return fleet_metrics(
+        sum_measured_window(spell_record(spells, hosts)), AccessPattern.RANDRW.directions
+    )
 
 
 @settings(max_examples=30)
@@ -110,7 +112,7 @@ def test_percentiles_of_a_fleet_are_those_of_all_its_ios() -> None:
 
 def test_every_io_weighs_the_same_in_the_mean() -> None:
     record = bursts_record([Burst(ios=100, lat_ns=1_000_000)], [Burst(ios=900, lat_ns=100_000)])
-    mean = fleet_metrics(sum_measured_window(record), Access.RANDREAD.directions)[
+    mean = fleet_metrics(sum_measured_window(record), AccessPattern.RANDREAD.directions)[
         "lat_ns_mean"
     ].value
     assert mean == pytest.approx(0.1 * 1_000_000 + 0.9 * 100_000)
@@ -118,7 +120,9 @@ def test_every_io_weighs_the_same_in_the_mean() -> None:
 
 def test_reads_and_writes_are_weighted_too() -> None:
     mixed = [Burst(ios=700, lat_ns=200), Burst(ios=300, lat_ns=400, direction=Direction.WRITE)]
-    metrics = fleet_metrics(sum_measured_window(bursts_record(mixed)), Access.RANDRW.directions)
+    metrics = fleet_metrics(
+        sum_measured_window(bursts_record(mixed)), AccessPattern.RANDRW.directions
+    )
     assert metrics["lat_ns_mean"].value == pytest.approx(0.7 * 200 + 0.3 * 400)
     assert metrics["read_lat_ns_mean"].value == 200
     assert metrics["write_lat_ns_mean"].value == 400
@@ -131,15 +135,15 @@ def test_uneven_spans_count_by_their_length() -> None:
         Burst(spans=10, ios=1000),
         Burst(start_s=10, spans=1, ios=500, span_s=0.5, first_seq=10),
     ]
-    value = fleet_metrics(sum_measured_window(bursts_record(bursts)), Access.RANDREAD.directions)[
-        "iops"
-    ].value
+    value = fleet_metrics(
+        sum_measured_window(bursts_record(bursts)), AccessPattern.RANDREAD.directions
+    )["iops"].value
     assert value == pytest.approx(10_500 / 10.5)
 
 
 def test_a_direction_that_is_not_asked_for_has_no_value() -> None:
     metrics = fleet_metrics(
-        sum_measured_window(bursts_record([Burst()])), Access.RANDREAD.directions
+        sum_measured_window(bursts_record([Burst()])), AccessPattern.RANDREAD.directions
     )
     assert list(metrics) == list(METRIC_KEYS)
     assert metrics["write_iops"].value is None
@@ -149,8 +153,12 @@ def test_a_direction_that_is_not_asked_for_has_no_value() -> None:
 
 def test_a_host_has_its_own_numbers() -> None:
     load = sum_measured_window(bursts_record([Burst(ios=100)], [Burst(ios=300)]))
-    assert host_metrics(load, 1, Access.RANDREAD.directions)["iops"].value == pytest.approx(300)
-    assert fleet_metrics(load, Access.RANDREAD.directions)["iops"].value == pytest.approx(400)
+    assert host_metrics(load, 1, AccessPattern.RANDREAD.directions)["iops"].value == pytest.approx(
+        300
+    )
+    assert fleet_metrics(load, AccessPattern.RANDREAD.directions)["iops"].value == pytest.approx(
+        400
+    )
 
 
 def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
@@ -159,7 +167,8 @@ def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
         Burst(start_s=5, spans=25, first_seq=5),
     ]
     value = fleet_metrics(
-        sum_measured_window(bursts_record(slow_start, warmup_s=5.0)), Access.RANDREAD.directions
+        sum_measured_window(bursts_record(slow_start, warmup_s=5.0)),
+        AccessPattern.RANDREAD.directions,
     )
     largest = value["lat_ns_max"].value
     assert largest is not None

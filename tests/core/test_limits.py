@@ -53,7 +53,7 @@ from iolab.loads.fileio.engines.fio_output import (
     read_document,
 )
 from iolab.loads.fileio.engines.native_reader import NativeLineReader
-from iolab.loads.keyvalue.cassandra.tools import RowsReply, read_reply
+from iolab.loads.keyvalue.cassandra.tools import RowsReply, parse_tool_reply
 from iolab.loads.keyvalue.db_bench.output import HistogramParser, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows
 from iolab.loads.keyvalue.workload import KeyOperation
@@ -487,7 +487,7 @@ def _reply(past: int) -> Outcome:
     line = reply + b" " * (limits.REPLY_BYTES_MAX - len(reply)) + b"x" * past
     outcome = asyncio.run(_monitor_reply(limits.REPLY_BYTES_MAX + past))
     assert outcome[0] == (past == 0)
-    read_reply(line, RowsReply, "h")  # Only so much of it is read.
+    parse_tool_reply(line, RowsReply, "h")  # Only so much of it is read.
     return outcome
 
 

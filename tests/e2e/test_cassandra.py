@@ -22,9 +22,9 @@ from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, install_kit
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, install_java_kit
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
-from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, load_command
+from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, database_fill_command
 from tests.e2e.targets import Target, command, xfs_on_loop
 from tests.loads.keyvalue.cassandra.stage import JOB, Stage, stage_on
 from tests.sockets import listening
@@ -96,10 +96,10 @@ def javas_on(folder: Path) -> list[int]:
 async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB) -> None:
     """All of the job's records by the real YCSB."""
     host, folder = stage.workdir.host, stage.workdir.dir
-    jars = await install_kit(host, KitName.YCSB, YCSB_VERSION, folder, lambda _: None)
+    jars = await install_java_kit(host, JavaKitName.YCSB, YCSB_VERSION, folder, lambda _: None)
     addresses = (f"127.0.0.1:{settings.port}",)
     store = YcsbStore(settings.kind, addresses, settings.keyspace, 1, settings.consistency)
-    loading = load_command(
+    loading = database_fill_command(
         job,
         store,
         JavaKit("java", jars),

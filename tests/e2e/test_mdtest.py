@@ -16,7 +16,7 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
-from iolab.loads.metadata.workload import Operation, ReportedRate
+from iolab.loads.metadata.workload import MetadataOperation, ReportedRate
 from iolab.session.driver import HostRunInProgress
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 
@@ -51,7 +51,7 @@ def test_mdtest_runs_under_both_mpis(tmp_path: Path, ranks: int) -> None:
     target.mkdir()
     for mdtest, mpiexec in programs(tmp_path):
         rates, (mine,) = on_this_machine(planned(mdtest, mpiexec, ranks), target)
-        assert [rate.operation for rate in rates] == list(Operation)
+        assert [rate.operation for rate in rates] == list(MetadataOperation)
         creates = rates[1]
         assert creates.seconds == pytest.approx(ranks * FILES / creates.ops_per_s)
         assert mine.reading is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.workload import Operation, operation_runs_of_host
+from iolab.loads.metadata.workload import MetadataOperation, operation_runs_of_host
 from iolab.store.reader import SessionReader
 from tests.e2e.sessions import iolab, write_study
 from tests.e2e.targets import xfs_on_loop
@@ -57,15 +57,20 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
         (host,) = record.hosts
         ranks = dict(record.run.point.axis)["ranks"]
         assert isinstance(ranks, int)
-        assert [phase.operation for phase in operation_runs_of_host(host)] == list(Operation)
+        assert [phase.operation for phase in operation_runs_of_host(host)] == list(
+            MetadataOperation
+        )
         for phase in operation_runs_of_host(host):
-            trees = phase.operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+            trees = phase.operation in (
+                MetadataOperation.TREE_CREATE,
+                MetadataOperation.TREE_REMOVE,
+            )
             asked = ranks * (1 if trees else FILES)
             assert (phase.completed, phase.errors, phase.skipped) == (asked, (), 0)
             rows = record.intervals.direction == phase.operation
             assert int(record.intervals.ios[rows].sum()) == asked
             assert int(record.bins.count[record.bins.direction == phase.operation].sum()) == asked
-            moved = phase.operation in (Operation.FILE_CREATE, Operation.FILE_READ)
+            moved = phase.operation in (MetadataOperation.FILE_CREATE, MetadataOperation.FILE_READ)
             assert int(record.intervals.bytes[rows].sum()) == (asked * BYTES if moved else 0)
 
 

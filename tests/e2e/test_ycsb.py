@@ -11,22 +11,22 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.hosts.engine import Command
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_builder_of_user
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, java_kit_builder_of_user
 from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks_shape
+from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocksdb_shape
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
+    database_fill_command,
     java_kit_of_jars,
     latency_log_names,
-    load_command,
     measure_command,
     rocksdb_shape_command,
 )
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
-    load_faults,
-    log_intervals,
+    fill_faults,
+    intervals_from_hdr_logs,
     parse_ycsb_output,
     ycsb_run_faults,
 )
@@ -43,7 +43,9 @@ SECONDS = 2
 
 @pytest.fixture(scope="module")
 def kit() -> JavaKit:
-    folder = asyncio.run(kit_builder_of_user().get_or_build_kit(KitName.YCSB, YCSB_VERSION, print))
+    folder = asyncio.run(
+        java_kit_builder_of_user().get_or_build_kit(JavaKitName.YCSB, YCSB_VERSION, print)
+    )
     return java_kit_of_jars("java", [str(jar) for jar in sorted(folder.glob("*.jar"))])
 
 
@@ -53,11 +55,11 @@ def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
     folder = tmp_path_factory.mktemp("rocks")
     store = YcsbStore(ServerKind.EMBEDDED, database=str(folder / "db"))
     for first, count in ((0, 1000), (1000, RECORDS - 1000)):
-        command = load_command(
+        command = database_fill_command(
             JOB, store, kit, str(folder), first=first, count=count, thread_count=4, seconds=60
         )
-        assert load_faults(parse_ycsb_output(*ran(command)), count) == ()
-    settled = parse_rocks_shape(
+        assert fill_faults(parse_ycsb_output(*ran(command)), count) == ()
+    settled = parse_rocksdb_shape(
         ran(rocksdb_shape_command(JOB, store, kit, str(folder), settle=True))[0]
     )
     assert database_shape_faults(settled, RECORDS) == ()
@@ -102,7 +104,7 @@ def test_every_operation_returns_ok_and_is_in_the_logs(
     faults, logs, operations = measured(job, store, kit, tmp_path)
     assert faults == ()
     total = 0
-    for interval in log_intervals(logs):
+    for interval in intervals_from_hdr_logs(logs):
         ios = {part.direction: part.ios for part in interval.directions}
         total += sum(ios.get(one, 0) for one in (READ, UPDATE, INSERT, SCAN)) - ios.get(RMW, 0)
     assert total == operations > 0
@@ -116,7 +118,7 @@ def test_nothing_is_unpacked_onto_the_target(
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
     argv = [nowhere if word.startswith("-Djava.io.tmpdir") else word for word in command.argv]
     done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
-    assert parse_rocks_shape(done.stdout) is not None, done.stderr
+    assert parse_rocksdb_shape(done.stdout) is not None, done.stderr
 
 
 def test_records_that_are_not_there_are_a_fault(

@@ -14,13 +14,13 @@ import pytest
 
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, install_kit
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, install_java_kit
 from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
+    database_fill_command,
     latency_log_names,
-    load_command,
     measure_command,
 )
 from tests.loads.keyvalue.local import on_this_machine
@@ -42,7 +42,7 @@ def run(command: Command) -> None:
 
 def jars(folder: Path) -> tuple[str, ...]:
     async def work(host: Host) -> tuple[str, ...]:
-        return await install_kit(host, KitName.YCSB, YCSB_VERSION, str(folder), print)
+        return await install_java_kit(host, JavaKitName.YCSB, YCSB_VERSION, str(folder), print)
 
     return on_this_machine(work)
 
@@ -51,7 +51,11 @@ def test_each_log_is_opened_once(tmp_path: Path) -> None:
     kit = JavaKit("java", jars(tmp_path))
     store = YcsbStore(ServerKind.EMBEDDED, database=str(tmp_path / "database"))
     here = str(tmp_path)
-    run(load_command(JOB, store, kit, here, first=0, count=JOB.records, thread_count=4, seconds=60))
+    run(
+        database_fill_command(
+            JOB, store, kit, here, first=0, count=JOB.records, thread_count=4, seconds=60
+        )
+    )
     pipes = [tmp_path / name for name in latency_log_names(JOB, "latency.")]
     assert len(pipes) == 6
     titles: dict[str, int] = {}

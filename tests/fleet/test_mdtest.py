@@ -21,7 +21,7 @@ import pytest
 from iolab.core.run import PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.host import Host
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MetadataOperation
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 from tests.fleet.bed import Bed, bed, visit
 
@@ -75,7 +75,7 @@ def test_ranks_run_on_all_hosts(meshed: Bed) -> None:
 def measure(meshed: Bed, run: PlannedRun) -> None:
     async def work(*hosts: Host) -> None:
         rates, evidence = await play(run, {host.name: host for host in hosts}, target(meshed))
-        assert [rate.operation for rate in rates] == list(Operation)
+        assert [rate.operation for rate in rates] == list(MetadataOperation)
         creates = rates[1]
         assert creates.seconds == pytest.approx(3 * RANKS * FILES / creates.ops_per_s)
         for mine in evidence:

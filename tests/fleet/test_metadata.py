@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunRecord, RunStatus
-from iolab.loads.metadata.workload import Operation, operation_runs_of_host
+from iolab.loads.metadata.workload import MetadataOperation, operation_runs_of_host
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed, bed
 from tests.processes import run_program
@@ -83,7 +83,10 @@ def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_sessi
             assert told["shift"] == RANKS
             assert [one["dir"].rpartition("-")[2] for one in told["others"]] == [following]
             for phase in operation_runs_of_host(host):
-                trees = phase.operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+                trees = phase.operation in (
+                    MetadataOperation.TREE_CREATE,
+                    MetadataOperation.TREE_REMOVE,
+                )
                 assert phase.completed == phase.requested == RANKS * (1 if trees else FILES)
                 assert (phase.errors, phase.skipped) == ((), 0)
             assert host.cache is not None
@@ -96,7 +99,7 @@ def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_sessi
 def test_operations_are_barriers_over_the_fleet(shared_session: Path) -> None:
     (record, _) = records(shared_session)
     ended = 0
-    for operation in Operation:
+    for operation in MetadataOperation:
         phases = [
             one
             for host in record.hosts

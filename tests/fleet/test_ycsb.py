@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from iolab.core.run import RunRecord
-from iolab.loads.keyvalue.metrics import sum_key_value_load
+from iolab.loads.keyvalue.metrics import sum_key_value_operations
 from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
 from iolab.store.reader import SessionReader
 from tests.e2e.hdr_oracle import assert_agrees
@@ -76,7 +76,7 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
 
 
 def test_the_clients_had_all_of_the_runtime_in_common(record: RunRecord) -> None:
-    load = sum_key_value_load(record)
+    load = sum_key_value_operations(record)
     assert load.measured_part.common is not None
     # A client's first and last operation lie within its runtime, by milliseconds.
     assert load.measured_part.common.seconds >= 2.9

@@ -30,7 +30,7 @@ from iolab.hosts.counter_names import CPU, DISK, GUEST, NIC
 from iolab.hosts.counter_names import GUESTS as COUNTED_GUESTS
 from iolab.hosts.rates import derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from tests.analysis.records import (
     BLOCK,
     DEVICE,
@@ -56,7 +56,7 @@ AHEAD_NS: Final = 3600 * SECOND
 
 SETTINGS: Final = GuestSettings(vcpus=1, memory_bytes=1 << 28, disk_bytes=1 << 26)
 READS: Final = replace(JOB, iodepth=8, numjobs=1, block_bytes=BLOCK)
-WRITES: Final = replace(READS, access=Access.RANDWRITE)
+WRITES: Final = replace(READS, access=AccessPattern.RANDWRITE)
 IDLE: Final = GuestCpuTime(wall_s=32.0, vcpu_run_s=8.0, vcpu_wait_s=0.0, cpu_s=9.0)
 
 
@@ -95,7 +95,7 @@ def run(
     **changes: Any,
 ) -> RunRecord:
     """The healthy run, or one with other guests, nodes or load."""
-    way = Direction.WRITE if job.access is Access.RANDWRITE else Direction.READ
+    way = Direction.WRITE if job.access is AccessPattern.RANDWRITE else Direction.READ
     usual = [Burst(ios=IOPS, lat_ns=8_000_000, direction=way)]
     load = [(bursts or {}).get(name, usual) for name in GUESTS]
     hosts = [host_run(name, one) for name, one in zip(GUESTS, load, strict=True)]

@@ -48,7 +48,7 @@ from iolab.guests.guest import (
 )
 from iolab.guests.hosts import guest_specs
 from iolab.hosts.counter_names import CPU, NIC
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.store.documents import Manifest
 from iolab.study.targets import load_host_names
 from tests.report.machines import GIB, facts_of
@@ -70,8 +70,8 @@ SETTINGS = GuestSettings(
 )
 EMULATED = replace(SETTINGS, vcpus=1, memory_bytes=192 * MIB, disk_bytes=64 * MIB, iops_limit=400)
 MIXES = (
-    ("read", "Random reads", Access.RANDREAD, None),
-    ("mixed-70", "70 % reads, 30 % writes", Access.RANDRW, 70),
+    ("read", "Random reads", AccessPattern.RANDREAD, None),
+    ("mixed-70", "70 % reads, 30 % writes", AccessPattern.RANDRW, 70),
 )
 SHARES = {
     LatencyLayer.ENGINE: 1.0,
@@ -124,7 +124,7 @@ def fleet(
     seconds: int = 6,
     settings: GuestSettings = SETTINGS,
     accelerator: Accelerator = Accelerator.KVM,
-    mixes: tuple[tuple[str, str, Access, int | None], ...] = MIXES,
+    mixes: tuple[tuple[str, str, AccessPattern, int | None], ...] = MIXES,
 ) -> GuestSource:
     """Guests of as many a node as `counts` has values, over two depths, in a workload a mix."""
     guests = tuple(guest_specs(nodes, max(counts)))
@@ -146,7 +146,7 @@ def fleet(
     return _source(study, nodes, settings, accelerator, seconds)
 
 
-def _job(access: Access, percent: int | None) -> Job:
+def _job(access: AccessPattern, percent: int | None) -> Job:
     made = job(access, 4096)
     return made if percent is None else replace(made, read_percent=percent)
 

@@ -104,7 +104,11 @@ def test_a_count_that_is_none_is_a_fault(said: str) -> None:
         ("<Percentile>0<", "<Percentile>-1<", "a row for percentile '-1'"),
         ("<Percentile>0<", "<Percentile>sNaN<", "a row for percentile 'sNaN'"),
         ("<WriteMilliseconds>0.034", "<WriteMilliseconds>-0.1", "WriteMilliseconds as '-0.1'"),
-        ("</TimeSpan>\n    </TimeSpans>", "</TimeSpan><TimeSpan/></TimeSpans>", "profile has 2"),
+        (
+            "</TimeSpan>\n    </TimeSpans>",
+            "</TimeSpan><TimeSpan/></TimeSpans>",
+            "profile has 2",
+        ),
     ],
 )
 def test_what_does_not_hold_together_is_a_fault(old: str, new: str, fault: str) -> None:

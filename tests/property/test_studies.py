@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import StudyError
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.study.parse import StudyOverrides, overrides_for_resume
 from iolab.study.schedule import expand_points
 from tests.plans import make_plan, parse_study
@@ -20,7 +20,7 @@ SIZES = st.tuples(st.integers(1, 64), st.sampled_from(sorted(UNITS)))
 def tables(draw: st.DrawFn) -> dict[str, object]:
     """The numbers of one workload, every one of them valid."""
     # Trims want a device, and these studies have a directory.
-    access = draw(st.sampled_from([access for access in Access if not access.has_trims]))
+    access = draw(st.sampled_from([access for access in AccessPattern if not access.has_trims]))
     block = draw(st.integers(1, 64)) * 512
     return {
         "rw": access.value,

@@ -14,7 +14,7 @@ from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from iolab.published.audit.document import PublishedSet, read_published
 from iolab.published.recomputed import published_configurations, published_maxima
 from iolab.registry import report_kinds
@@ -24,9 +24,11 @@ from tests.report.synthetic import VALID, Source, job, objecting, source_of, stu
 from tests.results import result_of_run
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"
-READ: Final = workload("rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS)
+READ: Final = workload(
+    "rand-read-4k", "Random read", job(AccessPattern.RANDREAD, 4096), (1, 8), BY_IOPS
+)
 WRITE: Final = workload(
-    "seq-write-1m", "Sequential write", job(Access.WRITE, 1 << 20), (1, 8), BY_BANDWIDTH
+    "seq-write-1m", "Sequential write", job(AccessPattern.WRITE, 1 << 20), (1, 8), BY_BANDWIDTH
 )
 DEPTHS: Final = (1, 4, 8, 16)
 LOWER: Final = 0.8
@@ -103,7 +105,9 @@ def published_session() -> Source:
     bests = {(one.configuration, one.workload): one for one in published_maxima(given)}
     owners = tuple(replace(one, path=f"/mnt/{one.id}") for one in published_configurations(given))
     workloads = tuple(
-        workload(str(one["id"]), str(one["id"]), job(Access(one["rw"]), 4096), DEPTHS, _kind(one))
+        workload(
+            str(one["id"]), str(one["id"]), job(AccessPattern(one["rw"]), 4096), DEPTHS, _kind(one)
+        )
         for one in given.array_tables("workload")
     )
     found = source_of(study_of("ssd-cluster", "SSDs", "?", owners, workloads), seconds=2)

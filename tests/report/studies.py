@@ -8,7 +8,7 @@ from iolab.analysis.points import summarise_points
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Result
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, Workload
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from iolab.report.brief import Brief
 from tests.report.synthetic import Source, job, objecting, source_of, study_of, workload
 
@@ -27,12 +27,17 @@ def kpi() -> Source:
     mib, kib4 = 1024 * 1024, 4096
     iops, bandwidth, latency = BY_IOPS, BY_BANDWIDTH, BY_LATENCY
     jobs = (
-        ("read-bandwidth", "Read bandwidth", job(Access.READ, mib, numjobs=32), bandwidth),
-        ("write-bandwidth", "Write bandwidth", job(Access.WRITE, mib, numjobs=32), bandwidth),
-        ("read-iops", "Read IOPS", job(Access.RANDREAD, kib4, 8, 64), iops),
-        ("write-iops", "Write IOPS", job(Access.RANDWRITE, kib4, 8, 64), iops),
-        ("read-latency", "Read latency", job(Access.RANDREAD, kib4, 1, 1), latency),
-        ("write-latency", "Write latency", job(Access.RANDWRITE, kib4, 1, 1), latency),
+        ("read-bandwidth", "Read bandwidth", job(AccessPattern.READ, mib, numjobs=32), bandwidth),
+        (
+            "write-bandwidth",
+            "Write bandwidth",
+            job(AccessPattern.WRITE, mib, numjobs=32),
+            bandwidth,
+        ),
+        ("read-iops", "Read IOPS", job(AccessPattern.RANDREAD, kib4, 8, 64), iops),
+        ("write-iops", "Write IOPS", job(AccessPattern.RANDWRITE, kib4, 8, 64), iops),
+        ("read-latency", "Read latency", job(AccessPattern.RANDREAD, kib4, 1, 1), latency),
+        ("write-latency", "Write latency", job(AccessPattern.RANDWRITE, kib4, 1, 1), latency),
     )
     found = source_of(
         study_of(
@@ -107,20 +112,26 @@ def _sweep_workloads(depths: tuple[int, ...]) -> tuple[Workload, ...]:
     return tuple(
         workload(name, title, base, values, what)
         for name, title, base, values, what in (
-            ("rand-read-4k", "Random read 4 KiB", job(Access.RANDREAD, 4096), depths, iops),
-            ("rand-write-4k", "Random write 4 KiB", job(Access.RANDWRITE, 4096), depths, iops),
-            ("rand-70-30-4k", "Random 70/30 4 KiB", job(Access.RANDRW, 4096), depths, iops),
+            ("rand-read-4k", "Random read 4 KiB", job(AccessPattern.RANDREAD, 4096), depths, iops),
+            (
+                "rand-write-4k",
+                "Random write 4 KiB",
+                job(AccessPattern.RANDWRITE, 4096),
+                depths,
+                iops,
+            ),
+            ("rand-70-30-4k", "Random 70/30 4 KiB", job(AccessPattern.RANDRW, 4096), depths, iops),
             (
                 "seq-read-128k",
                 "Sequential read 128 KiB",
-                job(Access.READ, 131072),
+                job(AccessPattern.READ, 131072),
                 depths[:3],
                 bandwidth,
             ),
             (
                 "seq-write-1m",
                 "Sequential write 1 MiB",
-                job(Access.WRITE, 1 << 20),
+                job(AccessPattern.WRITE, 1 << 20),
                 depths[:3],
                 bandwidth,
             ),

@@ -35,7 +35,7 @@ from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings
 from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.core.workload import Axis, DataSet, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.store.documents import HostsStart, Manifest, SessionDocument, StoredAnalysis
 from iolab.store.verify import Damage
 from tests.report.counters import counters
@@ -159,7 +159,9 @@ def objecting(
     return Verdict(level, (*others, CheckResult(code, level, message, evidence)))
 
 
-def job(access: Access, block: int, depth: int = 1, numjobs: int = 4, **more: int | bool) -> Job:
+def job(
+    access: AccessPattern, block: int, depth: int = 1, numjobs: int = 4, **more: int | bool
+) -> Job:
     return replace(
         Job(
             engine=FIO_ENGINE,

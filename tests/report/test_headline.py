@@ -12,7 +12,7 @@ from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Ve
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, BY_LATENCY
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from iolab.registry import report_kinds
 from iolab.report.best import best_point_headlines, count_verdicts, median_result
 from iolab.report.best_terminal import left_out_repeats_notes
@@ -37,7 +37,7 @@ STUDY = study_of(
     "S",
     "",
     one_configuration("a", "b"),
-    (workload("w", "W", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS),),
+    (workload("w", "W", job(AccessPattern.RANDREAD, 4096), (1, 8), BY_IOPS),),
 )
 
 

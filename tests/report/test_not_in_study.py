@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.workload import BY_IOPS
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from iolab.report.not_in_study import not_in_study_sentence
 from tests.facts import tells
 from tests.report import shared
@@ -14,7 +14,9 @@ from tests.report.priced import euros
 from tests.report.synthetic import job, source_of, study_of, workload
 
 
-def _sentence(accesses: tuple[Access, ...], depth: int = 8, *, is_priced: bool = False) -> str:
+def _sentence(
+    accesses: tuple[AccessPattern, ...], depth: int = 8, *, is_priced: bool = False
+) -> str:
     made = shared.brief("sweep")
     workloads = [
         workload(f"w{place}", "", job(access, 4096, depth, numjobs=1), (), BY_IOPS)
@@ -26,7 +28,7 @@ def _sentence(accesses: tuple[Access, ...], depth: int = 8, *, is_priced: bool =
     return not_in_study_sentence(replace(made, study=told, plan=source_of(told).plan, points=()))
 
 
-EVERY = (Access.RANDREAD, Access.WRITE, Access.RANDRW)
+EVERY = (AccessPattern.RANDREAD, AccessPattern.WRITE, AccessPattern.RANDRW)
 
 
 def test_a_study_with_all_of_it_says_nothing() -> None:
@@ -45,7 +47,7 @@ def test_a_study_with_all_of_it_says_nothing() -> None:
     ],
 )
 def test_what_a_study_lacks_is_named(
-    accesses: tuple[Access, ...], depth: int, *, is_priced: bool, lacking: str
+    accesses: tuple[AccessPattern, ...], depth: int, *, is_priced: bool, lacking: str
 ) -> None:
     assert _sentence(accesses, depth, is_priced=is_priced) == f"Not in this study: {lacking}."
 
@@ -53,9 +55,9 @@ def test_what_a_study_lacks_is_named(
 def test_writes_of_large_blocks_alone_are_told() -> None:
     made = shared.brief("sweep")
     workloads = [
-        workload("r", "", job(Access.RANDREAD, 4096, 1, numjobs=1), (), BY_IOPS),
-        workload("m", "", job(Access.RANDRW, 4096, 1, numjobs=1), (), BY_IOPS),
-        workload("w", "", job(Access.WRITE, 1 << 20, 1, numjobs=1), (), BY_IOPS),
+        workload("r", "", job(AccessPattern.RANDREAD, 4096, 1, numjobs=1), (), BY_IOPS),
+        workload("m", "", job(AccessPattern.RANDRW, 4096, 1, numjobs=1), (), BY_IOPS),
+        workload("w", "", job(AccessPattern.WRITE, 1 << 20, 1, numjobs=1), (), BY_IOPS),
     ]
     owners = tuple(replace(owner, cost=euros(1000)) for owner in made.study.configurations)
     told = study_of("made", "Made", "What?", owners, tuple(workloads))
@@ -68,7 +70,7 @@ def test_writes_of_large_blocks_alone_are_told() -> None:
 
 def test_a_single_request_that_was_measured_in_vain_is_told() -> None:
     made = shared.brief("sweep")
-    single = workload("r", "", job(Access.RANDREAD, 4096, 1, numjobs=1), (), BY_IOPS)
+    single = workload("r", "", job(AccessPattern.RANDREAD, 4096, 1, numjobs=1), (), BY_IOPS)
     told = study_of("made", "Made", "What?", made.study.configurations, (single,))
     plan = source_of(told).plan
     points = tuple(

@@ -9,7 +9,7 @@ from iolab.core.run import DeviceDelta, PlannedRun, Point
 from iolab.core.target_state import TargetEntry, TargetLedger
 from iolab.hosts.device_counters import DiskCounts, HostDisksSnapshot
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device_facts
 from iolab.targets.state import PREPARING, SessionLedger, entry_at_end, entry_with_run_begun
@@ -91,10 +91,14 @@ def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
 
 @pytest.mark.parametrize(
     ("access", "kept", "marked"),
-    [(Access.RANDREAD, True, False), (Access.WRITE, True, True), (Access.RANDTRIM, False, True)],
+    [
+        (AccessPattern.RANDREAD, True, False),
+        (AccessPattern.WRITE, True, True),
+        (AccessPattern.RANDTRIM, False, True),
+    ],
 )
 def test_the_start_state_is_gone_with_the_first_trim(
-    access: Access, *, kept: bool, marked: bool
+    access: AccessPattern, *, kept: bool, marked: bool
 ) -> None:
     job = Job(FIO_ENGINE, access, 4096, 1, 1, 1 << 20)
     run = PlannedRun(1, 1, Point("digest", "fleet", "w", (), job, "s1m"))

@@ -7,11 +7,13 @@ import numpy as np
 from iolab.core.workload import Direction
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MetadataOperation
 
 
 def part(
-    direction: Direction | Operation | KeyOperation, bins: dict[int, int], lat_sum_ns: float = 1.5
+    direction: Direction | MetadataOperation | KeyOperation,
+    bins: dict[int, int],
+    lat_sum_ns: float = 1.5,
 ) -> DirectionInterval:
     counts = np.array(list(bins.values()), dtype=np.int64)
     ios = int(counts.sum())
@@ -49,12 +51,12 @@ def test_intervals_come_back_as_they_were() -> None:
 def test_parts_are_ordered_by_direction() -> None:
     parts = (
         part(KeyOperation.SCAN, {3: 3}),
-        part(Operation.FILE_STAT, {1: 1}),
+        part(MetadataOperation.FILE_STAT, {1: 1}),
         part(Direction.READ, {2: 2}),
     )
     log = IntervalLog([Interval(0, 1, 1, parts)])
     ways = [p.direction for p in log[0].directions]
-    assert ways == [Direction.READ, Operation.FILE_STAT, KeyOperation.SCAN]
+    assert ways == [Direction.READ, MetadataOperation.FILE_STAT, KeyOperation.SCAN]
     assert log.bins.tolist() == [2, 1, 3]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.core.events import SessionStatus
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from tests.fakes.script import FakeScript
 from tests.session.stage import HOST, STUDY, Stage
 
@@ -42,7 +42,7 @@ def test_each_client_reads_what_another_wrote(rotate: int) -> None:
         assert all(path.startswith(f"{FOLDERS[owner]}/") for path in evicted)
         for record in stage.records:
             mine = next(host for host in record.hosts if host.host == name)
-            reads = Job.require_type(record.run.point.job).access is Access.RANDREAD
+            reads = Job.require_type(record.run.point.job).access is AccessPattern.RANDREAD
             assert mine.read_from == (owner if reads else "")
     stage.assert_left_clean()
 

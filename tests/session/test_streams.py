@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.core.workload import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Arrivals, Job
+from iolab.loads.fileio.workload import IoArrivals, Job
 from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import contents_seed, poisson_arrival_offset, run_seed
 from tests.fakes.fio import FakeLoad
@@ -41,7 +41,7 @@ def test_no_two_hosts_and_repeats_have_one_seed_and_all_fit_the_engine() -> None
     seeds = {run_seed(study, point, host, number) for host in hosts for number in range(1, 100)}
     assert len(seeds) == 3 * 99
     assert isinstance(point.job, Job)
-    job = replace(point.job, ioengine="auto", rate_iops=10, arrivals=Arrivals.POISSON)
+    job = replace(point.job, ioengine="auto", rate_iops=10, arrivals=IoArrivals.POISSON)
     files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
     told = {
         one["seed"]

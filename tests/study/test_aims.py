@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.configuration import AxisSampling, LatencyLimit, Objective
 from iolab.core.study import RunOrder
-from iolab.loads.fileio.workload import Arrivals, Job
+from iolab.loads.fileio.workload import IoArrivals, Job
 from iolab.study.load_tables import parse_limit
 from iolab.study.schedule import build_point_at, searches_in
 from tests.plans import make_plan
@@ -97,7 +97,7 @@ def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
     (base,) = make_plan(study).points
     point = build_point_at(study, base.configuration, "w", (("rate_iops", 500),))
     assert Job.require_type(point.job).rate_iops == 500
-    assert Job.require_type(point.job).arrivals is Arrivals.POISSON
+    assert Job.require_type(point.job).arrivals is IoArrivals.POISSON
     assert point.data_set == base.data_set
     assert point.digest != base.digest
 

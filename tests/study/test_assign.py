@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.core.workload import Axis
-from iolab.loads.fileio.workload import Contents, Job
+from iolab.loads.fileio.workload import Job, WrittenContents
 from iolab.study.parse import StudyOverrides, overrides_for_resume, scale_names
 from tests.plans import parse_study
 from tests.study.studies import SMALL, load, told
@@ -55,7 +55,7 @@ def test_every_section_can_be_set() -> None:
     assert configuration.capacity.raw_tb == 461
     assert configuration.hardware == (("ssd", "10"),)
     assert study.hosts[0].path == "/on/local"
-    assert Job.require_type(study.workloads[1].job).contents is Contents.ZEROS
+    assert Job.require_type(study.workloads[1].job).contents is WrittenContents.ZEROS
     assert study.workloads[1].job.options == (("cpus_allowed", "0,1"),)
 
 

@@ -13,7 +13,7 @@ from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, booted_guest_settings
 from iolab.guests.hosts import image_directory
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.loads.keyvalue.cost import compacted_store_bytes, space_bytes_on_host
 from iolab.loads.keyvalue.problems import tight_memory_limit_notes
 from iolab.loads.keyvalue.workload import (
@@ -51,7 +51,7 @@ def test_cluster_kpi_has_the_published_jobs() -> None:
     for job in source["job"]:
         expected = Job(
             engine=ours[job["id"]].job.engine,
-            access=Access(job["rw"]),
+            access=AccessPattern(job["rw"]),
             block_bytes=parse_size(job["bs"]),
             iodepth=job["iodepth"],
             numjobs=job["numjobs"],

@@ -112,7 +112,7 @@ def check_files_contradict(view: ImportedView) -> CheckAnswer:
 
 
 @per_host(max_key="failed")
-def check_failed_operations(view: ImportedView, host_index: int) -> CheckAnswer:
+def check_imported_key_operations_failed(view: ImportedView, host_index: int) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
     client, where = view.clients[host_index], view.host_suffix_text(view.hosts[host_index])
     failed = sum(figure.failed for figure in client.figures)
@@ -131,7 +131,7 @@ def check_failed_operations(view: ImportedView, host_index: int) -> CheckAnswer:
     return valid_answer(f"The file reports no failed operation{where}.", **evidence)
 
 
-def check_tool_errors(view: ImportedView) -> CheckAnswer:
+def check_imported_engine_errors(view: ImportedView) -> CheckAnswer:
     """Whether the tool told of an error, or measured less time than it was asked."""
     return worst_answer(_tool_error_answers(view))
 
@@ -152,7 +152,7 @@ def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     yield valid_answer("The file reports no error.")
 
 
-def check_common_window(view: ImportedView) -> CheckAnswer:
+def check_imported_no_common_window(view: ImportedView) -> CheckAnswer:
     """Whether all clients ran at the same time."""
     if len(view.clients) == 1:
         return not_applicable_answer("One client.")
@@ -168,7 +168,7 @@ def check_common_window(view: ImportedView) -> CheckAnswer:
     return valid_answer(f"{text}.", overlap=overlap)
 
 
-def check_client_start_skew(view: ImportedView) -> CheckAnswer:
+def check_imported_start_skew(view: ImportedView) -> CheckAnswer:
     """Whether all clients began at the same time."""
     if len(view.clients) == 1:
         return not_applicable_answer("One client.")
@@ -183,7 +183,7 @@ def check_client_start_skew(view: ImportedView) -> CheckAnswer:
     return verdict(f"{text}.", start_skew_s=skew_s)
 
 
-def check_uneven_clients(view: ImportedView) -> CheckAnswer:
+def check_imported_uneven_fleet(view: ImportedView) -> CheckAnswer:
     """Whether the clients did about the same."""
     if len(view.clients) == 1:
         return not_applicable_answer("One client.")
@@ -199,7 +199,7 @@ def _total_rate_per_s(figures: Sequence[OperationFigures]) -> float:
     return sum(figure.rate_per_s or figure.bw_bytes_per_s or 0.0 for figure in figures)
 
 
-def check_reported_totals(view: ImportedView) -> CheckAnswer:
+def check_imported_totals_disagree(view: ImportedView) -> CheckAnswer:
     """Whether what the tool says of all clients is what they did, and bins hold every operation."""
     return worst_answer(_reported_total_answers(view), max_key="off")
 
@@ -271,7 +271,7 @@ def _equal_totals_answer(subject: str, claimed: float, counted: float) -> CheckA
     )
 
 
-def check_reported_rates(view: ImportedView) -> CheckAnswer:
+def check_imported_reported_rates(view: ImportedView) -> CheckAnswer:
     """Whether each rate is its count, or its bytes, over its time."""
     return worst_answer(_reported_rate_answers(view), max_key="off")
 
@@ -317,7 +317,7 @@ def _figure_rate_answers(
 
 
 @per_host(max_key="off")
-def check_littles_law(view: ImportedView, host_index: int) -> CheckAnswer:
+def check_imported_littles_law(view: ImportedView, host_index: int) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
     asked, host = view.job.in_flight, view.hosts[host_index]
     figures = [
@@ -361,7 +361,7 @@ def check_littles_law(view: ImportedView, host_index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def check_steady_state(view: ImportedView) -> CheckAnswer:
+def check_imported_startup_transient(view: ImportedView) -> CheckAnswer:
     """Whether the run was steady, by its tool's own rule or by its seconds."""
     if view.imported.unsteady:
         return indicative_answer(
@@ -372,7 +372,7 @@ def check_steady_state(view: ImportedView) -> CheckAnswer:
     return check_startup_transient.judge(view)
 
 
-def check_run_length(view: ImportedView) -> CheckAnswer:
+def check_imported_run_too_short(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
     seconds, run = shortest_client_s(view), view.imported
     if seconds is None:
@@ -397,7 +397,7 @@ def check_run_length(view: ImportedView) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def check_percentile_support(view: ImportedView) -> CheckAnswer:
+def check_imported_percentile_support(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
     every = [figure for client in view.clients for figure in client.figures if figure.count]
     percents = {at for figure in every for at, _ in figure.percentiles}
@@ -520,7 +520,7 @@ def _statistic_contradiction_answers(
         )
 
 
-def check_buffered_io(view: ImportedView) -> CheckAnswer:
+def check_imported_buffered_io(view: ImportedView) -> CheckAnswer:
     """Whether I/O went to the storage, or through a page cache."""
     if view.imported.buffered is None:
         return not_applicable_answer("Not known: the file does not tell whether I/O was buffered.")
@@ -531,7 +531,7 @@ def check_buffered_io(view: ImportedView) -> CheckAnswer:
     return valid_answer("The job's options say O_DIRECT.", direct=True)
 
 
-def check_preloads(view: ImportedView) -> CheckAnswer:
+def check_imported_preloaded_library(view: ImportedView) -> CheckAnswer:
     """Whether the command or the environment that the file holds preloads a library."""
     texts = [f"{name}={value}" for name, value in view.job.settings]
     answers = list(preload_answers(preloads_in_texts(texts), "The stored command"))
@@ -540,7 +540,7 @@ def check_preloads(view: ImportedView) -> CheckAnswer:
     return worst_answer(answers, max_key="rank")
 
 
-def check_data_fits_in_memory(view: ImportedView) -> CheckAnswer:
+def check_imported_reads_from_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
     run = view.imported
     if run.data_bytes is None or run.memory_bytes is None:

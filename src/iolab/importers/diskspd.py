@@ -94,7 +94,9 @@ class DiskspdImporter:
         return [_foreign_run_of_span(file, output, span) for span in output.spans]
 
 
-def _foreign_run_of_span(file: ForeignFile, output: DiskspdOutput, span: TimeSpan) -> ForeignRun:
+def _foreign_run_of_span(
+    file: ForeignFile, output: DiskspdOutput, span: DiskspdTimeSpan
+) -> ForeignRun:
     targets = span.settings.targets
     target = targets[0] if targets else None
     flight = None
@@ -265,7 +267,7 @@ class DiskspdSpanSettings(Record):
     options: tuple[tuple[str, str], ...] = ()
 
 
-class TimeSpan(Record):
+class DiskspdTimeSpan(Record):
     """A time span as it went: `seconds` is the time taken, in hundredths, warm-up left out.
 
     `figures` are of reads and of writes; without `-L` they have no latencies.
@@ -289,7 +291,7 @@ class DiskspdOutput(Record):
 
     version: str
     computer: str
-    spans: tuple[TimeSpan, ...]
+    spans: tuple[DiskspdTimeSpan, ...]
     messages: tuple[str, ...]
     faults: tuple[Fault, ...]
 
@@ -408,7 +410,7 @@ def _is_rate_in_iops(target: ET.Element) -> bool:
 
 def _measured_spans(
     root: ET.Element, messages: tuple[str, ...], reader: DiskspdFieldReader
-) -> Iterator[TimeSpan]:
+) -> Iterator[DiskspdTimeSpan]:
     requested = [_span_settings(s, reader) for s in root.iterfind("Profile/TimeSpans/TimeSpan")]
     elements = root.findall("TimeSpan")
     if len(elements) != len(requested) or not elements:
@@ -443,7 +445,7 @@ def _measured_span(
     settings: DiskspdSpanSettings,
     end_ns: int | None,
     reader: DiskspdFieldReader,
-) -> TimeSpan | None:
+) -> DiskspdTimeSpan | None:
     reader.require(span, "TestTimeSeconds")
     seconds = reader.optional_number(span, "TestTimeSeconds")
     threads = reader.required_count(span, "ThreadCount")
@@ -469,7 +471,7 @@ def _measured_span(
     total: Counter[str] = sum(moved.values(), Counter())
     table = span.find("Latency")
     rows = {} if table is None else _percentile_rows(table, reader)
-    return TimeSpan(
+    return DiskspdTimeSpan(
         number=number,
         settings=settings,
         seconds=seconds,

@@ -487,7 +487,7 @@ class _FioReport(Record):
         """The client with what logs beside the report tell, where they are surely its own."""
         if client.seconds:
             return client
-        logs = fio_logs.read_logs(
+        logs = fio_logs.read_fio_logs(
             self.file,
             self.files,
             job.name,

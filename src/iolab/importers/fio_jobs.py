@@ -22,11 +22,11 @@ from iolab.importers.job_draft import (
     JobDraft,
     block_bytes_or_noted_default,
     bssplit_text,
-    size_text,
+    size_with_unit_text,
     whole_block_size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, bssplit_percent_total
-from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, Access
+from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, AccessPattern
 from iolab.record import Record
 from iolab.text import excerpt, list_text
 
@@ -177,7 +177,7 @@ def job_file_sections(text: str) -> list[JobSection]:
     return sections
 
 
-def jobs_from_reports(text: str) -> list[JobDraft]:
+def jobs_from_fio_reports(text: str) -> list[JobDraft]:
     """The options that reports of fio's repeat; jobs that are alike, as of clients, once."""
     jobs: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[str, Options]] = {}
     silent: list[JobDraft] = []
@@ -284,7 +284,7 @@ def _convert_other_option(job: JobDraft, option: str, value: str, base: int) -> 
     shaping, engine = FIO_OPTIONS.get(option), str(job.workload_keys["ioengine"])
     text = value
     if option in _SIZES and (count := _parse_size(value, base)) is not None:
-        text = size_text(count)
+        text = size_with_unit_text(count)
     if value in _NO_EFFECT.get(option, ()):
         reason = "not needed: it is off, as without it"
     elif option in LEFT_OUT:
@@ -308,12 +308,12 @@ def _try_convert_access_pattern(job: JobDraft, options: Options) -> bool:
     access_word = options.pop("rw", "read").strip().lower()
     word, _, steps = access_word.partition(":")
     word = {"readwrite": "rw"}.get(word, word)
-    if word not in set(Access):
-        job.refuse_job(f"rw={access_word}", f"rw is {', '.join(Access)}")
+    if word not in set(AccessPattern):
+        job.refuse_job(f"rw={access_word}", f"rw is {', '.join(AccessPattern)}")
         return False
     if steps:
         job.add_note(f"rw={access_word}", f"changed: {word}, without fio's steps between offsets")
-    access = Access(word)
+    access = AccessPattern(word)
     job.workload_keys["rw"] = word
     for option in ("rwmixread", "rwmixwrite"):
         text = options.pop(option, None)
@@ -333,7 +333,7 @@ def _try_convert_access_pattern(job: JobDraft, options: Options) -> bool:
 
 def _single_direction_index(job: JobDraft) -> int | None:
     """Which of fio's values for reads, writes and trims holds for the job; None for two of them."""
-    access = Access(str(job.workload_keys["rw"]))
+    access = AccessPattern(str(job.workload_keys["rw"]))
     return (
         None
         if access.is_mixed
@@ -369,7 +369,7 @@ def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
         file_bytes //= parts
         job.add_note(option, f"changed: {file_bytes} bytes for each of {parts} parts of it")
     job.workload_keys |= {
-        "bs": size_text(block),
+        "bs": size_with_unit_text(block),
         "filesize": whole_block_size_text(job, option, file_bytes, block),
     }
     if count > 1:
@@ -418,7 +418,7 @@ def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     direction = _single_direction_index(job)
     count = values[direction or 0]
     if direction is None and values[0] != values[1] and count is not None:
-        reason = f"changed: {size_text(count)}, one size for reads and writes"
+        reason = f"changed: {size_with_unit_text(count)}, one size for reads and writes"
         job.add_note(f"bs={text}", f"{reason}; or write them as fio's bssplit")
     block = block_bytes_or_noted_default(job, f"bs={text}", count)
     if block == count:
@@ -458,7 +458,8 @@ def _smallest_block_bytes(job: JobDraft, ranges: str, base: int) -> int:
         job, f"bsrange={ranges}", min(sizes) if len(sizes) == 2 else None
     )
     if len(set(sizes)) > 1 or len(set(values)) > 1:
-        reason = f"changed: {size_text(block)}, one size; or write bs as a list, or fio's bssplit"
+        kept = size_with_unit_text(block)
+        reason = f"changed: {kept}, one size; or write bs as a list, or fio's bssplit"
         job.add_note(f"bsrange={ranges}", reason)
     return block
 
@@ -512,7 +513,7 @@ def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
     if depth > 1 and engine in SYNC_IOENGINES:
         job.add_note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
-    if depth > 1 and Access(str(job.workload_keys["rw"])).has_trims:
+    if depth > 1 and AccessPattern(str(job.workload_keys["rw"])).has_trims:
         job.add_note(f"iodepth={text}", "changed: 1, as fio trims one block at a time")
         depth = 1
     job.workload_keys |= {"ioengine": engine, "iodepth": depth}

@@ -80,7 +80,7 @@ Windows = dict[tuple[str, int], float]
 """Values by direction and the end of their window in ms."""
 
 
-def read_logs(
+def read_fio_logs(
     file: ForeignFile,
     folder: ImportFolder,
     job: str,

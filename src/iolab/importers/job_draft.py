@@ -75,7 +75,7 @@ def whole_block_size_text(job: JobDraft, option: str, count: int, block: int) ->
     fitting = max(count // block, 1) * block
     if fitting != count:
         job.add_note(option, f"changed: whole blocks only, {fitting} bytes of each file")
-    return size_text(fitting)
+    return size_with_unit_text(fitting)
 
 
 def block_bytes_or_noted_default(job: JobDraft, option: str, byte_count: int | None) -> int:
@@ -86,7 +86,7 @@ def block_bytes_or_noted_default(job: JobDraft, option: str, byte_count: int | N
     return DEFAULT_BLOCK_BYTES
 
 
-def size_text(count: int) -> str:
+def size_with_unit_text(count: int) -> str:
     """A size as studies and fio have it."""
     for unit, step in (("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)):
         if count and count % step == 0:
@@ -102,5 +102,5 @@ def bssplit_text(split: str, size_of: Callable[[str], int | None]) -> str | None
         count = size_of(size)
         if count is None or (share and not share.isdigit()):
             return None
-        parts.append(f"{size_text(count)}{slash if share else ''}{share}")
+        parts.append(f"{size_with_unit_text(count)}{slash if share else ''}{share}")
     return ":".join(parts)

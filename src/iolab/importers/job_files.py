@@ -16,8 +16,8 @@ from iolab.errors import UsageError
 from iolab.importers.files import NAME_CHARACTERS
 from iolab.importers.fio_jobs import (
     is_job_file,
+    jobs_from_fio_reports,
     jobs_from_job_file,
-    jobs_from_reports,
 )
 from iolab.importers.job_draft import REASONS, Duration, JobDraft, OptionNote
 from iolab.importers.vdbench_jobs import jobs_from_parameter_file
@@ -55,7 +55,7 @@ def draft_study(study_id: str, file_name: str, text: str) -> StudyDraft:
     """The study of a file. UsageError where it is none of those that are known."""
     notes: list[OptionNote] = []
     if '"fio version"' in text:
-        jobs = jobs_from_reports(text)
+        jobs = jobs_from_fio_reports(text)
     elif text.count("\n") > LINES_MAX:
         raise UsageError(
             f"{quote_value(file_name)} has more than {LINES_MAX} lines.", "Give a shorter one."

@@ -54,10 +54,10 @@ def left_out_line_messages(entries: Sequence[UnreadLines]) -> list[str]:
     places: dict[str, list[str]] = {}
     for entry in entries:
         places.setdefault(entry.reason, []).append(entry.location_text)
-    return [f"{_places_text(every)}: {reason}" for reason, every in places.items()]
+    return [f"{_line_locations_text(every)}: {reason}" for reason, every in places.items()]
 
 
-def _places_text(places: Sequence[str]) -> str:
+def _line_locations_text(places: Sequence[str]) -> str:
     more = len(places) - PLACES_SHOWN
     return "; ".join(places[:PLACES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 

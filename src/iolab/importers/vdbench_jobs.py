@@ -27,7 +27,7 @@ from iolab.importers.job_draft import (
     OptionNote,
     block_bytes_or_noted_default,
     bssplit_text,
-    size_text,
+    size_with_unit_text,
     whole_block_size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS
@@ -389,12 +389,12 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
                 for value in values
             ]
             blocks = list(dict.fromkeys(blocks))
-            texts = [size_text(block) for block in blocks]
+            texts = [size_with_unit_text(block) for block in blocks]
             job.workload_keys["bs"] = texts if len(texts) > 1 else texts[0]
             return math.lcm(*blocks)
         job.add_note(f"forxfersize={loop}", "changed: 4k; write bs as a list of its values")
         text = None
-    job.workload_keys["bs"] = size_text(DEFAULT_BLOCK_BYTES)
+    job.workload_keys["bs"] = size_with_unit_text(DEFAULT_BLOCK_BYTES)
     if text is None:
         return DEFAULT_BLOCK_BYTES
     sizes = [_parse_bytes(part) for part in text.strip("()").split(",")]
@@ -406,7 +406,7 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
     elif len(sizes) > 1:
         block = _convert_size_shares(job, text)
     block = block_bytes_or_noted_default(job, f"xfersize={text}", block)
-    job.workload_keys["bs"] = size_text(block)
+    job.workload_keys["bs"] = size_with_unit_text(block)
     return block
 
 

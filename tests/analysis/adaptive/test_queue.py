@@ -22,7 +22,7 @@ from iolab.analysis.adaptive import (
 from iolab.analysis.points import results_with_sentinel_checks, sentinel_alarms, sentinel_point
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import PlannedRun, Point, RunStatus
-from iolab.loads.fileio.workload import Arrivals, Job
+from iolab.loads.fileio.workload import IoArrivals, Job
 from iolab.study.schedule import expand_points, searches_in
 from tests.analysis.adaptive.systems import System, measured, saturating, whole_session
 from tests.guests.guest_studies import FLEET
@@ -104,7 +104,7 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     assert 0.9 * 85_000 < answer.verified < 85_000
     assert len(runs) <= 15
     assert Job.require_type(runs[0].point.job).rate_iops is None
-    assert all(Job.require_type(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
+    assert all(Job.require_type(run.point.job).arrivals is IoArrivals.POISSON for run in runs[1:])
 
 
 @pytest.mark.parametrize("text", SYSTEMS, ids=["curve", "peak", "max-load", "grid"])

@@ -27,7 +27,7 @@ from iolab.loads.fileio.checks import (
     check_near_generator_limit,
 )
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.loads.fileio.workload import Arrivals, Job
+from iolab.loads.fileio.workload import IoArrivals, Job
 from tests.analysis.bottleneck.planted import watched
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import (
@@ -42,7 +42,7 @@ from tests.analysis.records import (
 from tests.facts import tells
 
 NATIVE = replace(JOB, engine=NATIVE_ENGINE)
-OPEN = replace(NATIVE, rate_iops=10_000, arrivals=Arrivals.POISSON)
+OPEN = replace(NATIVE, rate_iops=10_000, arrivals=IoArrivals.POISSON)
 
 
 def generated(record: RunRecord, **changes: Any) -> RunRecord:

@@ -13,7 +13,7 @@ from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, DirectionTotals, RunRecord
 from iolab.loads.fileio.checks import check_littles_law
 from iolab.loads.fileio.sampled_checks import check_latency_contradicted
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, Burst, bursts_record, healthy
 from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
@@ -128,7 +128,10 @@ def test_without_a_sample_the_means_are_held_against_each_other(
         (run(scattered(1.0)[:4]), "Only"),
         (healthy(replace(JOB, direct=False)), "page cache"),
         (healthy(devices=()), "is not known"),
-        (healthy(replace(JOB, access=Access.RANDWRITE, options=(("fsync", "1"),))), "Flushed"),
+        (
+            healthy(replace(JOB, access=AccessPattern.RANDWRITE, options=(("fsync", "1"),))),
+            "Flushed",
+        ),
     ],
     ids=["few", "buffered", "no device", "flushed"],
 )

@@ -12,7 +12,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.loads.fileio.sampled_checks import check_access_pattern
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, facts_of, healthy
 from tests.analysis.traces import trace, way_trace
@@ -116,7 +116,7 @@ def test_of_other_draws_nothing_is_known(told: dict[str, str]) -> None:
     assert level(check_access_pattern, record) is None
 
 
-READS = replace(SMALL, access=Access.READ)
+READS = replace(SMALL, access=AccessPattern.READ)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ READS = replace(SMALL, access=Access.READ)
         (READS, 0.7, INDICATIVE),
         (READS, 0.01, INVALID),
         # One position for both directions.
-        (replace(SMALL, access=Access.RW, read_percent=50), 0.5, VALID),
-        (replace(SMALL, access=Access.RW, read_percent=50), 0.01, INVALID),
+        (replace(SMALL, access=AccessPattern.RW, read_percent=50), 0.5, VALID),
+        (replace(SMALL, access=AccessPattern.RW, read_percent=50), 0.01, INVALID),
         # 32 files each: 128 streams in windows of 500.
         (replace(READS, files_per_job=32), 0.7, VALID),
         (replace(READS, files_per_job=32), 0.1, INVALID),
@@ -136,7 +136,7 @@ READS = replace(SMALL, access=Access.READ)
 )
 def test_sequential_io_follows_itself(job: Job, share: float, expected: Level | None) -> None:
     record = run(job, sequential=round(share * 50_000))
-    if job.access is Access.RW:
+    if job.access is AccessPattern.RW:
         (host,) = record.hosts
         assert host.trace
         record = replace(
@@ -179,7 +179,7 @@ def test_windows_without_ends_do_not_tell_streams_apart() -> None:
 
 
 def test_what_a_flush_writes_is_not_the_job_s() -> None:
-    writes = options(replace(SMALL, access=Access.RANDWRITE), fsync="1")
+    writes = options(replace(SMALL, access=AccessPattern.RANDWRITE), fsync="1")
     record = run(writes)
     (host,) = record.hosts
     assert host.trace
@@ -197,8 +197,8 @@ def test_file_systems_that_place_writes_themselves_are_not_judged() -> None:
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
-        (options(replace(SMALL, access=Access.RANDWRITE), fsync="1"), "Flushed writes"),
-        (replace(SMALL, access=Access.RANDTRIM), "Trims"),
+        (options(replace(SMALL, access=AccessPattern.RANDWRITE), fsync="1"), "Flushed writes"),
+        (replace(SMALL, access=AccessPattern.RANDTRIM), "Trims"),
         (options(percentage_random="50"), "50 %"),
         (options(random_distribution="zipf:1.2"), "zipf"),
     ],

@@ -14,13 +14,15 @@ from iolab.hosts.engine import Command
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import layout_job_file
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Access, Arrivals, Job
+from iolab.loads.fileio.workload import AccessPattern, IoArrivals, Job
 from tests.agent.test_schema import validator
 
 NATIVE = NativeEngine()
 ENGINE_SPEC = validator("engineSpec")
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
-JOB = Job(NATIVE_ENGINE, Access.RANDRW, 4096, 8, 2, 1 << 20, 2, read_percent=70, ioengine="auto")
+JOB = Job(
+    NATIVE_ENGINE, AccessPattern.RANDRW, 4096, 8, 2, 1 << 20, 2, read_percent=70, ioengine="auto"
+)
 
 
 def spec(command: Command) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _on(disk: DataSet) -> Job:
 
 
 def test_the_null_target_gets_the_same_jobs_at_full_speed() -> None:
-    slow = replace(JOB, access=Access.RANDREAD, read_percent=None, rate_iops=10, numjobs=3)
+    slow = replace(JOB, access=AccessPattern.RANDREAD, read_percent=None, rate_iops=10, numjobs=3)
     command = NATIVE.null_target_command(slow, seconds=0.3)
     assert command is not None
     told = spec(command)
@@ -118,8 +120,8 @@ def test_the_null_target_gets_the_same_jobs_at_full_speed() -> None:
     ("changes", "rate", "arrivals"),
     [
         ({"rate_iops": 100}, {"iops": 100.0}, None),
-        ({"rate_iops": 100, "arrivals": Arrivals.FIXED}, {"iops": 100.0}, "fixed"),
-        ({"rate_iops": 100, "arrivals": Arrivals.POISSON}, {"iops": 100.0}, "poisson"),
+        ({"rate_iops": 100, "arrivals": IoArrivals.FIXED}, {"iops": 100.0}, "fixed"),
+        ({"rate_iops": 100, "arrivals": IoArrivals.POISSON}, {"iops": 100.0}, "poisson"),
         ({"rate_iops": 9, "options": (("rate_process", "poisson"),)}, {"iops": 9.0}, "poisson"),
         ({}, None, None),
     ],
@@ -154,7 +156,7 @@ def test_words_of_fio_mean_the_same() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"access": Access.RANDREAD, "read_percent": None}, {"read_percent": 100}],
+    [{"access": AccessPattern.RANDREAD, "read_percent": None}, {"read_percent": 100}],
 )
 def test_where_nothing_is_written_nothing_is_flushed(changes: dict[str, Any]) -> None:
     assert "fsync_every" not in option("fsync", "32", **changes)
@@ -201,13 +203,13 @@ def test_more_than_it_reads_is_refused() -> None:
 
 
 def test_trims_are_plain_calls_and_have_no_null_target() -> None:
-    job = replace(JOB, access=Access.RANDTRIM, read_percent=None, ioengine="libaio")
+    job = replace(JOB, access=AccessPattern.RANDTRIM, read_percent=None, ioengine="libaio")
     told = measured(job)
     assert (told["method"], {one["rw"] for one in told["jobs"]}) == ("auto", {"randtrim"})
     assert NATIVE.null_target_command(job, seconds=0.3) is None
 
 
 def test_a_rate_in_bytes_is_told_as_one() -> None:
-    job = replace(JOB, rate_bytes_per_s=5_000_000, arrivals=Arrivals.POISSON)
+    job = replace(JOB, rate_bytes_per_s=5_000_000, arrivals=IoArrivals.POISSON)
     first = measured(job)["jobs"][0]
     assert (first["rate"], first["arrivals"]) == ({"bytes_per_s": 5e6}, "poisson")

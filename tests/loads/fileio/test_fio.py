@@ -22,12 +22,18 @@ from iolab.loads.fileio.engines.fio import (
     layout_job_file,
     measure_job_file,
 )
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_limit
+from iolab.loads.fileio.workload import (
+    AccessPattern,
+    IoArrivals,
+    Job,
+    WrittenContents,
+    job_for_generator_limit,
+)
 from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
-JOB = Job(FIO_ENGINE, Access.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, direct=False)
+JOB = Job(FIO_ENGINE, AccessPattern.RANDRW, 4096, 1, 2, 1 << 20, 2, read_percent=50, direct=False)
 
 
 def tool(version: str | None) -> ToolFacts:
@@ -156,15 +162,17 @@ def test_real_fio_creates_no_file_that_is_missing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("contents", Contents)
-def test_real_fio_understands_every_kind_of_contents(tmp_path: Path, contents: Contents) -> None:
-    job = Job(FIO_ENGINE, Access.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
+@pytest.mark.parametrize("contents", WrittenContents)
+def test_real_fio_understands_every_kind_of_contents(
+    tmp_path: Path, contents: WrittenContents
+) -> None:
+    job = Job(FIO_ENGINE, AccessPattern.WRITE, 4096, 1, 1, 1 << 20, 2, contents=contents)
     command = FIO.measure_command(job, FILES, str(tmp_path), seconds=1, seed=1)
     assert run(rehearsal(command)).returncode == 0
 
 
 MANY_FILES = DataSet("s256m", "default", numjobs=4, files_per_job=2, file_bytes=256 << 20)
-DEEP = Job(FIO_ENGINE, Access.RANDREAD, 4096, 8, 4, 256 << 20, files_per_job=2)
+DEEP = Job(FIO_ENGINE, AccessPattern.RANDREAD, 4096, 8, 4, 256 << 20, files_per_job=2)
 
 
 def options_of(text: str) -> dict[str, str]:
@@ -211,18 +219,18 @@ def test_a_job_is_told_whole() -> None:
 @pytest.mark.parametrize(
     ("contents", "line"),
     [
-        (Contents.SCRAMBLED, "scramble_buffers"),
-        (Contents.RANDOM, "refill_buffers"),
-        (Contents.ZEROS, "zero_buffers"),
+        (WrittenContents.SCRAMBLED, "scramble_buffers"),
+        (WrittenContents.RANDOM, "refill_buffers"),
+        (WrittenContents.ZEROS, "zero_buffers"),
     ],
 )
-def test_contents_are_told_by_one_option(contents: Contents, line: str) -> None:
+def test_contents_are_told_by_one_option(contents: WrittenContents, line: str) -> None:
     found = set(told(replace(DEEP, contents=contents)))
     assert found & {"scramble_buffers", "refill_buffers", "zero_buffers"} == {line}
 
 
 def test_a_mix_is_told_and_its_rate_is_for_both_directions_together() -> None:
-    mixed = replace(DEEP, access=Access.RANDRW, read_percent=70)
+    mixed = replace(DEEP, access=AccessPattern.RANDRW, read_percent=70)
     assert told(mixed)["rwmixread"] == "70"
     assert "rate_iops" not in told(mixed)
     assert told(replace(mixed, rate_iops=1000))["rate_iops"] == "700,300"
@@ -233,25 +241,25 @@ def test_a_mix_is_told_and_its_rate_is_for_both_directions_together() -> None:
 def test_arrivals_are_told_and_submitted_where_fio_comes_to_its_end() -> None:
     paced = replace(DEEP, rate_iops=1000)
     assert "rate_process" not in told(paced)
-    random = told(replace(paced, arrivals=Arrivals.POISSON))
+    random = told(replace(paced, arrivals=IoArrivals.POISSON))
     assert random["rate_process"] == "poisson"
     assert "io_submit_mode" not in random
-    assert told(replace(paced, arrivals=Arrivals.FIXED))["rate_process"] == "linear"
-    assert "rate_process" not in told(replace(DEEP, arrivals=Arrivals.FIXED))
+    assert told(replace(paced, arrivals=IoArrivals.FIXED))["rate_process"] == "linear"
+    assert "rate_process" not in told(replace(DEEP, arrivals=IoArrivals.FIXED))
 
 
 def test_poisson_arrivals_at_a_rate_of_bytes_are_told_in_ios_of_each_direction() -> None:
     """fio divides by the whole I/Os a second of each, and cuts off what is left."""
-    bytes_ = replace(DEEP, rate_bytes_per_s=4096 * 9 + 3000, arrivals=Arrivals.POISSON)
+    bytes_ = replace(DEEP, rate_bytes_per_s=4096 * 9 + 3000, arrivals=IoArrivals.POISSON)
     assert told(bytes_)["rate_iops"] == "10"
-    mixed = replace(bytes_, access=Access.RANDRW, read_percent=70)
+    mixed = replace(bytes_, access=AccessPattern.RANDRW, read_percent=70)
     assert told(mixed)["rate_iops"] == "7,3"
     assert told(replace(mixed, read_percent=100))["rate_iops"] == "10,1"
     by_option = replace(bytes_, arrivals=None, options=(("rate_process", "poisson"),))
     assert told(by_option)["rate_iops"] == "10"
     for poisson in (bytes_, mixed, by_option):
         assert "rate" not in told(poisson)
-    even = replace(mixed, arrivals=Arrivals.FIXED, read_percent=50)
+    even = replace(mixed, arrivals=IoArrivals.FIXED, read_percent=50)
     assert told(even)["rate"] == "19932,19932"
     assert "rate_iops" not in told(even)
 
@@ -284,7 +292,7 @@ def test_seeds_of_jobs_differ_even_for_seed_zero() -> None:
         (replace(DEEP, block_bytes=100), "block size 100 is not within"),
         (replace(DEEP, iodepth=0), "iodepth 0 is not within"),
         (replace(DEEP, rate_iops=0), "rate_iops 0 is not within"),
-        (replace(DEEP, access=Access.RW, read_percent=101), "rwmixread 101 is not within"),
+        (replace(DEEP, access=AccessPattern.RW, read_percent=101), "rwmixread 101 is not within"),
         (replace(DEEP, numjobs=5), "5 jobs need more than 4 jobs' files"),
         (replace(DEEP, file_bytes=1 << 20), "the data set has 2 of 268435456"),
         (replace(DEEP, file_bytes=1 << 20, block_bytes=1 << 21), "exceeds a file of"),
@@ -391,15 +399,17 @@ def test_a_device_whose_name_fio_could_misread_is_refused(name: str) -> None:
 
 
 def test_trims_and_rates_in_bytes_are_told_in_fios_words() -> None:
-    job = replace(DEEP, access=Access.RANDTRIM, iodepth=1, rate_bytes_per_s=1 << 20)
+    job = replace(DEEP, access=AccessPattern.RANDTRIM, iodepth=1, rate_bytes_per_s=1 << 20)
     assert {"rw": "randtrim", "rate": "1048576"}.items() <= told(job).items()
     assert "rate_iops" not in told(job)
-    mixed = replace(DEEP, access=Access.RANDRW, read_percent=75, rate_bytes_per_s=4000)
+    mixed = replace(DEEP, access=AccessPattern.RANDRW, read_percent=75, rate_bytes_per_s=4000)
     assert told(mixed)["rate"] == "3000,1000"
-    assert told(replace(mixed, arrivals=Arrivals.POISSON))["rate_process"] == "poisson"
+    assert told(replace(mixed, arrivals=IoArrivals.POISSON))["rate_process"] == "poisson"
 
 
-NULL_READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("fsync", "1"),))
+NULL_READS = Job(
+    FIO_ENGINE, AccessPattern.RANDREAD, 4096, 32, 4, 1 << 30, options=(("fsync", "1"),)
+)
 
 
 def lines(job: Job) -> list[str]:
@@ -420,7 +430,9 @@ def test_reads_are_writes_that_cost_nothing_to_fill() -> None:
 
 
 def test_writes_are_filled_as_they_would_be() -> None:
-    writes = replace(NULL_READS, access=Access.RW, read_percent=49, contents=Contents.RANDOM)
+    writes = replace(
+        NULL_READS, access=AccessPattern.RW, read_percent=49, contents=WrittenContents.RANDOM
+    )
     told = lines(replace(writes, block_bytes=1 << 20))
     for line in ("rw=write", "bs=1048576", "refill_buffers=1"):
         assert line in told
@@ -428,7 +440,9 @@ def test_writes_are_filled_as_they_would_be() -> None:
 
 def test_nothing_takes_trims() -> None:
     assert (
-        FioEngine().null_target_command(replace(NULL_READS, access=Access.RANDTRIM), seconds=0.5)
+        FioEngine().null_target_command(
+            replace(NULL_READS, access=AccessPattern.RANDTRIM), seconds=0.5
+        )
         is None
     )
 

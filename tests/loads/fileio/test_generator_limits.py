@@ -9,14 +9,20 @@ from msgspec.structs import replace
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.study import generator_limit_off_notes, generator_limit_time_items
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, job_for_generator_limit
+from iolab.loads.fileio.workload import (
+    AccessPattern,
+    IoArrivals,
+    Job,
+    WrittenContents,
+    job_for_generator_limit,
+)
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
 
-READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30)
-WRITES = replace(READS, access=Access.RANDWRITE)
-TRIMS = replace(READS, access=Access.RANDTRIM)
+READS = Job(FIO_ENGINE, AccessPattern.RANDREAD, 4096, 32, 4, 1 << 30)
+WRITES = replace(READS, access=AccessPattern.RANDWRITE)
+TRIMS = replace(READS, access=AccessPattern.RANDTRIM)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +31,7 @@ TRIMS = replace(READS, access=Access.RANDTRIM)
         {"file_bytes": 1 << 20},
         {"files_per_job": 7},
         {"direct": False},
-        {"rate_iops": 10, "arrivals": Arrivals.POISSON},
+        {"rate_iops": 10, "arrivals": IoArrivals.POISSON},
         {"rate_bytes_per_s": 4096},
         {"options": (("fsync", "1"), ("thinktime", "1ms"), ("hipri", "1"))},
     ],
@@ -39,7 +45,7 @@ def test_what_makes_a_job_wait_is_not_the_generators(job: Job, changes: dict[str
     "changes",
     [
         {"engine": NATIVE_ENGINE},
-        {"access": Access.READ},
+        {"access": AccessPattern.READ},
         {"iodepth": 1},
         {"numjobs": 1},
         {"ioengine": "io_uring"},
@@ -51,7 +57,7 @@ def test_how_ios_are_made_is(changes: dict[str, Any]) -> None:
 
 
 def test_only_blocks_that_are_filled_have_a_size() -> None:
-    large: dict[str, Any] = {"block_bytes": 1 << 20, "contents": Contents.RANDOM}
+    large: dict[str, Any] = {"block_bytes": 1 << 20, "contents": WrittenContents.RANDOM}
     assert job_for_generator_limit(replace(READS, **large)) == job_for_generator_limit(READS)
     assert job_for_generator_limit(replace(WRITES, **large)) != job_for_generator_limit(WRITES)
     alike = (("dedupe_percentage", "50"),)
@@ -63,18 +69,18 @@ def test_only_blocks_that_are_filled_have_a_size() -> None:
 
 def test_a_mix_is_as_costly_as_most_of_it() -> None:
     costly = replace(
-        WRITES, contents=Contents.RANDOM, options=(("buffer_compress_percentage", "50"),)
+        WRITES, contents=WrittenContents.RANDOM, options=(("buffer_compress_percentage", "50"),)
     )
-    mixed = replace(costly, access=Access.RANDRW, read_percent=49)
+    mixed = replace(costly, access=AccessPattern.RANDRW, read_percent=49)
     assert job_for_generator_limit(mixed) == job_for_generator_limit(costly)
     for percent in (50, 100):
         reads = job_for_generator_limit(replace(mixed, read_percent=percent))
         assert reads == job_for_generator_limit(READS)
-        assert (reads.access, reads.contents) == (Access.RANDWRITE, Contents.ZEROS)
+        assert (reads.access, reads.contents) == (AccessPattern.RANDWRITE, WrittenContents.ZEROS)
 
 
 def test_trims_stay_trims() -> None:
-    assert job_for_generator_limit(TRIMS).access is Access.RANDTRIM
+    assert job_for_generator_limit(TRIMS).access is AccessPattern.RANDTRIM
 
 
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:

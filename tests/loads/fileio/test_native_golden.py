@@ -10,12 +10,12 @@ from iolab.hosts.engine import OutputReader, ParsedEngineOutput
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Access, Arrivals, Job
+from iolab.loads.fileio.workload import AccessPattern, IoArrivals, Job
 from tests.recorded import recorded
 
 NATIVE = NativeEngine()
 FILES = DataSet("s8m", "default", 2, 1, 8 << 20)
-READS = Job(NATIVE_ENGINE, Access.RANDREAD, 4096, 4, 2, 8 << 20, ioengine="auto")
+READS = Job(NATIVE_ENGINE, AccessPattern.RANDREAD, 4096, 4, 2, 8 << 20, ioengine="auto")
 
 
 def reader_of(what: str) -> OutputReader:
@@ -27,9 +27,11 @@ def reader_of(what: str) -> OutputReader:
         case "null":
             return NATIVE.null_target_reader(READS)
         case "randrw":
-            return NATIVE.measure_reader(replace(READS, access=Access.RANDRW, read_percent=70))
+            return NATIVE.measure_reader(
+                replace(READS, access=AccessPattern.RANDRW, read_percent=70)
+            )
         case "poisson":
-            return NATIVE.measure_reader(replace(READS, rate_iops=200, arrivals=Arrivals.POISSON))
+            return NATIVE.measure_reader(replace(READS, rate_iops=200, arrivals=IoArrivals.POISSON))
     return NATIVE.measure_reader(READS)
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.cli.planning import job_text
 from iolab.core.run import Plan
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.study.cost import start_state_count, steady_series_count
 from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
@@ -40,7 +40,10 @@ def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
     )
     assert job.target_iops_per_job == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
     apart = replace(job, options=(("bssplit", "4k,8k"),))
-    assert (apart.mean_block_bytes, replace(apart, access=Access.RANDWRITE).mean_block_bytes) == (
+    assert (
+        apart.mean_block_bytes,
+        replace(apart, access=AccessPattern.RANDWRITE).mean_block_bytes,
+    ) == (
         4096,
         8192,
     )

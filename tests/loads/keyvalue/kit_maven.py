@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from iolab.loads.keyvalue.java import KitBuilder, KitName, Maven
+from iolab.loads.keyvalue.java import JavaKitBuilder, JavaKitName, Maven
 
 PROGRAM: Final = """#!{python} -IS
 import os, pathlib, sys, time, zipfile
@@ -53,7 +53,7 @@ class Bench:
         self.tool = folder / "tool"
         self.cache = folder / "cache"
         self.sources = folder / "sources"
-        for name in KitName:
+        for name in JavaKitName:
             (self.sources / name / "src").mkdir(parents=True)
             (self.sources / name / "pom.xml").write_text("<project/>")
         self.tool.mkdir()
@@ -63,7 +63,7 @@ class Bench:
         program.chmod(0o755)
         self.tell("jars", YCSB_JARS)
         maven = Maven("mvn", {"PATH": f"{self.tool}:{os.environ['PATH']}"}, limit_s)
-        self.workshop = KitBuilder(self.cache, maven, self.sources)
+        self.workshop = JavaKitBuilder(self.cache, maven, self.sources)
         self.said: list[str] = []
 
     def tell(self, name: str, text: str | bytes) -> None:
@@ -87,6 +87,8 @@ class Bench:
         """Folders in the cache that are no kits."""
         return sorted(name for name in self.left if name.startswith("."))
 
-    async def folder_of(self, name: KitName = KitName.YCSB, version: str = "0.17.0") -> Path:
+    async def folder_of(
+        self, name: JavaKitName = JavaKitName.YCSB, version: str = "0.17.0"
+    ) -> Path:
         """The kit's folder."""
         return await self.workshop.get_or_build_kit(name, version, self.said.append)

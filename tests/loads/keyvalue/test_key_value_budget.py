@@ -12,8 +12,8 @@ from iolab.errors import HostError
 from iolab.loads.keyvalue.cost import (
     client_memory_needed_bytes,
     compacted_store_bytes,
+    fill_and_compaction_seconds,
     jobs_of_distinct_stores,
-    load_and_compaction_seconds,
     max_client_write_bytes_per_s,
     space_bytes_on_host,
 )
@@ -40,13 +40,13 @@ def test_a_store_takes_what_it_holds_and_a_little_more() -> None:
 
 
 def test_a_load_inserts_writes_twice_and_waits_for_its_compaction() -> None:
-    assert load_and_compaction_seconds(BENCH, 2 * compacted_store_bytes(BENCH)) == pytest.approx(
+    assert fill_and_compaction_seconds(BENCH, 2 * compacted_store_bytes(BENCH)) == pytest.approx(
         10 + 5 + 1
     )
-    assert load_and_compaction_seconds(YCSB, 2 * compacted_store_bytes(YCSB)) == pytest.approx(
+    assert fill_and_compaction_seconds(YCSB, 2 * compacted_store_bytes(YCSB)) == pytest.approx(
         80 + 1
     )
-    assert load_and_compaction_seconds(
+    assert fill_and_compaction_seconds(
         YCSB, 2 * compacted_store_bytes(YCSB), embedded=False
     ) == pytest.approx(280 + 1)
 

@@ -14,7 +14,12 @@ from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import EngineError
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.kit_cache import TOKEN
-from iolab.loads.keyvalue.java import SOURCES, KitName, install_kit, kit_builder_of_user
+from iolab.loads.keyvalue.java import (
+    SOURCES,
+    JavaKitName,
+    install_java_kit,
+    java_kit_builder_of_user,
+)
 from tests.loads.keyvalue.kit_maven import Bench
 
 NO_NETWORK = (
@@ -70,7 +75,7 @@ def test_other_sources_and_other_versions_are_other_kits(tmp_path: Path) -> None
     names = {
         asyncio.run(bench.folder_of()).name,
         asyncio.run(bench.folder_of(version="0.18.0")).name,
-        asyncio.run(bench.folder_of(KitName.CASSANDRA, "4.1.10")).name,
+        asyncio.run(bench.folder_of(JavaKitName.CASSANDRA, "4.1.10")).name,
     }
     (bench.sources / "ycsb" / "target").mkdir()
     (bench.sources / "ycsb" / "target" / "x.jar").touch()
@@ -122,9 +127,9 @@ def test_a_failed_build_says_what_to_do(
 def test_without_maven(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    shop = kit_builder_of_user({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    shop = java_kit_builder_of_user({"PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")})
     with pytest.raises(EngineError, match=r"Maven, .* is not on"):
-        asyncio.run(shop.get_or_build_kit(KitName.CASSANDRA, "4.0.17", print))
+        asyncio.run(shop.get_or_build_kit(JavaKitName.CASSANDRA, "4.0.17", print))
 
 
 def test_a_maven_that_hangs_is_killed(tmp_path: Path) -> None:
@@ -173,7 +178,7 @@ def test_a_build_without_its_main_jar_is_no_kit(tmp_path: Path) -> None:
 def test_a_version_is_plain(tmp_path: Path, version: str) -> None:
     bench = Bench(tmp_path)
     with pytest.raises(EngineError, match="is not a version"):
-        asyncio.run(bench.folder_of(KitName.CASSANDRA, version))
+        asyncio.run(bench.folder_of(JavaKitName.CASSANDRA, version))
     assert bench.calls == []
 
 
@@ -189,16 +194,16 @@ def test_this_machine_uses_the_cache_itself(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     jars = asyncio.run(
-        install_kit(
-            host, KitName.YCSB, "0.17.0", "/scratch", bench.said.append, builder=bench.workshop
+        install_java_kit(
+            host, JavaKitName.YCSB, "0.17.0", "/scratch", bench.said.append, builder=bench.workshop
         )
     )
     assert Path(jars[0]).name == "core-0.17.0.jar"
     assert all(Path(jar).is_file() and jar.startswith(str(bench.cache)) for jar in jars)
 
 
-@pytest.mark.parametrize("name", KitName)
-def test_every_kit_has_its_sources_in_the_package(name: KitName) -> None:
+@pytest.mark.parametrize("name", JavaKitName)
+def test_every_kit_has_its_sources_in_the_package(name: JavaKitName) -> None:
     assert (SOURCES / name / "pom.xml").is_file()
 
 

@@ -15,7 +15,7 @@ from iolab.loads.keyvalue.metrics import (
     WHOLE_OPERATION_WEIGHTS,
     key_value_metrics,
     merge_latencies,
-    sum_key_value_load,
+    sum_key_value_operations,
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of_host
@@ -182,7 +182,7 @@ def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_intervals_of_each_operation_cover_no_time_twice(apart: bool) -> None:  # noqa: FBT001
-    load = sum_key_value_load(ycsb_record(apart=apart))
+    load = sum_key_value_operations(ycsb_record(apart=apart))
     assert load.seconds[0] == pytest.approx(20.0, abs=0.01)
     assert load.operation_rates_by_host[0] == pytest.approx(4_000, rel=1e-3)
     assert fleet_rate_series(ycsb_record(apart=apart), WHOLE_OPERATION_WEIGHTS) is not None
@@ -234,7 +234,7 @@ def test_a_rate_has_the_steady_parts_interval_where_it_is_of_that(
     known: bool,  # noqa: FBT001
 ) -> None:
     record = ycsb_record()
-    load = sum_key_value_load(record)
+    load = sum_key_value_operations(record)
     steady = SteadinessView(replace(STEADY, status=status), Window(0, 1), 0.0, 0, excess)
     metrics = key_value_metrics(load, YCSB)
     rate = with_key_value_intervals(metrics, record, load, steady)["ops_per_s"]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTime
-from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheRun, KvOperation
+from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheOperation, KvCacheRun
 from tests.analysis.records import GENERATOR as SOUND
 from tests.analysis.records import Burst, bursts_record, told_record
 
@@ -75,8 +75,10 @@ def replayed(
     ]
     if prefix_ns:
         bursts += [
-            Burst(ios=PREFIXES_PER_S, lat_ns=prefix_ns, direction=KvOperation.PREFIX_LOAD),
-            Burst(ios=job.requests_per_s or 1, lat_ns=prefix_ns, direction=KvOperation.REQUEST),
-            Burst(ios=PREFIXES_PER_S, lat_ns=mib_ns, direction=KvOperation.PREFIX_PACE),
+            Burst(ios=PREFIXES_PER_S, lat_ns=prefix_ns, direction=KvCacheOperation.PREFIX_LOAD),
+            Burst(
+                ios=job.requests_per_s or 1, lat_ns=prefix_ns, direction=KvCacheOperation.REQUEST
+            ),
+            Burst(ios=PREFIXES_PER_S, lat_ns=mib_ns, direction=KvCacheOperation.PREFIX_PACE),
         ]
     return told_record(bursts_record(bursts, job=job), replace(RUN, **changes), generator)

@@ -9,13 +9,13 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point, RunRecord
 from iolab.core.workload import BY_IOPS, Axis, Workload
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from iolab.loads.metadata.workload import (
     BY_OPERATIONS,
     MDTEST_ENGINE,
     METADATA_ENGINE,
     MetadataJob,
-    Operation,
+    MetadataOperation,
 )
 from tests.judging import judge
 from tests.loads.metadata.records import Shape, made, mdtest_record
@@ -24,20 +24,20 @@ from tests.report.synthetic import Source, job, source_of, study_of, workload
 
 JOB = MetadataJob(METADATA_ENGINE, ranks=4, files_per_rank=2500, rank_shift=4)
 LATENCIES_NS = {
-    Operation.TREE_CREATE: 900_000.0,
-    Operation.FILE_CREATE: 6_000_000.0,
-    Operation.FILE_STAT: 1_100_000.0,
-    Operation.FILE_READ: 3_000_000.0,
-    Operation.FILE_REMOVE: 4_500_000.0,
-    Operation.TREE_REMOVE: 1_500_000.0,
+    MetadataOperation.TREE_CREATE: 900_000.0,
+    MetadataOperation.FILE_CREATE: 6_000_000.0,
+    MetadataOperation.FILE_STAT: 1_100_000.0,
+    MetadataOperation.FILE_READ: 3_000_000.0,
+    MetadataOperation.FILE_REMOVE: 4_500_000.0,
+    MetadataOperation.TREE_REMOVE: 1_500_000.0,
 }
 PUBLISHED = {
-    Operation.TREE_CREATE: 3.342,
-    Operation.FILE_CREATE: 40784.448,
-    Operation.FILE_STAT: 2352911.311,
-    Operation.FILE_READ: 217236.162,
-    Operation.FILE_REMOVE: 44101.902,
-    Operation.TREE_REMOVE: 1.172,
+    MetadataOperation.TREE_CREATE: 3.342,
+    MetadataOperation.FILE_CREATE: 40784.448,
+    MetadataOperation.FILE_STAT: 2352911.311,
+    MetadataOperation.FILE_READ: 217236.162,
+    MetadataOperation.FILE_REMOVE: 44101.902,
+    MetadataOperation.TREE_REMOVE: 1.172,
 }
 
 
@@ -89,7 +89,9 @@ def kpi_with_metadata(
     configurations: tuple[Configuration, ...] = one_configuration("client-1", "client-2"),
 ) -> MetadataSource:
     """One indicator of I/O, and metadata load three times."""
-    reads = workload("read-iops", "Read IOPS", job(Access.RANDREAD, 4096, 8, 64), (), BY_IOPS)
+    reads = workload(
+        "read-iops", "Read IOPS", job(AccessPattern.RANDREAD, 4096, 8, 64), (), BY_IOPS
+    )
     load = metadata_workload(asked, *ranks)
     title = "Key performance indicators of a file system"
     question = "How many files can this cluster create, stat, read and remove a second?"

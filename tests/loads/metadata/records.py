@@ -26,13 +26,13 @@ from iolab.core.samples import (
 )
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
-from iolab.loads.metadata.metrics import MetadataView, sum_metadata_load
+from iolab.loads.metadata.metrics import MetadataView, sum_metadata_phases
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     METADATA_ENGINE,
     MetadataJob,
+    MetadataOperation,
     MetadataRun,
-    Operation,
     OperationRun,
     ReportedRate,
     ReportedRates,
@@ -51,7 +51,7 @@ from tests.analysis.records import (
 JOB: Final = MetadataJob(METADATA_ENGINE, ranks=4, files_per_rank=3000, rank_shift=4)
 MDTEST: Final = replace(JOB, engine=MDTEST_ENGINE)
 GAP_NS: Final = SECOND // 10
-TREES: Final = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+TREES: Final = (MetadataOperation.TREE_CREATE, MetadataOperation.TREE_REMOVE)
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Made:
     """A record and all that it was made of, by (host, operation)."""
 
     record: RunRecord
-    done: Mapping[tuple[int, Operation], Done]
+    done: Mapping[tuple[int, MetadataOperation], Done]
 
 
 def made(
     hosts: int = 2,
     job: MetadataJob = JOB,
-    shapes: Mapping[tuple[int, Operation], Shape] | None = None,
+    shapes: Mapping[tuple[int, MetadataOperation], Shape] | None = None,
     *,
     seed: int = 1,
     repeat: int = 1,
@@ -93,12 +93,12 @@ def made(
 ) -> Made:
     """All phases on `hosts` hosts: they begin together, the next when the last has ended."""
     random = np.random.default_rng(seed)
-    done: dict[tuple[int, Operation], Done] = {}
+    done: dict[tuple[int, MetadataOperation], Done] = {}
     rows: list[tuple[int, ...]] = []
     bins: list[tuple[int, ...]] = []
     runs: list[list[OperationRun]] = [[] for _ in range(hosts)]
     seqs, go = [0] * hosts, GO_NS
-    for operation in Operation:
+    for operation in MetadataOperation:
         latest = go
         for host in range(hosts):
             offset = offsets_ns[host] if offsets_ns else 0
@@ -121,7 +121,7 @@ def made(
 def _work(
     random: np.random.Generator,
     job: MetadataJob,
-    operation: Operation,
+    operation: MetadataOperation,
     shape: Shape,
     go: int,
     speed: float,
@@ -146,7 +146,7 @@ def _work(
     )
 
 
-def _told(operation: Operation, did: Done, offset: int) -> OperationRun:
+def _told(operation: MetadataOperation, did: Done, offset: int) -> OperationRun:
     return OperationRun(
         operation=operation,
         requested=did.ends.size,
@@ -165,7 +165,7 @@ def _told(operation: Operation, did: Done, offset: int) -> OperationRun:
 
 def _tell(
     first: tuple[int, int],
-    operation: Operation,
+    operation: MetadataOperation,
     did: Done,
     starts: range,
     offset: int,
@@ -213,7 +213,9 @@ def metadata_record(
     return record_of(hosts, intervals, bins, job, **{**own, **changes})
 
 
-def mdtest_record(rates: Mapping[Operation, float], hosts: int = 2, repeat: int = 1) -> RunRecord:
+def mdtest_record(
+    rates: Mapping[MetadataOperation, float], hosts: int = 2, repeat: int = 1
+) -> RunRecord:
     """What mdtest leaves: rates of the fleet."""
     files = MDTEST.ranks * hosts * MDTEST.files_per_rank
     told = tuple(
@@ -242,11 +244,13 @@ def metadata_view(
         sum_measured_window(record),
         telemetry,
         host_kinds=(GuestAnalysis(),),
-        metadata=sum_metadata_load(record),
+        metadata=sum_metadata_phases(record),
     )
 
 
-def with_phase(record: RunRecord, host: int, operation: Operation, **changes: Any) -> RunRecord:
+def with_phase(
+    record: RunRecord, host: int, operation: MetadataOperation, **changes: Any
+) -> RunRecord:
     """The record with one phase of one host changed."""
     runs = list(record.hosts)
     runs[host] = replace(

@@ -12,8 +12,8 @@ from iolab.core.metric import CheckResult, Level
 from iolab.core.run import CacheDropProof, PreRunActivity, RunRecord, RunStatus
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.workload import (
+    MetadataOperation,
     MetadataRun,
-    Operation,
     ReportedRates,
     operation_runs_of_host,
     reported_rates_of_run,
@@ -24,9 +24,9 @@ from tests.judging import METADATA_CHECKS, verdict_of
 from tests.loads.metadata.records import JOB, Shape, made, mdtest_record, metadata_view, with_phase
 
 VALID, INDICATIVE, INVALID = Level
-PUBLISHED = {Operation.FILE_CREATE: 2_000.0, Operation.FILE_STAT: 2_300.0}
-FOUR = {**PUBLISHED, Operation.FILE_READ: 2_200.0, Operation.FILE_REMOVE: 1_900.0}
-STAT = Operation.FILE_STAT
+PUBLISHED = {MetadataOperation.FILE_CREATE: 2_000.0, MetadataOperation.FILE_STAT: 2_300.0}
+FOUR = {**PUBLISHED, MetadataOperation.FILE_READ: 2_200.0, MetadataOperation.FILE_REMOVE: 1_900.0}
+STAT = MetadataOperation.FILE_STAT
 CALM = tuple(
     series(metric, [share] * 80, host)
     for host in ("c1", "c2")

@@ -17,7 +17,7 @@ from iolab.loads.metadata.iterations import is_metadata_result, point_statistics
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
 from iolab.loads.metadata.terminal import operation_lines
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import MetadataJob, MetadataOperation
 from iolab.report.numbers import DASH
 from tests.analysis.records import healthy
 from tests.cli.screens import drawn
@@ -48,7 +48,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
 def test_statistics_are_the_plain_formulas(rates: list[float]) -> None:
     found = point_statistics([result(i, file_stat_ops_per_s=v) for i, v in enumerate(rates, 1)])
     (one,) = found[0].operations
-    assert one.operation is Operation.FILE_STAT
+    assert one.operation is MetadataOperation.FILE_STAT
     assert (one.maximum, one.minimum, one.iteration_count) == (max(rates), min(rates), len(rates))
     assert one.mean == pytest.approx(statistics.fmean(rates))
     if len(rates) == 1:
@@ -133,7 +133,7 @@ def test_a_point_without_some_of_its_hosts_stands_apart() -> None:
 def test_real_records_give_every_operation_in_order() -> None:
     results = [judge(made(seed=i, repeat=i).record, {}) for i in (1, 2, 3)]
     (point,) = point_statistics(results)
-    assert [one.operation for one in point.operations] == list(Operation)
+    assert [one.operation for one in point.operations] == list(MetadataOperation)
     assert [one.is_over_common_window for one in point.operations] == [False, *([True] * 4), False]
     rates = [r.metrics["file_create_ops_per_s"].value or 0.0 for r in results]
     assert point.operations[1].std_dev == pytest.approx(statistics.stdev(rates))
@@ -141,7 +141,8 @@ def test_real_records_give_every_operation_in_order() -> None:
 
 def test_mdtests_iterations_have_no_latencies() -> None:
     results = [
-        judge(mdtest_record({Operation.FILE_STAT: 1000.0 * i}, repeat=i), {}) for i in (1, 2)
+        judge(mdtest_record({MetadataOperation.FILE_STAT: 1000.0 * i}, repeat=i), {})
+        for i in (1, 2)
     ]
     (one,) = point_statistics(results)[0].operations
     assert one.mean == 1500.0

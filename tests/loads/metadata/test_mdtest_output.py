@@ -19,7 +19,7 @@ from iolab.loads.metadata.mdtest_output import (
     parse_mdtest_output,
     reported_rates,
 )
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import MetadataOperation
 from tests.recorded import recorded
 
 RULES: Final = {
@@ -45,7 +45,7 @@ def test_a_single_iteration_gives_six_rates(build: str) -> None:
     assert output.finished
     assert output.faults == output.messages == output_contradictions(output) == ()
     rates = reported_rates(output)
-    assert [rate.operation for rate in rates] == list(Operation)
+    assert [rate.operation for rate in rates] == list(MetadataOperation)
     for rate in rates:
         assert rate.seconds is not None
         work = 1 if rate.operation in TREES else 200
@@ -58,7 +58,7 @@ def test_three_iterations_are_told_apart_and_never_reported_as_one(build: str) -
     output = parse_mdtest_output(golden(f"three-{build}"))
     assert (output.iterations, output.faults, output_contradictions(output)) == (3, (), ())
     assert reported_rates(output) == ()
-    for operation in Operation:
+    for operation in MetadataOperation:
         assert [line.iteration for line in output.phase_lines if line.operation is operation] == [
             1,
             2,
@@ -71,7 +71,7 @@ def test_without_verbose_lines_the_summary_is_all_there_is(build: str) -> None:
     output = parse_mdtest_output(golden(f"quiet-{build}"))
     assert not output.phase_lines
     assert not output.faults
-    assert [row.operation for row in output.rows] == list(Operation)
+    assert [row.operation for row in output.rows] == list(MetadataOperation)
     assert output.iterations == 3
 
 
@@ -84,7 +84,7 @@ def test_a_run_that_broke_off_gives_what_is_known_and_says_why(name: str) -> Non
     assert output.version
     assert "No s" in output.messages[0]
     trees = [one.operation for one in output.phase_lines]
-    assert trees == ([Operation.TREE_CREATE] if name.startswith("full") else [])
+    assert trees == ([MetadataOperation.TREE_CREATE] if name.startswith("full") else [])
 
 
 @pytest.mark.parametrize("build", RULES)
@@ -167,7 +167,7 @@ def test_the_table_of_ranks_bounds_the_rate_of_all(build: str) -> None:
         rate.operation: rate
         for rate in reported_rates(parse_mdtest_output(golden(f"saved-{build}")))
     }
-    for operation in set(Operation) - set(TREES):
+    for operation in set(MetadataOperation) - set(TREES):
         own = [float(row[f"rate-{names[operation]}"]) for row in ranks]
         seconds = [float(row[f"time-{names[operation]}"]) for row in ranks]
         assert [rate * s for rate, s in zip(own, seconds, strict=True)] == pytest.approx([50] * 4)

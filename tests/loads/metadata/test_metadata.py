@@ -14,7 +14,7 @@ from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     METADATA_ENGINE,
     MetadataJob,
-    Operation,
+    MetadataOperation,
     expected_iteration_seconds,
     expected_phase_seconds,
     operations_per_client,
@@ -190,8 +190,8 @@ def test_what_does_not_fit_together(text: str, message: str) -> None:
 
 def test_the_budget_counts_files_and_no_runtime() -> None:
     job = MetadataJob(METADATA_ENGINE, 10, 1000, 0, file_bytes=5000)
-    assert operations_per_client(job, Operation.FILE_STAT) == 10_000
-    assert operations_per_client(job, Operation.TREE_REMOVE) == 10
+    assert operations_per_client(job, MetadataOperation.FILE_STAT) == 10_000
+    assert operations_per_client(job, MetadataOperation.TREE_REMOVE) == 10
     assert job.inodes_per_client == 10_011
     assert space_bytes_per_client(job) == (10_000 * 2 + 11) * 4096
     # 10,000 files at 5000, 50000, 20000 and 5000 a second, twice 10 folders at 1000, six phases.
@@ -211,7 +211,7 @@ def test_creation_by_the_clock_is_reckoned_until_its_least_files_are_there() -> 
     # 40,000 files at the 5000 a second that are assumed, within six times the phase's time.
     for phase_s, expected in [(10.0, 10.0), (5.0, 8.0), (1.0, 6.0)]:
         job = MetadataJob(METADATA_ENGINE, 4, 100_000, 0, phase_s=phase_s)
-        assert expected_phase_seconds(job, Operation.FILE_CREATE) == pytest.approx(expected)
+        assert expected_phase_seconds(job, MetadataOperation.FILE_CREATE) == pytest.approx(expected)
 
 
 def refusal(text: str, facts: dict[str, HostFacts]) -> list[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.loads.metadata.native import SHIFTED, phase_request, ranks_by_host
-from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
+from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, MetadataOperation
 
 
 def job(ranks: int, shift: int) -> MetadataJob:
@@ -34,7 +34,7 @@ def test_ranks_count_over_the_hosts_in_their_order() -> None:
 def test_only_operations_on_files_that_are_there_are_shifted() -> None:
     (first, _) = ranks_by_host(job(4, 4), 2)
     dirs = {0: "/t/a", 1: "/t/b"}
-    for operation in Operation:
+    for operation in MetadataOperation:
         asked = phase_request(job(4, 4), first, dirs, operation, iteration=7)
         assert ("shift" in asked) == ("others" in asked) == (operation in SHIFTED)
         assert asked["phase"] == operation.display_name
@@ -44,7 +44,7 @@ def test_only_operations_on_files_that_are_there_are_shifted() -> None:
 
 def test_a_shift_over_all_ranks_is_none() -> None:
     (only,) = ranks_by_host(job(4, 8), 1)
-    asked = phase_request(job(4, 8), only, {0: "/t/a"}, Operation.FILE_STAT, iteration=1)
+    asked = phase_request(job(4, 8), only, {0: "/t/a"}, MetadataOperation.FILE_STAT, iteration=1)
     assert "shift" not in asked
     assert asked["dir"] == "/t/a"
 
@@ -53,21 +53,29 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
     timed = MetadataJob(METADATA_ENGINE, 2, 10, 1, phase_s=3.0)
     (first, _) = ranks_by_host(timed, 2)
     dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
-    seen = phase_request(timed, first, dirs, Operation.FILE_STAT, iteration=1, files_made=made)
+    seen = phase_request(
+        timed, first, dirs, MetadataOperation.FILE_STAT, iteration=1, files_made=made
+    )
     assert (seen["files"], seen["runtime_s"]) == ([5, 6], 3.0)
     own = phase_request(
-        timed, first, dirs, Operation.FILE_REMOVE, iteration=1, files_made=made, shifted=False
+        timed,
+        first,
+        dirs,
+        MetadataOperation.FILE_REMOVE,
+        iteration=1,
+        files_made=made,
+        shifted=False,
     )
     assert own["files"] == [4, 5]
     assert "runtime_s" not in own
-    tree = phase_request(timed, first, dirs, Operation.TREE_CREATE, iteration=1)
+    tree = phase_request(timed, first, dirs, MetadataOperation.TREE_CREATE, iteration=1)
     assert not {"files", "runtime_s"} & set(tree)
 
 
 def test_a_client_is_asked_for_forty_thousand_files_whatever_its_time() -> None:
     timed = MetadataJob(METADATA_ENGINE, 4, 100_000, 4, phase_s=5.0)
     (only,) = ranks_by_host(timed, 1)
-    create = phase_request(timed, only, {0: "/t/a"}, Operation.FILE_CREATE, iteration=1)
+    create = phase_request(timed, only, {0: "/t/a"}, MetadataOperation.FILE_CREATE, iteration=1)
     assert (create["files_least"], create["runtime_s"]) == (10_000, 5.0)
     others = (phase_request(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)
     assert not any("files_least" in asked for asked in others)

@@ -12,7 +12,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.message import Message
 from iolab.loads.metadata.native import MetadataPhaseReader, ranks_by_host
-from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
+from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, MetadataOperation
 
 JOB = MetadataJob(METADATA_ENGINE, 2, 10, 0, file_bytes=100)
 MEASURED: dict[str, Any] = {
@@ -46,7 +46,7 @@ def measured(**changes: Any) -> MetadataPhaseAnswer:
 
 def reader() -> MetadataPhaseReader:
     (share,) = ranks_by_host(JOB, 1)
-    made = MetadataPhaseReader(JOB, share, Operation.FILE_CREATE, first_seq=3)
+    made = MetadataPhaseReader(JOB, share, MetadataOperation.FILE_CREATE, first_seq=3)
     made.add_interval(interval([(200, 10)]))
     made.add_interval(interval([(200, 2), (300, 7)]))
     return made

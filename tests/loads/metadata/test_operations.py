@@ -25,7 +25,7 @@ from iolab.loads.metadata.tables import (
     operation_rates_line,
     summary_table,
 )
-from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataOperation
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import series_styles
@@ -71,7 +71,7 @@ def test_the_document_keeps_to_its_schema(asked: Any) -> None:
 def test_the_document_tells_the_iterations(source: MetadataSource) -> None:
     (point,) = session_document(source.study, source.results())["iterations"]
     assert [one["operation"] for one in point["operations"]] == [
-        op.display_name for op in Operation
+        op.display_name for op in MetadataOperation
     ]
     stat = point["operations"][2]
     rates = [r.metrics["file_stat_ops_per_s"].value or 0.0 for r in of_metadata(source)]
@@ -179,7 +179,9 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
     assert "at worst" in figure.finding
     svg = draw_inline_svg(figure).svg
     assert "File stat" in svg
-    assert operation_token(Operation.FILE_CREATE) != operation_token(Operation.FILE_STAT)
+    assert operation_token(MetadataOperation.FILE_CREATE) != operation_token(
+        MetadataOperation.FILE_STAT
+    )
 
 
 def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> None:
@@ -199,7 +201,7 @@ def test_a_percentile_needs_enough_operations_in_every_iteration(source: Metadat
     short = replace(first, metrics=few)
     for runs, percent in (([first, *others], 99.5), ([short, *others], 50.0)):
         create = point_statistics(runs)[0].operations[1]
-        assert create.operation is Operation.FILE_CREATE
+        assert create.operation is MetadataOperation.FILE_CREATE
         assert create.highest_percentile == percent
         assert (create.latencies["p99"].value is None) == (runs[0] is short)
     curve = LatencyCurve("File create", 9, (2.0, 10.0, 100.0), (1.0, 2.0, 3.0))

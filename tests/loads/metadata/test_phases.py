@@ -15,12 +15,12 @@ from iolab.loads.metadata.metrics import (
     METADATA_KEYS,
     metadata_host_metrics,
     metadata_metrics,
-    sum_metadata_load,
+    sum_metadata_phases,
 )
 from iolab.loads.metadata.workload import (
     FILE_OPERATIONS,
+    MetadataOperation,
     MetadataRun,
-    Operation,
     operation_runs_of_host,
 )
 from tests.analysis.records import GO_NS, SECOND
@@ -30,10 +30,10 @@ from tests.loads.metadata.records import JOB, TREES, Made, Shape, made, mdtest_r
 
 
 def value(record: RunRecord, key: str) -> float | None:
-    return metadata_metrics(record, sum_metadata_load(record))[key].value
+    return metadata_metrics(record, sum_metadata_phases(record))[key].value
 
 
-def recount(run: Made, operation: Operation, hosts: int) -> float:
+def recount(run: Made, operation: MetadataOperation, hosts: int) -> float:
     """The fleet's rate from single operations: each host's intervals within the common window."""
     did = [run.done[host, operation] for host in range(hosts)]
     start = max(int(d.starts.max()) for d in did)
@@ -56,7 +56,7 @@ def recount(run: Made, operation: Operation, hosts: int) -> float:
 
 @pytest.mark.parametrize("operation", FILE_OPERATIONS)
 def test_a_fleets_rate_is_that_of_the_window_in_which_all_ranks_worked(
-    operation: Operation,
+    operation: MetadataOperation,
 ) -> None:
     run = made(shapes={(1, operation): Shape(lat_ns=3_000_000)})
     found = value(run.record, operation.rate_key)
@@ -65,7 +65,7 @@ def test_a_fleets_rate_is_that_of_the_window_in_which_all_ranks_worked(
 
 def test_a_whole_phases_rate_is_all_operations_over_all_time() -> None:
     run = made()
-    for operation in Operation:
+    for operation in MetadataOperation:
         did = [run.done[host, operation] for host in range(2)]
         seconds = (max(d.ends.max() for d in did) - min(d.starts.min() for d in did)) / 1e9
         count = sum(d.ends.size for d in did)
@@ -86,7 +86,7 @@ def test_latencies_are_those_of_all_operations_of_all_hosts() -> None:
 
 
 def test_trees_have_no_rate_over_a_window() -> None:
-    metrics = metadata_metrics(made().record, sum_metadata_load(made().record))
+    metrics = metadata_metrics(made().record, sum_metadata_phases(made().record))
     for tree in TREES:
         assert tree.rate_key not in metrics
         assert metrics[tree.phase_rate_key].value is not None
@@ -100,8 +100,8 @@ def test_clocks_of_hosts_are_corrected() -> None:
 
 def test_hosts_that_never_worked_at_once_have_no_rate_together() -> None:
     far = (60 * SECOND, 60 * SECOND, 60 * SECOND, 60 * SECOND)
-    run = made(shapes={(1, Operation.FILE_STAT): Shape(starts_ns=far)})
-    load = sum_metadata_load(run.record)
+    run = made(shapes={(1, MetadataOperation.FILE_STAT): Shape(starts_ns=far)})
+    load = sum_metadata_phases(run.record)
     assert value(run.record, "file_stat_ops_per_s") is None
     own = metadata_host_metrics(load, 0)["file_stat_ops_per_s"].value
     assert own == pytest.approx(4 / 0.0043, rel=0.1)
@@ -130,9 +130,11 @@ def test_failed_operations_are_in_no_rate() -> None:
     record = made().record
     done = operation_runs_of_host(record.hosts[0])[1].completed
     fewer = with_phase(
-        record, 0, Operation.FILE_CREATE, completed=done - 100, errors=(("EIO", 100),)
+        record, 0, MetadataOperation.FILE_CREATE, completed=done - 100, errors=(("EIO", 100),)
     )
-    load = next(p for p in sum_metadata_load(fewer).phases if p.operation is Operation.FILE_CREATE)
+    load = next(
+        p for p in sum_metadata_phases(fewer).phases if p.operation is MetadataOperation.FILE_CREATE
+    )
     assert load.failed_count == 100
     before, after = (value(r, "file_create_ops_per_s_whole") for r in (record, fewer))
     assert before is not None
@@ -140,7 +142,9 @@ def test_failed_operations_are_in_no_rate() -> None:
 
 
 def test_mdtest_gives_the_rates_that_it_prints_and_nothing_else() -> None:
-    record = mdtest_record({Operation.FILE_CREATE: 40784.448, Operation.TREE_REMOVE: 1.172})
+    record = mdtest_record(
+        {MetadataOperation.FILE_CREATE: 40784.448, MetadataOperation.TREE_REMOVE: 1.172}
+    )
     result = judge(record, {})
     known = {key: m.value for key, m in result.metrics.items() if m.value is not None}
     assert known == {"file_create_ops_per_s_whole": 40784.448, "tree_remove_ops_per_s_whole": 1.172}
@@ -172,7 +176,7 @@ def test_no_rate_exceeds_what_was_done(
 ) -> None:
     job = replace(JOB, ranks=ranks, files_per_rank=files)
     run = made(hosts, job, seed=seed, interval_ns=interval_ns)
-    metrics = metadata_metrics(run.record, sum_metadata_load(run.record))
+    metrics = metadata_metrics(run.record, sum_metadata_phases(run.record))
     for operation in FILE_OPERATIONS:
         lats = np.concatenate([run.done[host, operation].lats for host in range(hosts)])
         rate = metrics[operation.rate_key].value

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
-from iolab.loads.metadata.workload import Operation, operation_runs_of_host
+from iolab.loads.metadata.workload import MetadataOperation, operation_runs_of_host
 from iolab.units import NS_PER_S
 from tests.fakes.metadata import FakeMetadata
 from tests.fakes.script import FakeScript
 from tests.session.stage import Notes, Stage
 
 MINUTE_NS = 60 * NS_PER_S
-WORDS = [operation.display_name for operation in Operation]
+WORDS = [operation.display_name for operation in MetadataOperation]
 
 STUDY = """
 format = 1
@@ -93,7 +93,7 @@ def test_the_record_holds_what_each_operation_did(alone: Stage) -> None:
     record = alone.records[0]
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     (host,) = record.hosts
-    assert [phase.operation for phase in operation_runs_of_host(host)] == list(Operation)
+    assert [phase.operation for phase in operation_runs_of_host(host)] == list(MetadataOperation)
     assert [phase.completed for phase in operation_runs_of_host(host)] == [
         4,
         2000,
@@ -127,7 +127,7 @@ def test_the_tables_add_up_to_the_operations(alone: Stage) -> None:
         assert int(intervals.ios[rows].sum()) == phase.completed
         assert int(bins.count[bins.direction == phase.operation].sum()) == phase.completed
         assert float(intervals.lat_sum_ns[rows].sum()) == pytest.approx(phase.completed * 1e6)
-        moved = phase.operation in (Operation.FILE_CREATE, Operation.FILE_READ)
+        moved = phase.operation in (MetadataOperation.FILE_CREATE, MetadataOperation.FILE_READ)
         assert int(intervals.bytes[rows].sum()) == (phase.completed * 1024 if moved else 0)
     assert list(intervals.seq) == list(range(len(intervals)))
     assert (intervals.span_ns > 0).all()
@@ -202,7 +202,7 @@ def test_no_host_begins_an_operation_before_all_have_ended_the_one_before(fleet:
     offsets = (MINUTE_NS, -MINUTE_NS, 0)
     hosts = fleet.records[0].hosts
     ended = 0
-    for operation in Operation:
+    for operation in MetadataOperation:
         starts, ends = [], []
         for host, offset_ns in zip(hosts, offsets, strict=True):
             (phase,) = [one for one in operation_runs_of_host(host) if one.operation is operation]
@@ -244,7 +244,11 @@ def test_phases_that_end_by_the_clock_ask_for_what_was_made_and_leave_nothing() 
     (record,) = played.records
     assert record.status is RunStatus.DONE
     phases = {phase.operation: phase for phase in operation_runs_of_host(record.hosts[0])}
-    assert phases[Operation.FILE_CREATE].requested == phases[Operation.FILE_CREATE].completed == 600
+    assert (
+        phases[MetadataOperation.FILE_CREATE].requested
+        == phases[MetadataOperation.FILE_CREATE].completed
+        == 600
+    )
     assert all(phase.skipped == 0 for phase in phases.values())
     made = [150] * 4
     assert [one.get("files") for one in asked(played, "local")] == [
@@ -294,7 +298,9 @@ def test_a_host_that_dies_stops_the_others_and_their_tree_is_removed() -> None:
     good, bad = record.hosts
     assert (good.error, good.stopped_early) == (None, True)
     assert bad.error is not None
-    assert [phase.operation for phase in operation_runs_of_host(bad)] == [Operation.TREE_CREATE]
+    assert [phase.operation for phase in operation_runs_of_host(bad)] == [
+        MetadataOperation.TREE_CREATE
+    ]
     phases = [request["phase"] for request in asked(played, "c1")]
     assert phases == ["tree-create", "file-create", "file-remove", "tree-remove"]
     assert "shift" not in asked(played, "c1")[-2]
@@ -348,9 +354,9 @@ def test_a_stop_keeps_what_was_done_and_skips_the_rest() -> None:
     (host,) = record.hosts
     assert host.stopped_early
     phase = operation_runs_of_host(host)[-1]
-    assert phase.operation is Operation.FILE_CREATE
+    assert phase.operation is MetadataOperation.FILE_CREATE
     assert 0 < phase.completed < phase.requested == phase.completed + phase.skipped
-    created = record.intervals.direction == Operation.FILE_CREATE
+    created = record.intervals.direction == MetadataOperation.FILE_CREATE
     assert int(record.intervals.ios[created].sum()) == phase.completed
     assert [request["phase"] for request in asked(played, "local")] == WORDS[:2]
     played.assert_left_clean()

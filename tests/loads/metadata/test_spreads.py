@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iolab.loads.metadata.analysis import operation_spreads
-from iolab.loads.metadata.metrics import sum_metadata_load
-from iolab.loads.metadata.workload import Operation, operation_runs_of_host
+from iolab.loads.metadata.metrics import sum_metadata_phases
+from iolab.loads.metadata.workload import MetadataOperation, operation_runs_of_host
 from tests.analysis.records import SECOND
 from tests.judging import judge
 from tests.loads.metadata.records import Shape, made
@@ -18,13 +18,13 @@ def test_each_operation_names_its_own_slowest_and_fastest() -> None:
     record = made(
         3,
         shapes={
-            (1, Operation.FILE_CREATE): Shape(lat_ns=8_000_000.0),
-            (2, Operation.FILE_STAT): Shape(lat_ns=12_000_000.0),
+            (1, MetadataOperation.FILE_CREATE): Shape(lat_ns=8_000_000.0),
+            (2, MetadataOperation.FILE_STAT): Shape(lat_ns=12_000_000.0),
         },
         offsets_ns=(0, HOUR_NS, -HOUR_NS),
     ).record
-    found = operation_spreads(record, sum_metadata_load(record))
-    assert set(found) == {operation.key for operation in Operation}
+    found = operation_spreads(record, sum_metadata_phases(record))
+    assert set(found) == {operation.key for operation in MetadataOperation}
     names = [host.host for host in record.hosts]
     assert found["file_create"].slowest == names[1]
     assert found["file_stat"].slowest == names[2]
@@ -37,16 +37,16 @@ def test_starts_are_of_the_first_rank_and_ends_of_the_last_on_one_clock() -> Non
     late = 300_000_000
     record = made(
         2,
-        shapes={(1, Operation.FILE_CREATE): Shape(starts_ns=(late, late, late, late + 1))},
+        shapes={(1, MetadataOperation.FILE_CREATE): Shape(starts_ns=(late, late, late, late + 1))},
         offsets_ns=(0, HOUR_NS),
     ).record
-    spread = operation_spreads(record, sum_metadata_load(record))["file_create"]
+    spread = operation_spreads(record, sum_metadata_phases(record))["file_create"]
     assert spread.start_skew_ns == late
     ends = [
         run.last_end_real_ns - host.clock_offset_ns
         for host in record.hosts
         for run in operation_runs_of_host(host)
-        if run.operation is Operation.FILE_CREATE and run.last_end_real_ns is not None
+        if run.operation is MetadataOperation.FILE_CREATE and run.last_end_real_ns is not None
     ]
     assert spread.end_skew_ns == max(ends) - min(ends)
     assert 0.0 < spread.overlap < 1.0
@@ -54,7 +54,7 @@ def test_starts_are_of_the_first_rank_and_ends_of_the_last_on_one_clock() -> Non
 
 def test_one_host_and_a_phase_that_a_host_missed_have_none() -> None:
     alone = made(1).record
-    assert operation_spreads(alone, sum_metadata_load(alone)) == {}
+    assert operation_spreads(alone, sum_metadata_phases(alone)) == {}
     result = judge(made(2).record, {})
     assert result.spread is None
     assert result.operation_spreads["file_remove"].overlap > 0.9

@@ -11,7 +11,7 @@ from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.kinds import judge_run
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.metric import CheckResult, Level, Result
-from iolab.loads.objects.checks import check_bytes_carried
+from iolab.loads.objects.checks import check_objects_bytes_moved
 from iolab.loads.objects.metrics import ObjectsView
 from iolab.loads.objects.report import (
     endpoint_latencies_table,
@@ -167,7 +167,7 @@ def test_contents_are_held_against_what_ports_carried(share: float, expected: Le
     )
     view = analysis_kinds().build_view(record, {"c1": facts_of("c1")}, telemetry)
     assert isinstance(view, ObjectsView)
-    assert check_bytes_carried(view).level is expected
+    assert check_objects_bytes_moved(view).level is expected
 
 
 @pytest.mark.parametrize(

@@ -230,10 +230,12 @@ def test_encryption_takes_its_part_of_the_generator_limit() -> None:
     generator_limit = GeneratorLimit(ops_per_s=100_000.0, threads=2)
     done = RUN.done
     # 20 µs an operation on each of two threads, and 20 µs more of encryption.
-    assert generator_limit.with_tls(replace(RUN, tls_ns=20_000 * done)) == pytest.approx(50_000)
-    assert generator_limit.with_tls(RUN) == 100_000
-    assert generator_limit.with_tls(replace(RUN, tls_ns=5, counts=())) == 100_000
-    assert GeneratorLimit(fault="none").with_tls(replace(RUN, tls_ns=5)) is None
+    assert generator_limit.ops_per_s_with_tls(replace(RUN, tls_ns=20_000 * done)) == pytest.approx(
+        50_000
+    )
+    assert generator_limit.ops_per_s_with_tls(RUN) == 100_000
+    assert generator_limit.ops_per_s_with_tls(replace(RUN, tls_ns=5, counts=())) == 100_000
+    assert GeneratorLimit(fault="none").ops_per_s_with_tls(replace(RUN, tls_ns=5)) is None
 
 
 def test_a_plan_has_the_time_of_reading_back() -> None:

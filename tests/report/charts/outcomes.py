@@ -9,14 +9,14 @@ from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Workload
-from iolab.loads.fileio.workload import Access
+from iolab.loads.fileio.workload import AccessPattern
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.lines import ChartLine, quantity_chart, rate_quantity
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
 
 WORKLOAD: Final = workload(
-    "rand-read-4k", "Random read", job(Access.RANDREAD, 4096), (1, 8), BY_IOPS
+    "rand-read-4k", "Random read", job(AccessPattern.RANDREAD, 4096), (1, 8), BY_IOPS
 )
 
 

@@ -26,7 +26,7 @@ from iolab.importers.submissions.shared_rules import (
     first_name_and_file_count,
     override_evidence,
 )
-from iolab.importers.submissions.training_rules import host_memory_bytes
+from iolab.importers.submissions.training_rules import total_host_memory_bytes
 from iolab.record import Record
 from iolab.text import counted_noun
 from iolab.units import GIB, format_bytes, format_rate_bytes
@@ -249,7 +249,7 @@ def _load_from_memory_evidence(
 ) -> Iterator[FileEvidence]:
     """Loads of what the same command saved, where it fits into memory."""
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
-    memory = host_memory_bytes(folder)
+    memory = total_host_memory_bytes(folder)
     if not size or not memory:
         return
     factor = size * GIB / memory

@@ -38,7 +38,7 @@ _USERS: Final = re.compile(r"--num-users[ =](\d{1,7})")
 Place = tuple[int, int, int]
 
 
-class RankResult(Record):
+class KvCacheRankResult(Record):
     """What one rank of one trial printed: rates in GiB/s, times in ms, its window in s."""
 
     read: float
@@ -66,11 +66,11 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield from _command_override_evidence(row, folder)
 
 
-def _rank_result(document: Document) -> RankResult:
+def _rank_result(document: Document) -> KvCacheRankResult:
     stats = ("summary", "cache_stats")
     read = number_at(document, *stats, "tier_storage_read_bandwidth_gbps") or 0.0
     moved = number_at(document, *stats, "tier_storage_kv_bytes_read_gb")
-    return RankResult(
+    return KvCacheRankResult(
         read,
         number_at(document, *stats, "tier_storage_write_bandwidth_gbps") or 0.0,
         moved / read if moved and read else None,
@@ -80,7 +80,7 @@ def _rank_result(document: Document) -> RankResult:
 
 
 def _missing_rank_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
 ) -> Iterator[FileEvidence]:
     """Ranks that the option lacks, by its summary and by its files."""
     total = int(number_at(folder.summary, "total_ranks") or 0)
@@ -110,7 +110,7 @@ def _missing_rank_evidence(
 
 
 def _rank_sum_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
 ) -> Iterator[FileEvidence]:
     """The published rate beside the mean over trials of the ranks' sums."""
     trials = sorted({trial for _, trial, _ in results})
@@ -142,7 +142,7 @@ def _rank_sum_evidence(
 
 
 def _percentile_over_window_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
 ) -> Iterator[FileEvidence]:
     """A percentile that is longer than the time by which the rate was divided."""
     published = number_at(folder.summary, "options", option, "aggregated_p95_latency_ms")
@@ -159,7 +159,7 @@ def _percentile_over_window_evidence(
 
 
 def _instant_sync_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, RankResult]
+    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
 ) -> Iterator[FileEvidence]:
     """Sync calls that end at once where a write takes seconds."""
     for place, result in results.items():

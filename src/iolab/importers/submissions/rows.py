@@ -104,7 +104,7 @@ def judged_rows_text(rows: Sequence[JudgedRow]) -> str:
         lines += [row.name, f"  {row.figure}", f"  {row.status.value}"]
         shown = _deciding_evidence(row)
         for each in shown:
-            lines += [f"    {each.rule}: {each.message}", f"      {_place_text(each)}"]
+            lines += [f"    {each.rule}: {each.message}", f"      {_evidence_location_text(each)}"]
     return "\n".join([*lines, status_summary(rows), ""])
 
 
@@ -118,7 +118,7 @@ def _deciding_evidence(row: JudgedRow) -> list[FileEvidence]:
     return [each for each in row.evidence if each.kind is wanted]
 
 
-def _place_text(evidence: FileEvidence) -> str:
+def _evidence_location_text(evidence: FileEvidence) -> str:
     return f"{evidence.file}: {evidence.key}" if evidence.key else evidence.file
 
 

@@ -200,7 +200,7 @@ def _data_fits_in_memory_evidence(
 ) -> Iterator[FileEvidence]:
     """The data beside the memory of all clients."""
     size, samples = sample_bytes(folder), samples_per_epoch(folder)
-    memory = host_memory_bytes(folder)
+    memory = total_host_memory_bytes(folder)
     if not size or not samples or not memory:
         return
     factor = size * samples / memory
@@ -218,7 +218,7 @@ def _data_fits_in_memory_evidence(
         yield row.evidence("memory", QUESTIONS, message, folder, place)
 
 
-def host_memory_bytes(folder: ResultFolder) -> float | None:
+def total_host_memory_bytes(folder: ResultFolder) -> float | None:
     """The memory of all hosts.
 
     Where the list of hosts has zeros, it is of ranks: some hosts' memory is in it several times,

@@ -29,7 +29,7 @@ from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.checkpoint.checks import (
-    check_checkpoint_engine,
+    check_checkpoint_engine_errors,
     check_not_durable,
     check_ranks_missing,
     check_restored_from_memory,
@@ -57,7 +57,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
                 check_restored_from_memory,
             ),
         },
-        overrides={check_engine_errors: check_checkpoint_engine},
+        overrides={check_engine_errors: check_checkpoint_engine_errors},
         # A phase ends with its work and has no window; between two of them nothing is done.
         excluded=(
             check_no_common_window,

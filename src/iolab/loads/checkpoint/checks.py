@@ -53,7 +53,7 @@ ALIKE_SHARE: Final = 0.1
 
 
 @per_host()
-def check_checkpoint_engine(view: CheckpointView, host_index: int) -> Iterator[CheckAnswer]:
+def check_checkpoint_engine_errors(view: CheckpointView, host_index: int) -> Iterator[CheckAnswer]:
     """engine-errors of checkpoint load: it ends with its work, and not at a time."""
     host = view.hosts[host_index]
     where = view.host_suffix_text(host)
@@ -141,7 +141,7 @@ def check_not_durable(view: CheckpointView) -> CheckAnswer:
             "Nothing was flushed: the save time is that of memory, as far as it takes the bytes.",
             durable=job.durable.value,
         )
-    groups = view.device_bytes(PhaseName.SAVE)
+    groups = view.device_bytes_of_phase(PhaseName.SAVE)
     if groups is not None:
         return worst_answer(map(_written_share_answer, groups))
     times = view.phase_times(PhaseName.SAVE)
@@ -190,7 +190,7 @@ def check_work_outside_window(view: CheckpointView) -> CheckAnswer:
     """Whether the device went on writing what was said to be saved."""
     if PhaseName.RESTORE not in view.checkpoint_job.phases:
         return not_applicable_answer("Nothing follows the save, so nobody looked after it.")
-    groups = view.device_bytes(PhaseName.SAVE)
+    groups = view.device_bytes_of_phase(PhaseName.SAVE)
     if groups is None:
         return not_applicable_answer("No block device below the target is counted on every client.")
     busy = {host.host for host in view.hosts if host.idle is not None and not host.idle.is_quiet}
@@ -226,7 +226,7 @@ def check_restored_from_memory(view: CheckpointView) -> CheckAnswer:
     """Whether the storage read what was restored: a restart after a failure finds no caches."""
     if PhaseName.RESTORE not in view.checkpoint_job.phases:
         return not_applicable_answer("Nothing was restored.")
-    groups = view.device_bytes(PhaseName.RESTORE)
+    groups = view.device_bytes_of_phase(PhaseName.RESTORE)
     if groups is not None:
         return worst_answer(map(_read_share_answer, groups), min_key="share")
     return worst_answer(_cold_answers_of_hosts(view), max_key="resident_share")

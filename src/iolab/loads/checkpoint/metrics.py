@@ -147,7 +147,7 @@ class CheckpointView(RunView, Record, dict=True):
         }
         return {way: rate for way, rate in found.items() if rate is not None}
 
-    def device_bytes(self, phase: PhaseName) -> tuple[DevicePhaseBytes, ...] | None:
+    def device_bytes_of_phase(self, phase: PhaseName) -> tuple[DevicePhaseBytes, ...] | None:
         """What each device in use moved in a phase; None where a host's is not known.
 
         Hosts of one kernel see the same counters: what they asked of one device is added up.
@@ -221,6 +221,6 @@ def checkpoint_metrics(
 
 
 def _restore_read_amplification(view: CheckpointView) -> float | None:
-    groups = view.device_bytes(PhaseName.RESTORE)
+    groups = view.device_bytes_of_phase(PhaseName.RESTORE)
     wanted = sum(group.claimed_bytes for group in groups or ())
     return sum(group.moved_bytes for group in groups) / wanted if groups and wanted else None

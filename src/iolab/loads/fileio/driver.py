@@ -69,7 +69,7 @@ class IoDriver(ProcessDriver):
         self._last_readbacks: dict[str, tuple[Readback, ...]] = {}
         self.phases_before_load = (
             prove_extents_written,
-            send_trace,
+            send_trace_to_hosts,
             self._read_back_before_phases,
             drop_caches,
             watch_for_background_io,
@@ -168,9 +168,9 @@ class IoDriver(ProcessDriver):
         telemetry = session.study.telemetry
         if isinstance(self._files, NativeEngine):
             if telemetry.slow_ios:
-                command = self._files.with_slow_ios(command, telemetry.slow_ios)
+                command = self._files.command_with_slow_ios(command, telemetry.slow_ios)
             if telemetry.recorded_ios:
-                command = self._files.with_recording(command, telemetry.recorded_ios)
+                command = self._files.command_with_recording(command, telemetry.recorded_ios)
         return command
 
     def neighbour_command(
@@ -278,7 +278,7 @@ def _no_recording_error(host: str, reason: str) -> EngineError:
     )
 
 
-async def send_trace(
+async def send_trace_to_hosts(
     session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
     """Give each host the trace that its job replays, in files of a message each."""

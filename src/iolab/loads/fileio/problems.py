@@ -24,9 +24,9 @@ from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_
 from iolab.loads.fileio.workload import (
     SYNC_IOENGINES,
     WHOLE_PERCENT,
-    Arrivals,
-    Contents,
+    IoArrivals,
     Job,
+    WrittenContents,
     bssplit_shares,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
@@ -216,7 +216,7 @@ def _fio_problems(workload: FileTable, _: StudyTables) -> Iterator[Problem]:
 
 def _fio_rate_problems(workload: FileTable) -> Iterator[Problem]:
     """Of fio, which reckons with the smallest block, or in bytes, where I/Os are meant."""
-    poisson = workload.arrivals is Arrivals.POISSON
+    poisson = workload.arrivals is IoArrivals.POISSON
     poisson = poisson or workload.fio.get("rate_process") == "poisson"
     counted = workload.rate_iops is not None or workload.fleet_rate_iops is not None
     if "bssplit" in workload.fio and (counted or (poisson and workload.rate is not None)):
@@ -295,7 +295,7 @@ def _conflicting_option_problems(workload: FileTable) -> Iterator[Problem]:
     yield from _offset_problems(workload, options)
     yield from _polling_problems(workload, options)
     for name in ("buffer_compress_percentage", "dedupe_percentage"):
-        if workload.contents is Contents.ZEROS and int(options.get(name, "0")):
+        if workload.contents is WrittenContents.ZEROS and int(options.get(name, "0")):
             message = f"fio option {name} and contents = 'zeros'"
             yield Problem(("fio", name), message, "Zeros are all alike: leave one of them out.")
 
@@ -361,7 +361,7 @@ def _verify_problems(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
             f"verify and rw = {quote_value(workload.rw.value)}, which leaves no stamps",
             hint,
         )
-    if workload.contents is Contents.ZEROS:
+    if workload.contents is WrittenContents.ZEROS:
         yield Problem(("verify",), "verify and contents = 'zeros', which bear no stamps", hint)
     if int(options.get("dedupe_percentage", "0")):
         yield Problem(

@@ -35,7 +35,7 @@ from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
-from iolab.loads.fileio.workload import WHOLE_PERCENT, Access, Job, bssplit_shares
+from iolab.loads.fileio.workload import WHOLE_PERCENT, AccessPattern, Job, bssplit_shares
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
@@ -546,7 +546,7 @@ def _sequential_answer(
             f"{format_count(bios)} sampled I/Os.",
             **evidence,
         )
-    if job.access is Access.RW:
+    if job.access is AccessPattern.RW:
         expected *= _MIXED_RUN
     evidence = {**evidence, "expected_share": expected}
     message = (

@@ -20,10 +20,10 @@ from iolab.loads.fileio.workload import (
     IOENGINES,
     SECTOR_BYTES,
     WHOLE_PERCENT,
-    Access,
-    Arrivals,
-    Contents,
+    AccessPattern,
+    IoArrivals,
     Job,
+    WrittenContents,
 )
 from iolab.study import values
 from iolab.study.file import Flag
@@ -110,7 +110,7 @@ class FileTable(SearchTable):
     )
 
     engine: Annotated[EngineName, values.word_value(IO_ENGINES, "engines")] = FIO_ENGINE
-    rw: Annotated[Access, values.choice_value(Access, "access patterns")]
+    rw: Annotated[AccessPattern, values.choice_value(AccessPattern, "access patterns")]
     bs: Annotated[list[BlockSize], Sizes]
     iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
     numjobs: Annotated[list[NumJobs], Numbers] = Field(default=[1])
@@ -120,11 +120,13 @@ class FileTable(SearchTable):
     rate_iops: Annotated[list[Rate], Numbers] | None = None
     rate: Annotated[list[RateBytes], Sizes] | None = None
     fleet_rate_iops: Annotated[list[FleetRate], Numbers] | None = None
-    arrivals: Annotated[Arrivals, values.choice_value(Arrivals, "arrivals")] | None = None
+    arrivals: Annotated[IoArrivals, values.choice_value(IoArrivals, "arrivals")] | None = None
     shared_file: Flag = False
     direct: Flag = True
     ioengine: Annotated[str, values.word_value(IOENGINES, "I/O engines")] = LIBAIO
-    contents: Annotated[Contents, values.choice_value(Contents, "contents")] = Contents.SCRAMBLED
+    contents: Annotated[WrittenContents, values.choice_value(WrittenContents, "contents")] = (
+        WrittenContents.SCRAMBLED
+    )
     verify: Flag = False
     trace: Annotated[str, values.text_value(PATH_CHARACTERS)] | None = None
     trace_speed: Annotated[float, values.number_value(SPEED_MIN, SPEED_MAX)] = 1.0
@@ -164,13 +166,13 @@ def _settings_from_trace(path: str) -> dict[str, Any]:
     try:
         trace = read_trace(path)
     except IoTraceError:
-        return {"rw": Access.READ.value, "bs": [TRACE_BLOCK_BYTES]}
+        return {"rw": AccessPattern.READ.value, "bs": [TRACE_BLOCK_BYTES]}
     share, largest = trace.read_share, int(trace.io_sizes.max())
     keys: dict[str, Any] = {"bs": [1 << (largest - 1).bit_length()]}
     if share in (0.0, 1.0):
-        return {**keys, "rw": (Access.RANDREAD if share else Access.RANDWRITE).value}
+        return {**keys, "rw": (AccessPattern.RANDREAD if share else AccessPattern.RANDWRITE).value}
     percent = min(max(round(share * WHOLE_PERCENT), 1), WHOLE_PERCENT - 1)
-    return {**keys, "rw": Access.RANDRW.value, "rwmixread": [percent]}
+    return {**keys, "rw": AccessPattern.RANDRW.value, "rwmixread": [percent]}
 
 
 def _with_trace_digest_and_sizes(job: Job) -> Job:

@@ -74,7 +74,7 @@ _CONTENTS: Final = frozenset(
 """Options of what written blocks hold."""
 
 
-class Access(StrEnum):
+class AccessPattern(StrEnum):
     """The access pattern, in fio's words (`rw=`)."""
 
     READ = "read"
@@ -89,17 +89,27 @@ class Access(StrEnum):
     @property
     def has_reads(self) -> bool:
         """Whether any I/O of this pattern is a read."""
-        return self in (Access.READ, Access.RANDREAD, Access.RW, Access.RANDRW)
+        return self in (
+            AccessPattern.READ,
+            AccessPattern.RANDREAD,
+            AccessPattern.RW,
+            AccessPattern.RANDRW,
+        )
 
     @property
     def has_writes(self) -> bool:
         """Whether any I/O of this pattern is a write."""
-        return self in (Access.WRITE, Access.RANDWRITE, Access.RW, Access.RANDRW)
+        return self in (
+            AccessPattern.WRITE,
+            AccessPattern.RANDWRITE,
+            AccessPattern.RW,
+            AccessPattern.RANDRW,
+        )
 
     @property
     def has_trims(self) -> bool:
         """Whether its I/Os are trims: discards, after which blocks hold nothing."""
-        return self in (Access.TRIM, Access.RANDTRIM)
+        return self in (AccessPattern.TRIM, AccessPattern.RANDTRIM)
 
     @property
     def directions(self) -> tuple[Direction, ...]:
@@ -118,7 +128,7 @@ class Access(StrEnum):
         return self.value.startswith("rand")
 
 
-class Contents(StrEnum):
+class WrittenContents(StrEnum):
     """What the written blocks hold."""
 
     SCRAMBLED = "scrambled"
@@ -129,7 +139,7 @@ class Contents(StrEnum):
     """Only zeros: what compresses or deduplicates will answer from memory."""
 
 
-class Arrivals(StrEnum):
+class IoArrivals(StrEnum):
     """When I/Os arrive under a rate, whatever became of the ones before."""
 
     FIXED = "fixed"
@@ -170,7 +180,7 @@ class Job(AnyJob, Record, tag="io"):
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
 
     engine: EngineName
-    access: Access
+    access: AccessPattern
     block_bytes: int
     iodepth: int
     numjobs: int
@@ -179,10 +189,10 @@ class Job(AnyJob, Record, tag="io"):
     read_percent: int | None = None
     direct: bool = True
     ioengine: str = LIBAIO
-    contents: Contents = Contents.SCRAMBLED
+    contents: WrittenContents = WrittenContents.SCRAMBLED
     rate_iops: int | None = None
     options: tuple[tuple[str, str], ...] = ()
-    arrivals: Arrivals | None = None
+    arrivals: IoArrivals | None = None
     verify: bool = False
     rate_bytes_per_s: int | None = None
     fleet_rate_iops: int | None = None
@@ -237,7 +247,9 @@ class Job(AnyJob, Record, tag="io"):
         would be its parts.
         """
         names = (name for name, _ in self.options)
-        easy = self.contents is Contents.ZEROS or any(name in _COMPRESSIBLE for name in names)
+        easy = self.contents is WrittenContents.ZEROS or any(
+            name in _COMPRESSIBLE for name in names
+        )
         parts = (
             f"s{_size_with_unit(self.file_bytes)}",
             f"x{self.files_per_job}" if self.files_per_job > 1 else "",
@@ -303,7 +315,7 @@ class Job(AnyJob, Record, tag="io"):
     def with_default_poisson_arrivals(self) -> Job:
         """See `AnyJob`."""
         is_set = self.arrivals is not None or _ARRIVALS in dict(self.options)
-        return self if is_set else replace(self, arrivals=Arrivals.POISSON)
+        return self if is_set else replace(self, arrivals=IoArrivals.POISSON)
 
 
 def _size_with_unit(count: int) -> str:
@@ -347,13 +359,13 @@ def job_for_generator_limit(job: Job) -> Job:
     dropped = _TARGETS if fills else _TARGETS | _CONTENTS
     options = tuple(item for item in job.options if item[0] not in dropped)
     sized = fills or any(name in ("bssplit", "blockalign") for name, _ in options)
-    access = Access.RANDWRITE if job.access.is_random else Access.WRITE
+    access = AccessPattern.RANDWRITE if job.access.is_random else AccessPattern.WRITE
     return replace(
         job,
         access=job.access if job.access.has_trims else access,
         read_percent=None,
         block_bytes=job.block_bytes if sized else ANY_BLOCK_BYTES,
-        contents=job.contents if fills else Contents.ZEROS,
+        contents=job.contents if fills else WrittenContents.ZEROS,
         options=options,
         rate_iops=None,
         rate_bytes_per_s=None,

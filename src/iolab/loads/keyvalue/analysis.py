@@ -32,12 +32,12 @@ from iolab.loads.keyvalue.checks import (
     check_key_operations_counted,
     check_key_operations_failed,
     check_key_operations_in_flight,
-    check_key_percentile_support,
-    check_key_value_cpu,
+    check_key_value_cpu_bound_client,
     check_key_value_engine_errors,
     check_key_value_omission,
-    check_key_value_totals,
-    check_key_value_uneven,
+    check_key_value_percentile_support,
+    check_key_value_totals_disagree,
+    check_key_value_uneven_fleet,
     check_keys_absent,
     check_seed_shared,
     check_wide_bins,
@@ -50,7 +50,7 @@ from iolab.loads.keyvalue.metrics import (
     fixed_length_window,
     key_value_host_metrics,
     key_value_metrics,
-    sum_key_value_load,
+    sum_key_value_operations,
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
@@ -93,16 +93,16 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_reads_from_memory,
                 check_writer_rate,
                 check_key_value_omission,
-                check_uneven_fleet.override(check_key_value_uneven),
+                check_uneven_fleet.override(check_key_value_uneven_fleet),
             ),
         },
         overrides={
             check_engine_errors: check_key_value_engine_errors,
-            check_totals_disagree: check_key_value_totals,
-            check_percentile_support: check_key_percentile_support,
+            check_totals_disagree: check_key_value_totals_disagree,
+            check_percentile_support: check_key_value_percentile_support,
             check_target_in_memory: check_key_value_target_in_memory,
             check_hidden_layer: check_key_value_hidden_layer,
-            check_cpu_bound_client: check_key_value_cpu,
+            check_cpu_bound_client: check_key_value_cpu_bound_client,
             check_device_busy: check_key_value_device_busy,
         },
         excluded=(CheckSlot.LIMITS, check_bytes_moved, check_storage_bytes, CheckSlot.BYTES),
@@ -119,7 +119,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         """With what was done to the store; its seconds are judged as of one that stalls."""
         steady = judge_steadiness(record, LSM, WHOLE_OPERATION_WEIGHTS)
         window = steady.window if steady and record.rule else fixed_length_window(record)
-        keys = sum_key_value_load(record, window)
+        keys = sum_key_value_operations(record, window)
         load = replace(sum_measured_window(record, window), seconds=keys.seconds)
         return KeyValueView(
             record,
@@ -128,22 +128,22 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             telemetry,
             steady,
             host_kinds=host_kinds,
-            key_value_load=keys,
+            key_value_sums=keys,
         )
 
     def fleet_metrics(self, view: KeyValueView) -> dict[str, Metric]:
         """See `key_value_metrics`."""
-        load = view.key_value_load
+        load = view.key_value_sums
         metrics = key_value_metrics(load, view.key_value_job)
         return with_key_value_intervals(metrics, view.record, load, view.steadiness_view)
 
     def host_metrics(self, view: KeyValueView, host_index: int) -> dict[str, Metric]:
         """See `key_value_host_metrics`."""
-        return key_value_host_metrics(view.key_value_load, host_index, view.key_value_job)
+        return key_value_host_metrics(view.key_value_sums, host_index, view.key_value_job)
 
     def evenness_by_phase(self, view: KeyValueView) -> Mapping[str, HostEvenness]:
         """By whole operations."""
-        load = view.key_value_load
+        load = view.key_value_sums
         spread = host_evenness(
             view.hosts,
             host_io_windows(view.record, load.measured_part),

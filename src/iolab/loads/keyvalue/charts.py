@@ -119,7 +119,7 @@ def compare_point_groups(
     )
 
 
-def group_gains(
+def gains_of_group(
     gains: Sequence[ConfigurationGains], point_group: PointGroup
 ) -> tuple[ConfigurationGains, ...]:
     """The cells of one group."""
@@ -237,7 +237,7 @@ def largest_gains(
     """The largest gain for each group, candidate and metric."""
     largest = []
     for group in groups:
-        for pair in group_gains(gains, group):
+        for pair in gains_of_group(gains, group):
             for metric in pair.metrics:
                 best = pair.largest_gain(metric)
                 at = DASH if best is None else gain_cell_title(best.gain, group)
@@ -411,7 +411,7 @@ def key_value_charts(
         for point in point_group.points
     ):
         return None
-    own = group_gains(gains, point_group)
+    own = gains_of_group(gains, point_group)
     lines = configuration_chart_lines(point_group, styles)
     figures = tuple(_load_charts(point_group, lines, styles, own)) if point_group.axis else ()
     further = list(_appendix_charts(point_group, lines)) if point_group.axis else []

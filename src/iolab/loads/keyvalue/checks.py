@@ -46,7 +46,7 @@ from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
 from iolab.loads.keyvalue.metrics import (
     KEY_PERCENTILES,
     WHOLE_OPERATION_WEIGHTS,
-    KeyValueLoad,
+    KeyValueSums,
     KeyValueView,
 )
 from iolab.loads.keyvalue.workload import (
@@ -135,7 +135,7 @@ def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterat
             f"Not the run that was requested{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
-    if window is not None and not view.key_value_load.completed_operations_by_host[host_index]:
+    if window is not None and not view.key_value_sums.completed_operations_by_host[host_index]:
         yield invalid_answer(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
@@ -255,7 +255,7 @@ def check_seed_shared(view: KeyValueView) -> CheckAnswer:
 
 
 @per_host(max_key="unexplained", needs_complete_host_run=True)
-def check_key_value_totals(view: KeyValueView, host_index: int) -> CheckAnswer:
+def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
     What is in no interval is explained by the time that no interval covers.
@@ -278,7 +278,7 @@ def check_key_value_totals(view: KeyValueView, host_index: int) -> CheckAnswer:
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
-    ours = float(view.key_value_load.operation_rates_by_host[host_index])
+    ours = float(view.key_value_sums.operation_rates_by_host[host_index])
     evidence: EvidenceValues = {
         "host": host.host,
         "interval_operations": counted,
@@ -324,9 +324,9 @@ def _interval_totals(view: KeyValueView, host_index: int) -> tuple[int, float, f
     return total, busiest, 0.0 if window is None else window.seconds
 
 
-def check_key_percentile_support(view: KeyValueView) -> CheckAnswer:
+def check_key_value_percentile_support(view: KeyValueView) -> CheckAnswer:
     """percentile-support of load on a key-value store: the operation of which there were fewest."""
-    load = view.key_value_load
+    load = view.key_value_sums
     hosts = range(len(view.hosts))
     shown = [operation for operation in load.operations if operation is not KeyOperation.ALL]
     counts = {
@@ -365,19 +365,19 @@ def check_key_percentile_support(view: KeyValueView) -> CheckAnswer:
 @check("wide-bins", "Percentiles known to wide bins only")
 def check_wide_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
-    widths = list(_bin_width_answers(view.key_value_load))
+    widths = list(_bin_width_answers(view.key_value_sums))
     if not widths:
         return valid_answer("Latencies are in bins of at most 1.6 %.", width=1 / 64)
     return worst_answer(widths, max_key="width")
 
 
-def _bin_width_answers(key_value_load: KeyValueLoad) -> Iterator[CheckAnswer]:
+def _bin_width_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAnswer]:
     """The widest bin of a percentile that is printed, of each operation that has wide bins."""
-    hosts = range(len(key_value_load.seconds))
-    for operation in key_value_load.operations:
-        if key_value_load.histogram(operation, hosts) is not None:
+    hosts = range(len(key_value_sums.seconds))
+    for operation in key_value_sums.operations:
+        if key_value_sums.histogram(operation, hosts) is not None:
             continue
-        binned = key_value_load.engine_run_histogram(operation, hosts)
+        binned = key_value_sums.engine_run_histogram(operation, hosts)
         if binned is None:
             continue
         printed = [at for _, at in KEY_PERCENTILES if is_percentile_supported(binned.count, at)]
@@ -408,7 +408,7 @@ def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswe
     Where an engine tells latencies of its whole run alone, first that run is held against them, and
     then the rate of the measured seconds, beside which they are shown.
     """
-    host, load, threads = view.hosts[index], view.key_value_load, view.key_value_job.threads
+    host, load, threads = view.hosts[index], view.key_value_sums, view.key_value_job.threads
     operations = _operations_of_threads(view)
     counts = [load.latency_sample_count(operation, (index,)) for operation in operations]
     means_ns = [load.mean_latency_ns(operation, (index,)) or 0.0 for operation in operations]
@@ -469,7 +469,7 @@ def _operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
     has_writer = isinstance(job, KeyValueJob) and job.has_writer
     return [
         operation
-        for operation in view.key_value_load.operations
+        for operation in view.key_value_sums.operations
         if operation is not KeyOperation.ALL
         and not operation.is_intended
         and operation is not KeyOperation.READ_MODIFY_WRITE
@@ -497,12 +497,12 @@ def check_key_value_omission(view: KeyValueView) -> CheckAnswer:
         )
     kept = [_achieved_rate_answer(view, index, rate) for index in range(len(view.hosts))]
     return worst_answer(
-        [*kept, *_intended_latency_answers(view.key_value_load)], min_key="achieved"
+        [*kept, *_intended_latency_answers(view.key_value_sums)], min_key="achieved"
     )
 
 
 def _achieved_rate_answer(view: KeyValueView, host_index: int, rate: int) -> CheckAnswer:
-    host, load = view.hosts[host_index], view.key_value_load
+    host, load = view.hosts[host_index], view.key_value_sums
     if load.seconds[host_index] <= 0:
         return unchecked_answer(f"no operation was measured on {host.host}")
     achieved = float(load.operation_rates_by_host[host_index]) / rate
@@ -525,14 +525,14 @@ def _achieved_rate_answer(view: KeyValueView, host_index: int, rate: int) -> Che
     return valid_answer(f"{text}.", **evidence)
 
 
-def _intended_latency_answers(key_value_load: KeyValueLoad) -> Iterator[CheckAnswer]:
+def _intended_latency_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAnswer]:
     """Each operation's intended latency against its service time."""
-    hosts = range(len(key_value_load.seconds))
-    for operation in key_value_load.operations:
+    hosts = range(len(key_value_sums.seconds))
+    for operation in key_value_sums.operations:
         if operation.is_intended or operation.intended_variant is None:
             continue
-        service = key_value_load.histogram(operation, hosts)
-        intended = key_value_load.histogram(operation.intended_variant, hosts)
+        service = key_value_sums.histogram(operation, hosts)
+        intended = key_value_sums.histogram(operation.intended_variant, hosts)
         if service is None or not is_percentile_supported(service.total, INTENDED_PERCENTILE):
             continue
         if intended is None:
@@ -567,7 +567,7 @@ def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     if not isinstance(job, KeyValueJob) or not job.has_writer:
         return not_applicable_answer("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
-    rates = view.key_value_load.rates_of_operation(KeyOperation.WRITE) * job.loaded.entry_bytes
+    rates = view.key_value_sums.rates_of_operation(KeyOperation.WRITE) * job.loaded.entry_bytes
     if asked is None:
         return indicative_answer(
             "The writer beside the readers has no limit: a faster device has another load.",
@@ -588,7 +588,7 @@ def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
 
 
 @per_host(max_key="cores_busy_share", good=FULL_PROCESSORS)
-def check_key_value_cpu(view: KeyValueView, host_index: int) -> HostAnswer:
+def check_key_value_cpu_bound_client(view: KeyValueView, host_index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[host_index]
     share = view.mean_metric(host_index, "cpu", "all", "busy_share")
@@ -605,9 +605,9 @@ def check_key_value_cpu(view: KeyValueView, host_index: int) -> HostAnswer:
     return graded_answer(text, ": the client may be the limit", **evidence)
 
 
-def check_key_value_uneven(view: KeyValueView) -> CheckAnswer:
+def check_key_value_uneven_fleet(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
-    rates: Floats = view.key_value_load.operation_rates_by_host
+    rates: Floats = view.key_value_sums.operation_rates_by_host
     return unevenness_answer(view, rates, rates, "ops_per_s")
 
 

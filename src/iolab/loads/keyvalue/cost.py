@@ -130,7 +130,7 @@ def compacted_store_bytes(job: KeyJob) -> int:
     return round(loaded.keys * loaded.entry_bytes * TABLE_SHARE) + filters
 
 
-def load_and_compaction_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
+def fill_and_compaction_seconds(job: KeyJob, rate: float, *, embedded: bool = True) -> float:
     """How long it takes to load it and to wait for its compaction; `rate` is in bytes/s."""
     moved_s = compacted_store_bytes(job) * LOAD_WRITES / rate
     if isinstance(job, YcsbJob):
@@ -216,7 +216,7 @@ def key_value_time_items(
     if study.target.make_xfs:
         filesystems = len({point.configuration for point in points})
         yield "make an XFS on each client", FILESYSTEM_S * filesystems
-    yield from _load_time_items(study, points, rate)
+    yield from _fill_time_items(study, points, rate)
     method = study.method
     fixed_s = method.warmup_s + method.runtime_s
     length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
@@ -247,15 +247,15 @@ def _run_overhead_text(study: Study, job: KeyJob) -> str:
     return f"copy {format_bytes(compacted_store_bytes(job))}, drop caches, watch, commit"
 
 
-def _load_time_items(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
+def _fill_time_items(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
     kind = server_settings(study).kind
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
         own_points = (point for point in points if point.configuration == configuration.id)
-        for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
+        for job in filter(_is_filled_by_iolab, jobs_of_distinct_stores(own_points)):
             number += 1
             size += compacted_store_bytes(job)
-            seconds += load_and_compaction_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
+            seconds += fill_and_compaction_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if number:
@@ -263,7 +263,7 @@ def _load_time_items(study: Study, points: list[Point], rate: float) -> Iterator
         yield f"load and compact {databases} (assumed rates)", seconds
 
 
-def _is_loaded_by_iolab(job: KeyJob) -> bool:
+def _is_filled_by_iolab(job: KeyJob) -> bool:
     """Whether iolab loads the store; not a database of the user."""
     return isinstance(job, YcsbJob) or not job.database
 
@@ -283,14 +283,14 @@ def jobs_of_distinct_stores(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     return tuple(stores.values())
 
 
-def bytes_loaded_on_all_hosts(study: Study, runs: Iterable[PlannedRun]) -> int:
+def fill_bytes_on_all_hosts(study: Study, runs: Iterable[PlannedRun]) -> int:
     """What loading stores writes over all hosts."""
     planned = list(runs)
     total = 0
     for configuration in study.configurations:
         clients = len(configuration.hosts)
         own_points = [run.point for run in planned if run.point.configuration == configuration.id]
-        for job in filter(_is_loaded_by_iolab, jobs_of_distinct_stores(own_points)):
+        for job in filter(_is_filled_by_iolab, jobs_of_distinct_stores(own_points)):
             copies = clients if has_store_per_client(study, job) else 1
             total += compacted_store_bytes(job) * LOAD_WRITES * copies
     return total
@@ -336,7 +336,7 @@ def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: 
             for point in own_points
             if isinstance(point.job, KeyJob)
         )
-        kept = sum(compacted_store_bytes(job) for job in stores if _is_loaded_by_iolab(job))
+        kept = sum(compacted_store_bytes(job) for job in stores if _is_filled_by_iolab(job))
         most = max(most, kept + max(compacted_store_bytes(job) for job in stores) + round(written))
     return most
 

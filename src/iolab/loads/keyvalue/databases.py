@@ -30,8 +30,12 @@ from iolab.hosts.remote_process import (
     run_and_get_output,
     run_program_or_raise,
 )
-from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, table_shape_command
-from iolab.loads.keyvalue.db_bench.evidence import load_faults
+from iolab.loads.keyvalue.db_bench.engine import (
+    database_fill_command,
+    levels_command,
+    table_shape_command,
+)
+from iolab.loads.keyvalue.db_bench.evidence import fill_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
 from iolab.loads.keyvalue.table import PROGRAMS
@@ -263,7 +267,7 @@ async def make_golden_database(
         database = await (
             _copy_user_database(workdir, job)
             if job.database
-            else _load_database(workdir, job, seed, halt)
+            else _fill_database(workdir, job, seed, halt)
         )
     except (EngineError, HostError):
         if not workdir.host.lost_reason:
@@ -336,13 +340,13 @@ async def _copy_user_database(workdir: WorkDirectory, job: KeyValueJob) -> Golde
     )
     await remove_folder(workdir.host, trial)
     output = parse_db_bench_output(raw, b"")
-    return await _require_loaded_database(workdir, job, output, None)
+    return await _require_filled_database(workdir, job, output, None)
 
 
-async def _load_database(
+async def _fill_database(
     workdir: WorkDirectory, job: KeyValueJob, seed: int, halt: asyncio.Event
 ) -> GoldenDatabase | None:
-    command = load_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
+    command = database_fill_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
     ending = await run_program_or_raise(
         workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend
@@ -350,12 +354,12 @@ async def _load_database(
     if ending.halted:
         return None
     output = parse_db_bench_output(bytes(stdout), bytes(stderr))
-    if fault := _load_error(workdir, job.loaded, command, ending, output):
+    if fault := _fill_error(workdir, job.loaded, command, ending, output):
         raise fault
-    return await _require_loaded_database(workdir, job, output, seed)
+    return await _require_filled_database(workdir, job, output, seed)
 
 
-async def _require_loaded_database(
+async def _require_filled_database(
     workdir: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
 ) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was requested."""
@@ -377,7 +381,7 @@ def _output_store_shape(output: DbBenchOutput) -> StoreShape:
     return StoreShape(levels=levels or output.levels, pending_bytes=0 if rests else None)
 
 
-def _load_error(
+def _fill_error(
     workdir: WorkDirectory,
     loaded: DatabaseSpec,
     command: Command,
@@ -394,7 +398,7 @@ def _load_error(
         )
         hint = "Make room there, more than twice its size, or set fewer workload.*.keys."
         return HostError(message, hint)
-    faults = excerpt("; ".join(load_faults(output, loaded))).rstrip(".")
+    faults = excerpt("; ".join(fill_faults(output, loaded))).rstrip(".")
     outcome = exit_fault_text(ending, command)
     if outcome is None and not faults:
         return None

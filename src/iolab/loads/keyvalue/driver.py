@@ -47,12 +47,12 @@ from iolab.loads.keyvalue.db_bench.engine import (
     bench_command,
     bench_seed_range,
     derived_seed,
-    load_seed_range,
+    fill_seed_range,
     next_free_seed,
     run_bench,
 )
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunRequest
-from iolab.loads.keyvalue.java import InstallKit, install_kit
+from iolab.loads.keyvalue.java import InstallKit, install_java_kit
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
@@ -71,14 +71,18 @@ from iolab.loads.keyvalue.ycsb.clients import (
     YcsbInstaller,
     YcsbStreams,
     database_copy_folder,
-    load_records,
+    insert_records,
     never_failing_probe,
     split_records,
-    work_folder,
+    ycsb_work_folder,
 )
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
-from iolab.loads.keyvalue.ycsb.output import log_intervals, parse_ycsb_output, ycsb_run_faults
+from iolab.loads.keyvalue.ycsb.output import (
+    intervals_from_hdr_logs,
+    parse_ycsb_output,
+    ycsb_run_faults,
+)
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress, LoadDriver, run_on_each_host
@@ -135,7 +139,7 @@ def fill_in_client_results(host_run: HostRunInProgress, client: YcsbClientState)
         for name in client.latency_log_names
         if name in host_run.files
     ]
-    intervals = log_intervals(logs)
+    intervals = intervals_from_hdr_logs(logs)
     host_run.intervals = IntervalLog.from_intervals(intervals)
     if intervals:
         first, last = intervals[0], intervals[-1]
@@ -189,7 +193,7 @@ def _read_latency_log(host_run: HostRunInProgress, name: str) -> HdrLog:
 Servers = Callable[[ServerSettings], KeyValueServer | None]
 
 
-def make_server(settings: ServerSettings) -> KeyValueServer | None:
+def make_key_value_server(settings: ServerSettings) -> KeyValueServer | None:
     """A new server, not started yet; None where the store is embedded in the clients.
 
     EngineError for a version of Cassandra that iolab does not know.
@@ -204,7 +208,9 @@ def make_server(settings: ServerSettings) -> KeyValueServer | None:
 class YcsbDriver(LoadDriver):
     """YCSB on all clients of a run; see `LoadDriver`."""
 
-    def __init__(self, servers: Servers = make_server, kits: InstallKit = install_kit) -> None:
+    def __init__(
+        self, servers: Servers = make_key_value_server, kits: InstallKit = install_java_kit
+    ) -> None:
         self._servers = servers
         self._server: KeyValueServer | None = None
         self._tools = YcsbInstaller(kits)
@@ -219,9 +225,9 @@ class YcsbDriver(LoadDriver):
 
         async def recreate_work_folder(host_run: HostRunInProgress) -> None:
             # A log of the run before must not be read as this one's.
-            await remove_folder(host_run.workdir.host, work_folder(host_run.workdir))
+            await remove_folder(host_run.workdir.host, ycsb_work_folder(host_run.workdir))
             await run_and_get_output(
-                host_run.workdir.host, ("mkdir", "--", work_folder(host_run.workdir))
+                host_run.workdir.host, ("mkdir", "--", ycsb_work_folder(host_run.workdir))
             )
 
         await run_on_each_host(host_runs, recreate_work_folder)
@@ -301,10 +307,10 @@ class YcsbDriver(LoadDriver):
             )
         job = YcsbJob.require_type(run.point.job)
 
-        async def load_all_records() -> None:
+        async def insert_all_records() -> None:
             store = self._ycsb_store(session, "")
             records = split_records(job.records, len(host_runs))
-            await load_records(
+            await insert_records(
                 session,
                 run,
                 list(zip(host_runs, records, strict=True)),
@@ -313,7 +319,7 @@ class YcsbDriver(LoadDriver):
             )
 
         await server.prepare_run(
-            session, run, [host_run.workdir for host_run in host_runs], load_all_records
+            session, run, [host_run.workdir for host_run in host_runs], insert_all_records
         )
         for host_run in host_runs:
             dropped = server.cache_proof if host_run.name == server.host else None
@@ -327,7 +333,7 @@ class YcsbDriver(LoadDriver):
             job,
             self._ycsb_store(session, database_copy_folder(host_run.workdir)),
             self._tools.install_of_host(host_run.workdir).kit,
-            work_folder(host_run.workdir),
+            ycsb_work_folder(host_run.workdir),
             seconds=seconds,
             prefix=LATENCY_LOG_PREFIX,
         )
@@ -385,7 +391,7 @@ class YcsbDriver(LoadDriver):
         async def remove_client_folders(host_run: HostRunInProgress) -> None:
             if not host_run.workdir.host.lost_reason:
                 await self._embedded.remove_copy(host_run)
-                await remove_folder(host_run.workdir.host, work_folder(host_run.workdir))
+                await remove_folder(host_run.workdir.host, ycsb_work_folder(host_run.workdir))
 
         first_failure = failure
         for step in (
@@ -419,7 +425,7 @@ class DbBenchDriver(LoadDriver):
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (
             self._read_versions,
-            self._load_or_find_databases,
+            self._find_or_fill_databases,
             self._copy_databases,
             _drop_caches,
             watch_for_background_io,
@@ -464,7 +470,7 @@ class DbBenchDriver(LoadDriver):
 
         await run_on_each_host(host_runs, read_version_on_host)
 
-    async def _load_or_find_databases(
+    async def _find_or_fill_databases(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
@@ -484,10 +490,10 @@ class DbBenchDriver(LoadDriver):
             host_run for host_run in host_runs if host_run.name not in self._golden_databases
         ]
         if missing:
-            await self._load_missing_databases(session, run, missing)
+            await self._fill_missing_databases(session, run, missing)
         for database in self._golden_databases.values():
             if database.seed is not None:
-                self._loads.add(load_seed_range(database.seed))
+                self._loads.add(fill_seed_range(database.seed))
 
     async def _cached_user_database_shape(
         self, host_run: HostRunInProgress, job: KeyValueJob
@@ -502,7 +508,7 @@ class DbBenchDriver(LoadDriver):
             )
         return sources[golden_database_folder(host_run.workdir, job)]
 
-    async def _load_missing_databases(
+    async def _fill_missing_databases(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunInProgress]
     ) -> None:
         job = KeyValueJob.require_type(run.point.job)
@@ -513,16 +519,16 @@ class DbBenchDriver(LoadDriver):
         session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load_database_on_client(host_run: HostRunInProgress) -> None:
-            database = await self._load_database(session, run, host_run, halt)
+        async def fill_database_on_client(host_run: HostRunInProgress) -> None:
+            database = await self._fill_database(session, run, host_run, halt)
             if database is not None:
                 self._golden_databases[host_run.name] = database
 
         await run_with_background(
-            run_on_each_host(missing, load_database_on_client), session.stop.forward_to_event(halt)
+            run_on_each_host(missing, fill_database_on_client), session.stop.forward_to_event(halt)
         )
 
-    async def _load_database(
+    async def _fill_database(
         self,
         session: SessionContext,
         run: PlannedRun,
@@ -540,7 +546,7 @@ class DbBenchDriver(LoadDriver):
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
         names = ("load", folder.rpartition("/")[2], host_run.name)
-        wanted = load_seed_range(derived_seed(session.study.method.seed, *names))
+        wanted = fill_seed_range(derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._tasks, wanted)
         try:
             return await make_golden_database(host_run.workdir, job, version, seed, halt)
@@ -556,8 +562,8 @@ class DbBenchDriver(LoadDriver):
 
         async def copy_on_host(host_run: HostRunInProgress) -> None:
             host, gold = host_run.workdir.host, self._golden_databases[host_run.name]
-            await remove_folder(host, run_folder(host_run.workdir))
-            await run_and_get_output(host, ("mkdir", "--", run_folder(host_run.workdir)))
+            await remove_folder(host, database_run_folder(host_run.workdir))
+            await run_and_get_output(host, ("mkdir", "--", database_run_folder(host_run.workdir)))
             how = await clone_folder(host, gold.database, _database_copy_path(host_run.workdir))
             held = await folder_bytes(host_run.workdir, _database_copy_path(host_run.workdir))
             if held != gold.file_bytes:
@@ -589,7 +595,7 @@ class DbBenchDriver(LoadDriver):
             start=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
-        report = f"{run_folder(host_run.workdir)}/{REPORT}"
+        report = f"{database_run_folder(host_run.workdir)}/{REPORT}"
         command = bench_command(
             job,
             host_run.workdir.dir,
@@ -601,13 +607,13 @@ class DbBenchDriver(LoadDriver):
         return DbBenchTask(asked, command, report)
 
 
-def run_folder(workdir: WorkDirectory) -> str:
+def database_run_folder(workdir: WorkDirectory) -> str:
     """Where everything of the present run lies on a host."""
     return f"{workdir.dir}/db_bench.cell"
 
 
 def _database_copy_path(workdir: WorkDirectory) -> str:
-    return f"{run_folder(workdir)}/database"
+    return f"{database_run_folder(workdir)}/database"
 
 
 async def _drop_caches(
@@ -620,7 +626,10 @@ async def _remove_copies(host_runs: Sequence[HostRunInProgress]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
     living = [host_run for host_run in host_runs if not host_run.workdir.host.lost_reason]
     await gather_hosts(
-        living, lambda host_run: remove_folder(host_run.workdir.host, run_folder(host_run.workdir))
+        living,
+        lambda host_run: remove_folder(
+            host_run.workdir.host, database_run_folder(host_run.workdir)
+        ),
     )
 
 

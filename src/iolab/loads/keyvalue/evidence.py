@@ -12,7 +12,7 @@ from iolab.core.run import HostRun, RunKey
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
-from iolab.loads.keyvalue.tables import key_workloads
+from iolab.loads.keyvalue.tables import key_value_workloads
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
@@ -153,7 +153,7 @@ def _completed_operations(hosts: Sequence[HostRun]) -> int:
 
 def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
     """Each engine as it was built: `db_bench 7.8.3, assertions enabled`; each once."""
-    if not key_workloads(study):
+    if not key_value_workloads(study):
         return ()
     builds = [
         ", ".join(part for part in (host.engine_version, reply.build) if part)
@@ -225,7 +225,7 @@ def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple
 
 def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     """The store behind YCSB: what was requested and what answered; None without YCSB."""
-    if not any(workload.job.engine == "ycsb" for workload in key_workloads(study)):
+    if not any(workload.job.engine == "ycsb" for workload in key_value_workloads(study)):
         return None
     settings = server_settings(study)
     rows = [row_of_cells("Store", _KINDS[settings.kind])]

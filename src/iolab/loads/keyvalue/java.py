@@ -256,7 +256,7 @@ def _first_error_text(tail: bytes) -> str:
     return f" ({excerpt(first, ERROR_CHARACTERS_SHOWN).rstrip('.')})"
 
 
-class KitName(StrEnum):
+class JavaKitName(StrEnum):
     """What is built."""
 
     YCSB = "ycsb"
@@ -265,21 +265,21 @@ class KitName(StrEnum):
     """Apache Cassandra."""
 
 
-_PROPERTY: Final = {KitName.YCSB: "ycsb.version", KitName.CASSANDRA: "cassandra.version"}
+_PROPERTY: Final = {JavaKitName.YCSB: "ycsb.version", JavaKitName.CASSANDRA: "cassandra.version"}
 _MAIN_JAR: Final = {
-    KitName.YCSB: "iolab-ycsb.jar",
-    KitName.CASSANDRA: "cassandra-all-{version}.jar",
+    JavaKitName.YCSB: "iolab-ycsb.jar",
+    JavaKitName.CASSANDRA: "cassandra-all-{version}.jar",
 }
 
 
-class KitBuilder(Record):
+class JavaKitBuilder(Record):
     """Where and how kits are built."""
 
     cache: Path
     maven: Maven
     sources: Path = SOURCES
 
-    async def get_or_build_kit(self, name: KitName, version: str, notify: Notify) -> Path:
+    async def get_or_build_kit(self, name: JavaKitName, version: str, notify: Notify) -> Path:
         """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
         if not _KIT_VERSION.fullmatch(version):
             raise EngineError(
@@ -294,7 +294,7 @@ class KitBuilder(Record):
         plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder)
         return await KitCache(self.cache).get_or_build_kit(plan, notify)
 
-    async def _build_kit(self, name: KitName, version: str, build_folder: Path) -> Path:
+    async def _build_kit(self, name: JavaKitName, version: str, build_folder: Path) -> Path:
         project = build_folder / "project"
         await asyncio.to_thread(shutil.copytree, self.sources / name, project)
         await self.maven.build_package(project, {_PROPERTY[name]: version}, _TITLES[name])
@@ -309,24 +309,24 @@ class KitBuilder(Record):
         return jars
 
 
-InstallKit = Callable[[Host, KitName, str, str, Notify], Awaitable[tuple[str, ...]]]
-"""Brings a kit's jars to a host, as `install_kit` does: (host, name, version, folder, say)."""
+InstallKit = Callable[[Host, JavaKitName, str, str, Notify], Awaitable[tuple[str, ...]]]
+"""Brings a kit's jars to a host, as `install_java_kit` does: (host, name, version, folder, say)."""
 
 
-def kit_builder_of_user(environment: Mapping[str, str] | None = None) -> KitBuilder:
+def java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> JavaKitBuilder:
     """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
     asked = os.environ if environment is None else environment
-    return KitBuilder(cache_folder(asked), Maven(environment=dict(asked)))
+    return JavaKitBuilder(cache_folder(asked), Maven(environment=dict(asked)))
 
 
-async def install_kit(
+async def install_java_kit(
     host: Host,
-    name: KitName,
+    name: JavaKitName,
     version: str,
     directory: str,
     notify: Notify,
     *,
-    builder: KitBuilder | None = None,
+    builder: JavaKitBuilder | None = None,
 ) -> tuple[str, ...]:
     """The absolute paths of all jars of a kit on that host, brought there if need be.
 
@@ -334,7 +334,7 @@ async def install_kit(
     long. EngineError when Maven, Java or the network is missing or the build fails, HostError when
     the host does.
     """
-    folder = await (builder or kit_builder_of_user()).get_or_build_kit(name, version, notify)
+    folder = await (builder or java_kit_builder_of_user()).get_or_build_kit(name, version, notify)
     files = sorted((*folder.glob("*.jar"), *folder.glob("*.so")))
     if await is_file_visible_on_host(host, folder / TOKEN):
         paths = tuple(str(path) for path in files)
@@ -344,7 +344,7 @@ async def install_kit(
     return tuple(path for path in paths if path.endswith(".jar"))
 
 
-_TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
+_TITLES: Final = {JavaKitName.YCSB: "YCSB", JavaKitName.CASSANDRA: "Apache Cassandra"}
 
 
 def _sources_digest(source: Path, version: str) -> str:

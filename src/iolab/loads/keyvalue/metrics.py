@@ -140,7 +140,7 @@ def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
     )
 
 
-class KeyValueLoad(Record):
+class KeyValueSums(Record):
     """Sums over the measured intervals; H hosts, axis 1 is `operations`.
 
     `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
@@ -275,7 +275,7 @@ def _first_at_or_after(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
     return int(later.min()) if later.size else otherwise_ns
 
 
-def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
+def sum_key_value_operations(record: RunRecord, window: Window | None = None) -> KeyValueSums:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window or fixed_length_window(record))
     binned = tuple(
@@ -286,7 +286,7 @@ def sum_key_value_load(record: RunRecord, window: Window | None = None) -> KeyVa
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
     sums = sum_operations_in_window(record, operations, measured)
     counted = np.isin(record.intervals.direction, operations)
-    return KeyValueLoad(
+    return KeyValueSums(
         measured_part=measured,
         operations=operations,
         seconds=_covered_seconds_by_host(record, np.flatnonzero(measured.intervals & counted)),
@@ -330,7 +330,7 @@ CASSANDRA_WRITTEN: Final = ("flushed_bytes", "compaction_written_bytes")
 class KeyValueView(RunView, kw_only=True):
     """With what was done to the store; `load` is empty but for its cut and its seconds."""
 
-    key_value_load: KeyValueLoad
+    key_value_sums: KeyValueSums
 
     @property
     def key_value_job(self) -> KeyJob:
@@ -390,7 +390,7 @@ class KeyValueView(RunView, kw_only=True):
     @property
     def has_measured_load(self) -> bool:
         """Whether any whole operation was measured in the window."""
-        return bool(self.key_value_load.completed_operations_by_host.sum() > 0)
+        return bool(self.key_value_sums.completed_operations_by_host.sum() > 0)
 
 
 def metric_keys(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
@@ -418,94 +418,94 @@ def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
-def key_value_metrics(key_value_load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
+def key_value_metrics(key_value_sums: KeyValueSums, job: KeyJob) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
     return _key_value_metrics(
-        key_value_load,
-        range(len(key_value_load.seconds)) if key_value_load.has_common_window else (),
+        key_value_sums,
+        range(len(key_value_sums.seconds)) if key_value_sums.has_common_window else (),
         job,
     )
 
 
 def key_value_host_metrics(
-    key_value_load: KeyValueLoad, host_index: int, job: KeyJob
+    key_value_sums: KeyValueSums, host_index: int, job: KeyJob
 ) -> dict[str, Metric]:
     """The metrics of one host."""
-    return _key_value_metrics(key_value_load, [host_index], job)
+    return _key_value_metrics(key_value_sums, [host_index], job)
 
 
-def _operations_to_report(key_value_load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
-    asked = {*requested_operations(job), *key_value_load.operations}
+def _operations_to_report(key_value_sums: KeyValueSums, job: KeyJob) -> tuple[KeyOperation, ...]:
+    asked = {*requested_operations(job), *key_value_sums.operations}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
 def _key_value_metrics(
-    key_value_load: KeyValueLoad, hosts: Sequence[int], job: KeyJob
+    key_value_sums: KeyValueSums, hosts: Sequence[int], job: KeyJob
 ) -> dict[str, Metric]:
-    hosts, shown = list(hosts), _operations_to_report(key_value_load, job)
+    hosts, shown = list(hosts), _operations_to_report(key_value_sums, job)
     metrics: dict[str, Metric] = {}
     if (
         hosts
-        and float(key_value_load.seconds[hosts].min()) > 0
-        and key_value_load.completed_operations_by_host[hosts].any()
+        and float(key_value_sums.seconds[hosts].min()) > 0
+        and key_value_sums.completed_operations_by_host[hosts].any()
     ):
         rates: dict[str, float | None] = {
-            WHOLE_OPERATIONS_RATE_KEY: float(key_value_load.operation_rates_by_host[hosts].sum())
+            WHOLE_OPERATIONS_RATE_KEY: float(key_value_sums.operation_rates_by_host[hosts].sum())
         }
         for operation in shown:
             if not operation.is_intended:
-                rates[operation.rate_key] = _operation_rate(key_value_load, operation, hosts)
-            metrics |= _latency_metrics(key_value_load, operation, hosts)
+                rates[operation.rate_key] = _operation_rate(key_value_sums, operation, hosts)
+            metrics |= _latency_metrics(key_value_sums, operation, hosts)
         metrics |= metrics_from_values(rates, rates)
     return metrics_from_values(metric_keys(shown), {}) | metrics
 
 
 def _operation_rate(
-    key_value_load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
+    key_value_sums: KeyValueSums, operation: KeyOperation, hosts: Sequence[int]
 ) -> float | None:
     """One operation's rate; None where nothing tells it.
 
     Where an engine did not tell operations apart, each has its share of those that it timed in the
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
-    if key_value_load.operation_counts_by_host(operation)[hosts].any():
-        return float(key_value_load.rates_of_operation(operation)[hosts].sum())
-    shares = [_operation_share(key_value_load, operation, host) for host in hosts]
+    if key_value_sums.operation_counts_by_host(operation)[hosts].any():
+        return float(key_value_sums.rates_of_operation(operation)[hosts].sum())
+    shares = [_operation_share(key_value_sums, operation, host) for host in hosts]
     if not any(shares):
         return None
     return float(
         sum(
-            key_value_load.operation_rates_by_host[host] * share
+            key_value_sums.operation_rates_by_host[host] * share
             for host, share in zip(hosts, shares, strict=True)
         )
     )
 
 
 def _operation_share(
-    key_value_load: KeyValueLoad, operation: KeyOperation, host_index: int
+    key_value_sums: KeyValueSums, operation: KeyOperation, host_index: int
 ) -> float:
     """Of all operations that a host's engine timed."""
-    total = sum(latency.count for latency in key_value_load.engine_bins[host_index])
+    total = sum(latency.count for latency in key_value_sums.engine_bins[host_index])
     own = sum(
         latency.count
-        for latency in key_value_load.engine_bins[host_index]
+        for latency in key_value_sums.engine_bins[host_index]
         if latency.operation is operation
     )
     return own / total if total else 0.0
 
 
 def _latency_metrics(
-    key_value_load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
+    key_value_sums: KeyValueSums, operation: KeyOperation, hosts: Sequence[int]
 ) -> dict[str, Metric]:
-    mean = key_value_load.mean_latency_ns(operation, hosts)
+    mean = key_value_sums.mean_latency_ns(operation, hosts)
     if mean is None:
         return {}
     by_name = {"mean": Metric(mean, "ns")}
-    windowed = key_value_load.histogram(operation, hosts)
+    windowed = key_value_sums.histogram(operation, hosts)
     if windowed is not None:
         values = latency_statistics(windowed, mean, 1, KEY_PERCENTILES)
         by_name = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (binned := key_value_load.engine_run_histogram(operation, hosts)) is not None:
+    elif (binned := key_value_sums.engine_run_histogram(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_percentile_supported(binned.count, percent):
                 low, high = binned.quantile_bounds_ns(percent / 100)
@@ -518,13 +518,13 @@ def _latency_metrics(
 def with_key_value_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
-    key_value_load: KeyValueLoad,
+    key_value_sums: KeyValueSums,
     steady: SteadinessView | None,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
     shown = [
         operation
-        for operation in key_value_load.operations
+        for operation in key_value_sums.operations
         if operation.latency_key(_NEAR_PERCENTILE) in metrics
     ]
     with_intervals = with_stall_percentiles_as_bounds(
@@ -535,9 +535,9 @@ def with_key_value_intervals(
             with_intervals[WHOLE_OPERATIONS_RATE_KEY], steady
         )
     for operation in shown:
-        if key_value_load.histogram(operation, range(len(key_value_load.seconds))) is not None:
+        if key_value_sums.histogram(operation, range(len(key_value_sums.seconds))) is not None:
             with_intervals |= _percentiles_with_intervals(
-                with_intervals, record, key_value_load, operation
+                with_intervals, record, key_value_sums, operation
             )
     return with_intervals
 
@@ -551,10 +551,10 @@ def _does_interval_apply(steady: SteadinessView) -> bool:
 def _percentiles_with_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
-    key_value_load: KeyValueLoad,
+    key_value_sums: KeyValueSums,
     operation: KeyOperation,
 ) -> dict[str, Metric]:
     prefix = f"{operation.key}_"
     return percentiles_with_intervals(
-        metrics, prefix, KEY_PERCENTILES, record, key_value_load.measured_part, [int(operation)]
+        metrics, prefix, KEY_PERCENTILES, record, key_value_sums.measured_part, [int(operation)]
     )

@@ -31,10 +31,10 @@ from iolab.loads.keyvalue.evidence import (
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_load
+from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_value_operations
 from iolab.loads.keyvalue.tables import (
     group_headlines,
-    key_jobs_tables,
+    key_value_jobs_tables,
     main_operation,
     operations_line,
     operations_table,
@@ -134,7 +134,7 @@ class KeyValueReport(LoadReport):
 
     def latency_curves(self, record: RunRecord, name: str) -> LatencyCurves:
         """Each operation: of its latencies in the window, else of the engine's own bins."""
-        load = sum_key_value_load(record, rule_measured_window(record))
+        load = sum_key_value_operations(record, rule_measured_window(record))
         hosts = list(range(len(record.hosts)))
         curves = []
         for operation in load.operations:
@@ -246,7 +246,7 @@ class KeyValueReport(LoadReport):
             if (server := server_run_of_run(manifest)) is not None
         )
         tables = (
-            *key_jobs_tables(study),
+            *key_value_jobs_tables(study),
             databases_table(jobs, brief.host_runs),
             servers_table(brief.study, servers),
         )

@@ -15,8 +15,8 @@ from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     Reflinks,
-    bytes_loaded_on_all_hosts,
     compacted_store_bytes,
+    fill_bytes_on_all_hosts,
     full_copy_notes,
     jobs_of_distinct_stores,
     key_value_run_s,
@@ -150,7 +150,7 @@ class KeyValueStudyKind(LoadStudyKind):
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadDemand(
             own_preparation=tuple(key_value_time_items(study, runs, rate)),
-            set_up_bytes=bytes_loaded_on_all_hosts(study, runs),
+            set_up_bytes=fill_bytes_on_all_hosts(study, runs),
             space_bytes=max_space_bytes_on_a_host(study, runs, rate),
         )
 

@@ -66,7 +66,7 @@ OTHER_LATENCIES: Final = ("mean", "p99")
 """What it tells of the others."""
 
 
-def key_workloads(study: Study) -> tuple[Workload, ...]:
+def key_value_workloads(study: Study) -> tuple[Workload, ...]:
     """The study's workloads on key-value stores."""
     return tuple(workload for workload in study.workloads if isinstance(workload.job, KeyJob))
 
@@ -217,7 +217,7 @@ def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[Po
     """The groups of all workloads on key-value stores; points may be of other loads too."""
     return tuple(
         group
-        for workload in key_workloads(study)
+        for workload in key_value_workloads(study)
         for group in point_groups(workload, [p for p in points if p.key.workload == workload.id])
     )
 
@@ -389,9 +389,9 @@ def intended_latency_table(points: Sequence[PointSummary], point_namer: Namer) -
     return Table("Time of service, and time since an operation was due", heads, rows)
 
 
-def key_jobs_tables(study: Study) -> tuple[Table, ...]:
+def key_value_jobs_tables(study: Study) -> tuple[Table, ...]:
     """What each engine was requested, one table an engine that the study uses."""
-    workloads = key_workloads(study)
+    workloads = key_value_workloads(study)
     db_bench = [
         (workload, workload.job) for workload in workloads if isinstance(workload.job, KeyValueJob)
     ]

@@ -38,9 +38,9 @@ from iolab.loads.kvcache.metrics import (
     PREFIX_KEYS,
     PREFIX_PERCENTILES,
     KvCacheView,
-    request_values,
+    request_metric_values,
 )
-from iolab.loads.kvcache.workload import KvOperation
+from iolab.loads.kvcache.workload import KvCacheOperation
 
 
 class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
@@ -64,7 +64,7 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
         excluded=(check_startup_transient, check_periodic_rate, check_wide_interval),
     )
     view_type, specs, percentiles = KvCacheView, METRICS, PREFIX_PERCENTILES
-    timed, operation_keys = (KvOperation.PREFIX_LOAD,), PREFIX_KEYS
+    timed, operation_keys = (KvCacheOperation.PREFIX_LOAD,), PREFIX_KEYS
     operation_metrics = (*LoadAnalysis.operation_metrics, *PREFIX_KEYS)
 
     def directions_of_run(self, record: RunRecord) -> tuple[Direction, ...]:
@@ -72,5 +72,5 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
         return record.run.point.job.data_directions
 
     def metric_values(self, view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
-        """See `request_values`."""
-        return request_values(view, hosts)
+        """See `request_metric_values`."""
+        return request_metric_values(view, hosts)

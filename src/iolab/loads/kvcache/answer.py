@@ -20,7 +20,7 @@ from iolab.loads.kvcache.metric_specs import (
     SLOW_PREFIX_RATE,
     TRACE_SPEED,
 )
-from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
+from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation
 from iolab.report.numbers import (
     axis_name_text,
     axis_value_as_number,
@@ -33,7 +33,7 @@ from iolab.units import format_bytes, format_ns
 NOMINAL_EXCESS: Final = 1.01
 """From here on more was asked for in the measured seconds than the rate that a study states."""
 
-PREFIX_MEAN_KEY = KvOperation.PREFIX_LOAD.latency_key("mean")
+PREFIX_MEAN_KEY = KvCacheOperation.PREFIX_LOAD.latency_key("mean")
 
 
 def highest_rates_sentence(study: Study, points: Sequence[PointSummary]) -> str:
@@ -128,7 +128,9 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
 
 def _prefix_latency_text(point: PointSummary) -> str:
     """By the highest percentile that its prefixes support."""
-    known = ((name, KvOperation.PREFIX_LOAD.latency_key(name)) for name in ("p99", "p95", "p50"))
+    known = (
+        (name, KvCacheOperation.PREFIX_LOAD.latency_key(name)) for name in ("p99", "p95", "p50")
+    )
     name, key = next(
         (pair for pair in known if point.metric_value(pair[1]) is not None),
         ("mean", PREFIX_MEAN_KEY),

@@ -16,15 +16,15 @@ from iolab.loads.kvcache.metric_specs import (
     RECOMPUTE,
     SLOW_PREFIX_RATE,
 )
-from iolab.loads.kvcache.workload import KvOperation
+from iolab.loads.kvcache.workload import KvCacheOperation
 from iolab.report.charts.chart import Figure, SeriesStyles
 from iolab.report.charts.choose import chart_lines_over_axis, horizontal_axis_name
 from iolab.report.charts.lines import ChartQuantity, line_chart
 
 LATENCIES: Final = (
-    ChartQuantity(KvOperation.PREFIX_LOAD.latency_key("mean"), "mean prefix latency", "mean"),
+    ChartQuantity(KvCacheOperation.PREFIX_LOAD.latency_key("mean"), "mean prefix latency", "mean"),
     *(
-        ChartQuantity(KvOperation.PREFIX_LOAD.latency_key(name), name, name)
+        ChartQuantity(KvCacheOperation.PREFIX_LOAD.latency_key(name), name, name)
         for name in ("p99", "p95")
     ),
     ChartQuantity(

@@ -24,7 +24,7 @@ from iolab.analysis.checks.run import check_schedule_kept
 from iolab.analysis.service_time import host_concurrency
 from iolab.core.samples import Floats
 from iolab.loads.kvcache.metrics import KvCacheView
-from iolab.loads.kvcache.workload import KvOperation, WritePolicy
+from iolab.loads.kvcache.workload import KvCacheOperation, WritePolicy
 from iolab.stats.special import student_quantile
 from iolab.text import percent_text
 from iolab.units import format_count, format_ns
@@ -75,9 +75,9 @@ def check_requests_late(view: KvCacheView, host_index: int) -> CheckAnswer:
     late = host.totals.generator.lateness if host.totals and host.totals.generator else None
     if late is None:
         return unchecked_answer(f"the engine{where} told no lateness", host=host.host)
-    response_ns = view.operation_histogram([host_index], KvOperation.PREFIX_LOAD).percentile_ns(
-        99.0
-    )
+    response_ns = view.operation_histogram(
+        [host_index], KvCacheOperation.PREFIX_LOAD
+    ).percentile_ns(99.0)
     evidence: EvidenceValues = {
         "host": host.host,
         "late_ns_p50": late.p50_ns,
@@ -241,7 +241,7 @@ def check_work_outside_window(view: KvCacheView, host_index: int) -> CheckAnswer
     # So many were under way when the run began, too, and count in it.
     usual = flying.in_flight if flying else 0.0
     share = max(outside - usual, 0.0) / max(done + generator.unsubmitted, 1)
-    longest_ns = view.operation_histogram([host_index], KvOperation.PREFIX_LOAD).percentile_ns(
+    longest_ns = view.operation_histogram([host_index], KvCacheOperation.PREFIX_LOAD).percentile_ns(
         100.0
     )
     evidence: EvidenceValues = {

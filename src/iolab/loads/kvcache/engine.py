@@ -22,10 +22,10 @@ from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.kvcache.replay import ReplayPlan, encode_requests, lru_hit_counts
 from iolab.loads.kvcache.workload import (
     BlockPlacement,
-    Durability,
     KvCacheJob,
+    KvCacheOperation,
     KvCacheRun,
-    KvOperation,
+    WriteDurability,
 )
 
 FORMAT: Final = 1
@@ -61,7 +61,7 @@ def kv_cache_command(
         if job.placement is BlockPlacement.FILES
         else f"{data_set.id}.0.0",
         "write": job.write.value,
-        "fsync": job.durable is Durability.FSYNC,
+        "fsync": job.durable is WriteDurability.FSYNC,
         "direct": job.direct,
         "verify": job.verifies_blocks,
         "reads_in_flight": job.reads_in_flight,
@@ -115,7 +115,7 @@ class KvCacheLineReader(EngineLineReader):
             )
         parts += (
             parse_operation_interval(operation, require_operation_table(document, operation.key))
-            for operation in KvOperation
+            for operation in KvCacheOperation
         )
         self._backlog.append(require_count(document, "backlog"))
         self._write_backlog.append(require_count(document, "write_backlog"))

@@ -23,7 +23,7 @@ from iolab.loads.kvcache.metric_specs import (
     SLOW_PREFIX_RATE,
     TRACE_SPEED,
 )
-from iolab.loads.kvcache.workload import KvCacheJob, KvCacheRun, KvOperation, kv_run_of_host
+from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation, KvCacheRun, kv_run_of_host
 from iolab.record import Record
 from iolab.units import NS_PER_S
 
@@ -31,16 +31,16 @@ PREFIX_PERCENTILES: Final = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0), ("p99_
 """Of loads of prefixes: thousands in a run, so that p99.5 and p99.99 would have no value."""
 
 PACE_BYTES: Final = 1 << 20
-"""The bytes of which `KvOperation.PREFIX_PACE` has the time."""
+"""The bytes of which `KvCacheOperation.PREFIX_PACE` has the time."""
 
 PREFIX_NAMES: Final = ("mean", *(name for name, _ in PREFIX_PERCENTILES), "max")
-PREFIX_KEYS: Final = tuple(KvOperation.PREFIX_LOAD.latency_key(name) for name in PREFIX_NAMES)
+PREFIX_KEYS: Final = tuple(KvCacheOperation.PREFIX_LOAD.latency_key(name) for name in PREFIX_NAMES)
 
 
 class KvCacheView(OperationsView, Record, dict=True):
     """A run with what its requests did."""
 
-    named_operations: ClassVar[tuple[NamedOperation, ...]] = tuple(KvOperation)
+    named_operations: ClassVar[tuple[NamedOperation, ...]] = tuple(KvCacheOperation)
 
     @property
     def kv_job(self) -> KvCacheJob:
@@ -52,28 +52,28 @@ class KvCacheView(OperationsView, Record, dict=True):
         return kv_run_of_host(self.hosts[host_index])
 
 
-def request_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+def request_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
     """The values of those hosts together."""
-    latencies = view.latency_values(hosts, KvOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
-    return latencies | _rate_values(view, hosts)
+    latencies = view.latency_values(hosts, KvCacheOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
+    return latencies | _request_rate_values(view, hosts)
 
 
-def _rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+def _request_rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
     job, picked = view.kv_job, list(hosts)
     read_per_s = float((view.load.bytes[picked, 0] / view.load.seconds[picked]).sum())
     runs = [run for index in hosts if (run := view.kv_run(index)) is not None]
     blocks = sum(run.blocks for run in runs)
-    pace = view.operation_histogram(hosts, KvOperation.PREFIX_PACE)
+    pace = view.operation_histogram(hosts, KvCacheOperation.PREFIX_PACE)
     rates = {p: _prefix_rate_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}
     slow = rates[5.0]
     prefill = job.prefill_tokens_per_s
     loaded_tokens_per_s = read_per_s / job.block_bytes * job.block_tokens
-    prefixes_per_s = view.operation_rate_per_s(hosts, KvOperation.PREFIX_LOAD)
+    prefixes_per_s = view.operation_rate_per_s(hosts, KvCacheOperation.PREFIX_LOAD)
     recompute_s = None
     if prefill and prefixes_per_s:
         recompute_s = loaded_tokens_per_s / prefixes_per_s / prefill
     return {
-        REQUESTS.key: view.operation_rate_per_s(hosts, KvOperation.REQUEST),
+        REQUESTS.key: view.operation_rate_per_s(hosts, KvCacheOperation.REQUEST),
         HIT_SHARE.key: sum(run.hits for run in runs) / blocks if blocks else None,
         IDEAL_HIT_SHARE.key: sum(run.ideal_hits for run in runs) / blocks if blocks else None,
         LOADED_TOKENS.key: loaded_tokens_per_s,

@@ -14,7 +14,7 @@ from iolab.loads.kvcache.answer import highest_rates_sentence
 from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
-from iolab.loads.kvcache.workload import KvCacheJob, KvOperation
+from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation
 from iolab.report.best import BestFigure, BestPointHeadline, best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.charts.chart import Figure
@@ -25,10 +25,10 @@ from iolab.units import format_bytes, format_count
 
 RUN_COLUMNS = (
     ("requests_per_s", "Requests/s"),
-    (KvOperation.PREFIX_LOAD.latency_key("mean"), "Prefix mean"),
-    (KvOperation.PREFIX_LOAD.latency_key("p50"), "Prefix p50"),
-    (KvOperation.PREFIX_LOAD.latency_key("p95"), "Prefix p95"),
-    (KvOperation.PREFIX_LOAD.latency_key("p99"), "Prefix p99"),
+    (KvCacheOperation.PREFIX_LOAD.latency_key("mean"), "Prefix mean"),
+    (KvCacheOperation.PREFIX_LOAD.latency_key("p50"), "Prefix p50"),
+    (KvCacheOperation.PREFIX_LOAD.latency_key("p95"), "Prefix p95"),
+    (KvCacheOperation.PREFIX_LOAD.latency_key("p99"), "Prefix p99"),
     ("prefix_rate_bytes_per_s_p50", "Prefix rate"),
     ("prefix_rate_bytes_per_s_p5", "Slow prefix rate"),
     ("hit_share", "Hits"),
@@ -46,7 +46,7 @@ class KvCacheReport(SingleFigureReport):
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
         Direction,
         ServiceTime,
-        KvOperation,
+        KvCacheOperation,
     )
     uses_laid_out_files: ClassVar[bool] = True
 
@@ -90,7 +90,7 @@ def _prefix_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str],
     return tuple(
         (f"prefix {name}", metric_value_text(metrics[key]))
         for name in ("p50", "p95", "p99")
-        if (metric := metrics.get(key := KvOperation.PREFIX_LOAD.latency_key(name)))
+        if (metric := metrics.get(key := KvCacheOperation.PREFIX_LOAD.latency_key(name)))
         and metric.value is not None
     )
 

@@ -15,9 +15,9 @@ from iolab.loads.kvcache.workload import (
     BY_REQUESTS,
     KV_CACHE_ENGINE,
     BlockPlacement,
-    Durability,
     KvCacheJob,
     TraceArrivals,
+    WriteDurability,
     WritePolicy,
 )
 from iolab.study import values
@@ -78,9 +78,9 @@ class KvCacheTable(SearchTable):
     write: Annotated[WritePolicy, values.choice_value(WritePolicy, "kinds of writes")] = (
         WritePolicy.MISS
     )
-    durable: Annotated[Durability, values.choice_value(Durability, "kinds of durability")] = (
-        Durability.NONE
-    )
+    durable: Annotated[
+        WriteDurability, values.choice_value(WriteDurability, "kinds of durability")
+    ] = WriteDurability.NONE
     reads_in_flight: InFlight = Field(default=[64])
     writes_in_flight: Annotated[int, values.integer_value(1, IN_FLIGHT_MAX)] = 16
     prefill_tokens_per_s: Annotated[int, values.integer_value(1, PREFILL_MAX)] | None = None

@@ -28,7 +28,7 @@ SPARE_SLOTS_MIN: Final = 4
 """Blocks that may be dropped and still be read, where each has many objects."""
 
 
-class KvOperation(NamedOperation):
+class KvCacheOperation(NamedOperation):
     """Operations made of reads and writes of objects, which are counted as such already."""
 
     PREFIX_LOAD = 128
@@ -70,7 +70,7 @@ class TraceArrivals(StrEnum):
     """In the order of the trace, with gaps as of independent users."""
 
 
-class Durability(StrEnum):
+class WriteDurability(StrEnum):
     """When a write counts as done."""
 
     NONE = "none"
@@ -93,12 +93,12 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     path_options: ClassVar[tuple[str, ...]] = ("trace",)
     limit_axis: ClassVar[str] = "requests_per_s"
     limited_operations: ClassVar[Mapping[NamedOperation, tuple[str, ...]]] = MappingProxyType(
-        {KvOperation.PREFIX_LOAD: ("mean", "p50", "p95", "p99", "p99.9")}
+        {KvCacheOperation.PREFIX_LOAD: ("mean", "p50", "p95", "p99", "p99.9")}
     )
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {
             BY_REQUESTS: "requests_per_s",
-            BY_PREFIX_LATENCY: KvOperation.PREFIX_LOAD.latency_key("p99"),
+            BY_PREFIX_LATENCY: KvCacheOperation.PREFIX_LOAD.latency_key("p99"),
         }
     )
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -125,7 +125,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
     start_s: float = 600.0
     arrivals: TraceArrivals = TraceArrivals.SPREAD
     write: WritePolicy = WritePolicy.MISS
-    durable: Durability = Durability.NONE
+    durable: WriteDurability = WriteDurability.NONE
     reads_in_flight: int = 64
     writes_in_flight: int = 16
     prefill_tokens_per_s: int | None = None

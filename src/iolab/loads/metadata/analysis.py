@@ -33,13 +33,13 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
     check_client_answers,
-    check_metadata_cpu,
+    check_metadata_cpu_bound_client,
     check_metadata_device_busy,
-    check_metadata_engine,
+    check_metadata_engine_errors,
     check_metadata_failed,
     check_metadata_operations_counted,
     check_metadata_percentile_support,
-    check_metadata_totals,
+    check_metadata_totals_disagree,
     check_phase_incomplete,
     check_phase_too_short,
     check_rank_skew,
@@ -48,13 +48,13 @@ from iolab.loads.metadata.checks import (
 )
 from iolab.loads.metadata.metrics import (
     METADATA_KEYS,
-    MetadataLoad,
+    MetadataPhaseSums,
+    MetadataSums,
     MetadataView,
-    PhaseLoad,
     any_rank_windows,
     metadata_host_metrics,
     metadata_metrics,
-    sum_metadata_load,
+    sum_metadata_phases,
 )
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             check_target_in_memory: (check_client_answers, check_ranks_preempted),
         },
         overrides={
-            check_engine_errors: check_metadata_engine,
-            check_totals_disagree: check_metadata_totals,
+            check_engine_errors: check_metadata_engine_errors,
+            check_totals_disagree: check_metadata_totals_disagree,
             check_percentile_support: check_metadata_percentile_support,
-            check_cpu_bound_client: check_metadata_cpu,
+            check_cpu_bound_client: check_metadata_cpu_bound_client,
             check_device_busy: check_metadata_device_busy,
         },
         excluded=(
@@ -113,7 +113,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             sum_measured_window(record),
             telemetry,
             host_kinds=host_kinds,
-            metadata=sum_metadata_load(record),
+            metadata=sum_metadata_phases(record),
         )
 
     def fleet_metrics(self, view: MetadataView) -> dict[str, Metric]:
@@ -133,14 +133,14 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         return operation_spreads(view.record, view.metadata)
 
 
-def operation_spreads(record: RunRecord, metadata_load: MetadataLoad) -> dict[str, HostEvenness]:
+def operation_spreads(record: RunRecord, metadata_sums: MetadataSums) -> dict[str, HostEvenness]:
     """The spread of each phase of metadata load of several hosts, by the operation's key.
 
     Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
     per second in the phase's common window, or where it has none each host's over its own phase.
     """
     spreads: dict[str, HostEvenness] = {}
-    for phase in metadata_load.phases:
+    for phase in metadata_sums.phases:
         spans = any_rank_windows(phase.operation_runs, record.hosts)
         spread = host_evenness(record.hosts, spans, _phase_rates_by_host(phase, spans))
         if spread is not None:
@@ -148,7 +148,7 @@ def operation_spreads(record: RunRecord, metadata_load: MetadataLoad) -> dict[st
     return spreads
 
 
-def _phase_rates_by_host(phase: PhaseLoad, spans: Sequence[Window | None]) -> Floats:
+def _phase_rates_by_host(phase: MetadataPhaseSums, spans: Sequence[Window | None]) -> Floats:
     if phase.has_common_window:
         return np.asarray(phase.intervals_inside / phase.seconds)
     return np.array(

@@ -20,7 +20,7 @@ from iolab.loads.metadata.iterations import (
     best_points,
     point_statistics,
 )
-from iolab.loads.metadata.metrics import sum_metadata_load
+from iolab.loads.metadata.metrics import sum_metadata_phases
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     bare_rate_text,
@@ -31,7 +31,7 @@ from iolab.loads.metadata.tables import (
     rate_note,
     summary_table,
 )
-from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.report.brief import Brief, LatencyCurves
 from iolab.report.charts.chart import (
     ChartGroup,
@@ -120,9 +120,9 @@ def operation_charts(
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
 
-def operation_token(operation: Operation) -> ColorToken:
+def operation_token(operation: MetadataOperation) -> ColorToken:
     """The colour of an operation where lines are told apart by it."""
-    return series_token(list(Operation).index(operation) - 1)
+    return series_token(list(MetadataOperation).index(operation) - 1)
 
 
 def iteration_rates_chart(
@@ -134,7 +134,9 @@ def iteration_rates_chart(
     """The rate of every iteration, a row for each operation, and beside it the mean."""
     drawn = points[:POINTS_MAX]
     operations = [
-        op for op in Operation if any(_statistics_of_operation(point, op) for point in drawn)
+        op
+        for op in MetadataOperation
+        if any(_statistics_of_operation(point, op) for point in drawn)
     ]
     step = NAME_ROOM + LINE * len(drawn)
     height = step * len(operations)
@@ -177,7 +179,7 @@ def _rate_axis(values: Sequence[float]) -> ChartAxis:
 
 
 def _statistics_of_operation(
-    point: PointStatistics, operation: Operation
+    point: PointStatistics, operation: MetadataOperation
 ) -> OperationStatistics | None:
     return next(
         (statistics for statistics in point.operations if statistics.operation is operation), None
@@ -234,7 +236,7 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
         own = [
             operation
             for operation in point.operations
-            if len(points) == 1 or operation.operation is Operation.FILE_CREATE
+            if len(points) == 1 or operation.operation is MetadataOperation.FILE_CREATE
         ]
         means = [
             f"{OPERATION_NAMES[statistics.operation].lower()} {mean_rate_text(statistics)}"
@@ -297,7 +299,7 @@ def operations_distribution(
 
 def run_latency_curves(record: RunRecord, name: str) -> LatencyCurves:
     """The latencies of one run, of each operation on files."""
-    phases = sum_metadata_load(record)
+    phases = sum_metadata_phases(record)
     hosts = list(range(len(record.hosts)))
     curves = tuple(
         latency_curve(OPERATION_NAMES[phase.operation], phase.histogram(hosts))

@@ -34,12 +34,12 @@ from iolab.core.bins import PERCENTILES
 from iolab.core.run import RunStatus
 from iolab.core.samples import Ints
 from iolab.hosts.counter_names import TARGET
-from iolab.loads.metadata.metrics import MetadataView, PhaseLoad
+from iolab.loads.metadata.metrics import MetadataPhaseSums, MetadataView
 from iolab.loads.metadata.table import PHASE_SHORT_S
 from iolab.loads.metadata.workload import (
     FILE_OPERATIONS,
     MDTEST_ENGINE,
-    Operation,
+    MetadataOperation,
     reported_rates_of_run,
 )
 from iolab.record import Record
@@ -120,11 +120,12 @@ def check_phase_incomplete(view: MetadataView) -> CheckAnswer:
             "The engine printed a rate of every operation on files.", phases_missing=0
         )
     return worst_answer(
-        (_phase_finished_answer(view, operation) for operation in Operation), max_key="skipped"
+        (_phase_finished_answer(view, operation) for operation in MetadataOperation),
+        max_key="skipped",
     )
 
 
-def _phase_finished_answer(view: MetadataView, operation: Operation) -> CheckAnswer:
+def _phase_finished_answer(view: MetadataView, operation: MetadataOperation) -> CheckAnswer:
     phase = next((p for p in view.metadata.phases if p.operation is operation), None)
     if phase is None:
         return invalid_answer(
@@ -179,7 +180,7 @@ def check_reported_rates(view: MetadataView) -> CheckAnswer:
 
 
 def _reported_rate_answer(
-    operation: Operation, implied_count: float, requested: int, engine: str
+    operation: MetadataOperation, implied_count: float, requested: int, engine: str
 ) -> CheckAnswer:
     deviation = abs(implied_count - requested) / max(requested, 1)
     evidence: EvidenceValues = {
@@ -201,7 +202,7 @@ def _reported_rate_answer(
     )
 
 
-def check_metadata_totals(view: MetadataView) -> CheckAnswer:
+def check_metadata_totals_disagree(view: MetadataView) -> CheckAnswer:
     """totals-disagree of metadata load: intervals and bins against what each host says it did."""
     if not does_engine_report_host_counts(view):
         return not_applicable_answer(
@@ -212,7 +213,7 @@ def check_metadata_totals(view: MetadataView) -> CheckAnswer:
     )
 
 
-def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
+def _phase_totals_answer(view: MetadataView, phase: MetadataPhaseSums) -> CheckAnswer:
     done = np.array(
         [0 if run is None else run.completed for run in phase.operation_runs], dtype=np.int64
     )
@@ -242,7 +243,7 @@ def _phase_totals_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
 
 
 @per_host()
-def check_metadata_engine(view: MetadataView, host_index: int) -> Iterator[CheckAnswer]:
+def check_metadata_engine_errors(view: MetadataView, host_index: int) -> Iterator[CheckAnswer]:
     """engine-errors of metadata load: what the engine said and how it ended on each host.
 
     An agent's ranks are no process of their own: they have no exit code.
@@ -282,7 +283,7 @@ def check_rank_skew(view: MetadataView) -> CheckAnswer:
     )
 
 
-def _rank_overlap_answer(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
+def _rank_overlap_answer(view: MetadataView, phase: MetadataPhaseSums) -> CheckAnswer:
     clock_error_ns = max((host.clock_error_ns for host in view.hosts), default=0)
     whole_s = 0.0 if phase.span is None else phase.span.seconds
     common_s = 0.0 if phase.common_window is None else phase.common_window.seconds
@@ -329,7 +330,7 @@ def check_phase_too_short(view: MetadataView) -> CheckAnswer:
     return valid_answer(f"Phase {text}, the shortest on files.", **evidence)
 
 
-def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
+def _phase_seconds(view: MetadataView) -> Iterator[tuple[MetadataOperation, float]]:
     """How long each phase on files took."""
     for phase in view.metadata.file_phases:
         if phase.span is not None:
@@ -393,7 +394,9 @@ def check_ranks_preempted(view: MetadataView) -> CheckAnswer:
     )
 
 
-def _preemptions_answer(view: MetadataView, phase: PhaseLoad, host_index: int) -> CheckAnswer:
+def _preemptions_answer(
+    view: MetadataView, phase: MetadataPhaseSums, host_index: int
+) -> CheckAnswer:
     host, run = view.hosts[host_index], phase.operation_runs[host_index]
     done = 0 if run is None else run.completed
     preemptions = 0 if run is None else run.preemptions
@@ -478,7 +481,7 @@ def check_metadata_percentile_support(view: MetadataView) -> CheckAnswer:
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
 
-def check_metadata_cpu(view: MetadataView) -> CheckAnswer:
+def check_metadata_cpu_bound_client(view: MetadataView) -> CheckAnswer:
     """cpu-bound-client of metadata load: each phase on files by itself."""
     windows = [(phase.operation, phase.span) for phase in view.metadata.file_phases]
     answers = [
@@ -561,8 +564,8 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
     files = _counted_files(view, members)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
     for word, claimed, counted in (
-        (Operation.FILE_CREATE.display_name, files.created, most - begun),
-        (Operation.FILE_REMOVE.display_name, files.removed, most - ended),
+        (MetadataOperation.FILE_CREATE.display_name, files.created, most - begun),
+        (MetadataOperation.FILE_REMOVE.display_name, files.removed, most - ended),
     ):
         if not claimed:
             continue
@@ -614,23 +617,26 @@ def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
         between = [
             rate.seconds
             for rate in reported_rates_of_run(view.record)
-            if rate.operation in (Operation.FILE_STAT, Operation.FILE_READ)
+            if rate.operation in (MetadataOperation.FILE_STAT, MetadataOperation.FILE_READ)
         ]
         timed = [seconds for seconds in between if seconds is not None]
         return _FileCounts(asked, asked, sum(timed) if timed else None)
     phases = {phase.operation: phase for phase in view.metadata.phases}
 
-    def completed_operation_count(operation: Operation) -> int:
+    def completed_operation_count(operation: MetadataOperation) -> int:
         runs = phases[operation].operation_runs if operation in phases else ()
         return sum(run.completed for index, run in enumerate(runs) if run and index in members)
 
-    created, gone = phases.get(Operation.FILE_CREATE), phases.get(Operation.FILE_REMOVE)
+    created, gone = (
+        phases.get(MetadataOperation.FILE_CREATE),
+        phases.get(MetadataOperation.FILE_REMOVE),
+    )
     kept_s = None
     if created and gone and created.span and gone.span:
         kept_s = (gone.span.start_ns - created.span.end_ns) / 1e9
     return _FileCounts(
-        completed_operation_count(Operation.FILE_CREATE),
-        completed_operation_count(Operation.FILE_REMOVE),
+        completed_operation_count(MetadataOperation.FILE_CREATE),
+        completed_operation_count(MetadataOperation.FILE_REMOVE),
         kept_s,
     )
 

@@ -11,10 +11,10 @@ from iolab.analysis.stored_results import repeats_disagree_check
 from iolab.core.bins import LATENCY_NAMES, PERCENTILES
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.record import Record
 
-HEADLINE: Final = Operation.FILE_CREATE
+HEADLINE: Final = MetadataOperation.FILE_CREATE
 """The operation by which the best point is chosen."""
 
 
@@ -29,7 +29,7 @@ class OperationStatistics(Record):
     verdict of the iterations and of `repeats_disagree_check`.
     """
 
-    operation: Operation
+    operation: MetadataOperation
     metric: str
     values: tuple[float, ...]
     median_result: Result
@@ -99,7 +99,7 @@ class PointStatistics(Record):
 
 def is_metadata_result(result: Result) -> bool:
     """Whether the result is of metadata load: its metrics are those of operations."""
-    return Operation.FILE_CREATE.phase_rate_key in result.metrics
+    return MetadataOperation.FILE_CREATE.phase_rate_key in result.metrics
 
 
 def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
@@ -113,7 +113,7 @@ def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
 
 def _point_statistics(group: Sequence[Result]) -> PointStatistics:
     done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
-    operations = [_operation_statistics(operation, done) for operation in Operation]
+    operations = [_operation_statistics(operation, done) for operation in MetadataOperation]
     first = group[0]
     return PointStatistics(
         configuration=first.configuration,
@@ -128,7 +128,7 @@ def _point_statistics(group: Sequence[Result]) -> PointStatistics:
 
 
 def _operation_statistics(
-    operation: Operation, done_results: Sequence[Result]
+    operation: MetadataOperation, done_results: Sequence[Result]
 ) -> OperationStatistics | None:
     """The operation over the iterations; None where none has a rate of it."""
     over_window = operation in FILE_OPERATIONS and all(

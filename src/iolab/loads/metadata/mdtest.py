@@ -35,7 +35,7 @@ from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MDTEST_OPTIONS,
     MetadataJob,
-    Operation,
+    MetadataOperation,
     ReportedRate,
     ReportedRates,
 )
@@ -187,7 +187,7 @@ def measure_command(
         *_optional_arguments(job, total, options),
         *("-d", f"{directory}/{folder}"),
     ]
-    work = len(Operation) * total * job.files_per_rank
+    work = len(MetadataOperation) * total * job.files_per_rank
     lines = "".join(
         f"{place.host}: {place.ranks} ranks at {place.address}\n" for place in placements
     )
@@ -244,7 +244,7 @@ def _missing_output_faults(
         return
     if output.iterations != 1:
         yield f"mdtest ran {output.iterations} iterations, and one was requested"
-    for operation in Operation:
+    for operation in MetadataOperation:
         row = output.row(operation)
         if row is None or row.minimum <= 0:
             yield f"mdtest gave no rate for {operation.display_name}"

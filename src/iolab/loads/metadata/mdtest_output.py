@@ -23,20 +23,23 @@ from iolab.core.limits import (
     SENTENCE_CHARACTERS_MAX,
 )
 from iolab.hosts.engine import OutputFaults
-from iolab.loads.metadata.workload import Operation, ReportedRate
+from iolab.loads.metadata.workload import MetadataOperation, ReportedRate
 from iolab.record import Record
 from iolab.units import parse_finite
 
-TREES: Final[tuple[Operation, ...]] = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+TREES: Final[tuple[MetadataOperation, ...]] = (
+    MetadataOperation.TREE_CREATE,
+    MetadataOperation.TREE_REMOVE,
+)
 """Phases that are timed by one rank, whose rate is the phase's in every version."""
 
 OPERATIONS: Final = {
-    "Tree creation": Operation.TREE_CREATE,
-    "File creation": Operation.FILE_CREATE,
-    "File stat": Operation.FILE_STAT,
-    "File read": Operation.FILE_READ,
-    "File removal": Operation.FILE_REMOVE,
-    "Tree removal": Operation.TREE_REMOVE,
+    "Tree creation": MetadataOperation.TREE_CREATE,
+    "File creation": MetadataOperation.FILE_CREATE,
+    "File stat": MetadataOperation.FILE_STAT,
+    "File read": MetadataOperation.FILE_READ,
+    "File removal": MetadataOperation.FILE_REMOVE,
+    "Tree removal": MetadataOperation.TREE_REMOVE,
 }
 """mdtest's names. Those of folders are left out: our runs make files only."""
 
@@ -74,7 +77,7 @@ class RateRule(Enum):
 class SummaryRow(Record):
     """A line of the summary as printed, in operations a second."""
 
-    operation: Operation
+    operation: MetadataOperation
     maximum: float
     minimum: float
     mean: float
@@ -89,7 +92,7 @@ class PhaseLine(Record):
     """
 
     iteration: int
-    operation: Operation
+    operation: MetadataOperation
     seconds: float
     ops_per_s: float
 
@@ -113,7 +116,7 @@ class MdtestOutput(Record):
     messages: tuple[str, ...]
     faults: tuple[str, ...]
 
-    def row(self, operation: Operation) -> SummaryRow | None:
+    def row(self, operation: MetadataOperation) -> SummaryRow | None:
         """The summary's line of that operation."""
         return next((row for row in self.rows if row.operation is operation), None)
 
@@ -136,7 +139,7 @@ def reported_rates(output: MdtestOutput) -> tuple[ReportedRate, ...]:
     """
     if output.iterations != 1:
         return ()
-    trees: dict[Operation, float] = {
+    trees: dict[MetadataOperation, float] = {
         line.operation: line.seconds for line in output.phase_lines if line.operation in TREES
     }
     rates: list[ReportedRate] = []
@@ -162,7 +165,7 @@ class _MdtestParser:
         self._iteration = 0
         self._table: str | None = None
         self._rule: RateRule | None = None
-        self._rows: dict[Operation, SummaryRow] = {}
+        self._rows: dict[MetadataOperation, SummaryRow] = {}
         self._phase_lines: list[PhaseLine] = []
         self._finished = False
         self._messages: list[str] = []
@@ -196,7 +199,7 @@ class _MdtestParser:
             files=self._files,
             iterations=self._iterations,
             rule=self._rule,
-            rows=tuple(self._rows[key] for key in Operation if key in self._rows),
+            rows=tuple(self._rows[key] for key in MetadataOperation if key in self._rows),
             phase_lines=tuple(self._phase_lines),
             finished=self._finished,
             messages=tuple(self._messages),

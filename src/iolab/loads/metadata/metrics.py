@@ -25,7 +25,7 @@ from iolab.core.samples import Floats, Ints
 from iolab.loads.metadata.workload import (
     FILE_OPERATIONS,
     MetadataJob,
-    Operation,
+    MetadataOperation,
     OperationRun,
     ReportedRate,
     operation_runs_of_host,
@@ -39,7 +39,7 @@ slack of runs of I/O: phases may be shorter than that slack."""
 
 METADATA_KEYS: Final = tuple(
     key
-    for operation in Operation
+    for operation in MetadataOperation
     for key in (
         *((operation.rate_key,) if operation in FILE_OPERATIONS else ()),
         operation.phase_rate_key,
@@ -49,7 +49,7 @@ METADATA_KEYS: Final = tuple(
 """Every metric of a metadata result, in the order in which they are shown."""
 
 
-class PhaseLoad(Record):
+class MetadataPhaseSums(Record):
     """One operation on H hosts.
 
     `operation_runs` is what each host told, None where it did not come to the phase. `span` reaches
@@ -60,7 +60,7 @@ class PhaseLoad(Record):
     `bins` (H, BIN_COUNT) are of the whole phase.
     """
 
-    operation: Operation
+    operation: MetadataOperation
     operation_runs: tuple[OperationRun | None, ...]
     span: Window | None
     common_window: Window | None
@@ -102,13 +102,13 @@ class PhaseLoad(Record):
         )
 
 
-class MetadataLoad(Record):
+class MetadataSums(Record):
     """All phases of a run in their order, those that no host came to left out."""
 
-    phases: tuple[PhaseLoad, ...]
+    phases: tuple[MetadataPhaseSums, ...]
 
     @property
-    def file_phases(self) -> tuple[PhaseLoad, ...]:
+    def file_phases(self) -> tuple[MetadataPhaseSums, ...]:
         """The phases in which each rank works on many files."""
         return tuple(phase for phase in self.phases if phase.operation in FILE_OPERATIONS)
 
@@ -129,24 +129,24 @@ class MetadataLoad(Record):
         return Window(min(w.start_ns for w in spans), max(w.end_ns for w in spans))
 
 
-def sum_metadata_load(record: RunRecord) -> MetadataLoad:
+def sum_metadata_phases(record: RunRecord) -> MetadataSums:
     """The sums of every phase of a record."""
     named = {
         operation: tuple(_operation_run(host, operation) for host in record.hosts)
-        for operation in Operation
+        for operation in MetadataOperation
     }
     phases = {operation: runs for operation, runs in named.items() if any(runs)}
     every = np.ones(len(record.intervals), dtype=bool)
     sums = sum_operations(record, list(phases), every, record.bins.bin_groups())
-    return MetadataLoad(
+    return MetadataSums(
         tuple(
-            _phase_load(record, operation, runs, sums, place)
+            _sums_of_phase(record, operation, runs, sums, place)
             for place, (operation, runs) in enumerate(phases.items())
         )
     )
 
 
-def _operation_run(host: HostRun, operation: Operation) -> OperationRun | None:
+def _operation_run(host: HostRun, operation: MetadataOperation) -> OperationRun | None:
     return next((run for run in operation_runs_of_host(host) if run.operation is operation), None)
 
 
@@ -181,13 +181,13 @@ def _controller_window(start_ns: int | None, end_ns: int | None, host: HostRun) 
     return Window(start_ns - host.clock_offset_ns, end_ns - host.clock_offset_ns)
 
 
-def _phase_load(
+def _sums_of_phase(
     record: RunRecord,
-    operation: Operation,
+    operation: MetadataOperation,
     runs: tuple[OperationRun | None, ...],
     sums: OperationSums,
     operation_index: int,
-) -> PhaseLoad:
+) -> MetadataPhaseSums:
     """One phase; `operation_index` is that of its operation in the sums of the whole run."""
     table, count = record.intervals, len(record.hosts)
     own = all_ranks_windows(runs, record.hosts)
@@ -197,7 +197,7 @@ def _phase_load(
     seconds, inside = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     np.add.at(seconds, table.host[rows], table.span_ns[rows])
     np.add.at(inside, table.host[rows], table.ios[rows])
-    return PhaseLoad(
+    return MetadataPhaseSums(
         operation=operation,
         operation_runs=runs,
         span=_enclosing_window(any_rank_windows(runs, record.hosts)),
@@ -234,7 +234,7 @@ def _rows_in_window(
     return np.asarray(fits)
 
 
-def metadata_metrics(record: RunRecord, metadata_load: MetadataLoad) -> dict[str, Metric]:
+def metadata_metrics(record: RunRecord, metadata_sums: MetadataSums) -> dict[str, Metric]:
     """The metrics of all hosts together; where there are no phases those that the engine printed.
 
     A rate over the common window has no value where a host has no whole interval in it.
@@ -243,7 +243,7 @@ def metadata_metrics(record: RunRecord, metadata_load: MetadataLoad) -> dict[str
     values: dict[str, float | None] = {}
     for reported in reported_rates_of_run(record):
         values[reported.operation.phase_rate_key] = _plausible_rate_or_none(reported)
-    for phase in metadata_load.phases:
+    for phase in metadata_sums.phases:
         if phase.has_common_window:
             values[phase.operation.rate_key] = float((phase.intervals_inside / phase.seconds).sum())
         values[phase.operation.phase_rate_key] = _rate_over_window(
@@ -253,10 +253,10 @@ def metadata_metrics(record: RunRecord, metadata_load: MetadataLoad) -> dict[str
     return metrics_from_values(METADATA_KEYS, values)
 
 
-def metadata_host_metrics(metadata_load: MetadataLoad, host_index: int) -> dict[str, Metric]:
+def metadata_host_metrics(metadata_sums: MetadataSums, host_index: int) -> dict[str, Metric]:
     """The metrics of one host: over the window that all share, where there is one."""
     values: dict[str, float | None] = {}
-    for phase in metadata_load.phases:
+    for phase in metadata_sums.phases:
         run, seconds = phase.operation_runs[host_index], float(phase.seconds[host_index])
         if run is None:
             continue
@@ -278,7 +278,7 @@ def _rate_over_window(operation_count: int, span: Window | None) -> float | None
     return None if span is None or span.end_ns <= span.start_ns else operation_count / span.seconds
 
 
-def _phase_latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
+def _phase_latencies(phase: MetadataPhaseSums, hosts: list[int]) -> dict[str, float | None]:
     waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.completed_by_host[hosts].sum())
     values = latency_statistics(phase.histogram(hosts), waited, total)
     return {phase.operation.latency_key(name): value for name, value in values.items()}
@@ -287,7 +287,7 @@ def _phase_latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | No
 class MetadataView(RunView, kw_only=True):
     """With what its phases did; `load` is empty but for its cut and its seconds."""
 
-    metadata: MetadataLoad
+    metadata: MetadataSums
 
     @property
     def metadata_job(self) -> MetadataJob:

@@ -27,8 +27,8 @@ from iolab.hosts.remote_process import OVERDUE_S, stop_process_on_event
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.workload import (
     MetadataJob,
+    MetadataOperation,
     MetadataRun,
-    Operation,
     OperationRun,
     expected_phase_seconds,
     operations_per_client,
@@ -46,13 +46,15 @@ from iolab.session.start import (
 from iolab.targets.work_directory import evict_page_cache, peer_folder_path, require_shared_target
 from iolab.units import NS_PER_S
 
-SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
+SHIFTED = frozenset(
+    {MetadataOperation.FILE_STAT, MetadataOperation.FILE_READ, MetadataOperation.FILE_REMOVE}
+)
 """Operations on files that may be another rank's; the others are on the rank's own."""
 
-FILE_OPERATIONS_OF_RANKS = SHIFTED | {Operation.FILE_CREATE}
+FILE_OPERATIONS_OF_RANKS = SHIFTED | {MetadataOperation.FILE_CREATE}
 """Operations of which a rank does many: they may end by the clock."""
 
-DATA_OPERATIONS = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
+DATA_OPERATIONS = frozenset({MetadataOperation.FILE_CREATE, MetadataOperation.FILE_READ})
 """Operations that move a file's bytes."""
 
 INTERVAL_MS: Final = 1000
@@ -67,7 +69,7 @@ RANK_ALLOWANCE_S: Final = 0.0002
 """Beyond the request: a thread with an open folder for each rank, of which the agent makes ten
 thousand a second."""
 
-COLD_CACHE_OPERATIONS: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
+COLD_CACHE_OPERATIONS: Final = frozenset({MetadataOperation.FILE_STAT, MetadataOperation.FILE_READ})
 """Operations that a client could answer from what it has just made: caches are dropped before."""
 
 ATTEMPTS_WITH_OWN_NAMES: Final = 1000
@@ -103,7 +105,7 @@ def phase_request(
     job: MetadataJob,
     share: HostRanks,
     dirs: Mapping[int, str],
-    operation: Operation,
+    operation: MetadataOperation,
     *,
     iteration: int,
     files_made: Mapping[int, Sequence[int]] = MappingProxyType({}),
@@ -128,7 +130,7 @@ def phase_request(
     }
     if shifted and operation in FILE_OPERATIONS_OF_RANKS and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
-        if operation is Operation.FILE_CREATE:
+        if operation is MetadataOperation.FILE_CREATE:
             asked["files_least"] = job.min_files_per_rank
     shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
     if operation in SHIFTED and files_made:
@@ -169,7 +171,7 @@ class MetadataPhaseReader:
         self,
         job: MetadataJob,
         share: HostRanks,
-        operation: Operation,
+        operation: MetadataOperation,
         first_seq: int,
         files: Sequence[int] = (),
     ) -> None:
@@ -265,7 +267,7 @@ class MetadataPhaseReader:
 
 
 def _requested_operations(
-    job: MetadataJob, share: HostRanks, operation: Operation, files: Sequence[int]
+    job: MetadataJob, share: HostRanks, operation: MetadataOperation, files: Sequence[int]
 ) -> int:
     if operation not in FILE_OPERATIONS_OF_RANKS:
         return share.ranks
@@ -385,7 +387,7 @@ class MetadataDriver(LoadDriver):
         counters: CounterCollector,
     ) -> None:
         """All operations in order, as far as no host fails and nobody stops."""
-        iteration = _Iteration(session, run, host_runs, counters)
+        iteration = _MetadataIteration(session, run, host_runs, counters)
         try:
             await iteration.measure()
         finally:
@@ -393,7 +395,7 @@ class MetadataDriver(LoadDriver):
             await iteration.stop_telemetry()
 
 
-class _Iteration:
+class _MetadataIteration:
     """One run: every phase once, over one tree for each rank."""
 
     def __init__(
@@ -441,7 +443,7 @@ class _Iteration:
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean_hosts and self._must_remove_files():
-            await self._remove_files((Operation.FILE_REMOVE, Operation.TREE_REMOVE))
+            await self._remove_files((MetadataOperation.FILE_REMOVE, MetadataOperation.TREE_REMOVE))
         if failure:
             raise failure
 
@@ -449,7 +451,9 @@ class _Iteration:
         """Fill in what is known only at the end, however it came."""
         for state in self._states:
             done = tuple(self._done[state.name])
-            complete = len(done) == len(Operation) and not any(phase.skipped for phase in done)
+            complete = len(done) == len(MetadataOperation) and not any(
+                phase.skipped for phase in done
+            )
             state.was_halted = not complete and state.error is None
             state.details = MetadataRun(done)
             starts = [phase.first_start_real_ns for phase in done if phase.first_start_real_ns]
@@ -468,9 +472,10 @@ class _Iteration:
     async def _connect_and_snapshot_host(self, host_run: HostRunInProgress) -> None:
         hello = await host_run.workdir.host.connect()
         host_run.engine_version = f"iolab-agent {hello.version}"
-        asked = self._operation_request(host_run, Operation.FILE_STAT)
+        asked = self._operation_request(host_run, MetadataOperation.FILE_STAT)
         host_run.requested = json.dumps(
-            {**asked, "phase": [operation.display_name for operation in Operation]}, indent=1
+            {**asked, "phase": [operation.display_name for operation in MetadataOperation]},
+            indent=1,
         )
         host_run.cache = CACHE_NOT_DROPPED
         await self._watches[host_run.name].begin()
@@ -482,17 +487,17 @@ class _Iteration:
         )
 
     async def _measure_phases(self) -> None:
-        for operation in Operation:
+        for operation in MetadataOperation:
             if operation in COLD_CACHE_OPERATIONS and self._session.study.method.drop_caches:
                 await self._drop_caches(operation)
-            if operation is Operation.TREE_REMOVE and self._files_left:
+            if operation is MetadataOperation.TREE_REMOVE and self._files_left:
                 # Time was over before all files were gone, and a folder has to be empty.
-                await self._remove_files((Operation.FILE_REMOVE,))
+                await self._remove_files((MetadataOperation.FILE_REMOVE,))
             if self._halt.is_set():
                 return
             await self._measure_phase(operation)
 
-    async def _drop_caches(self, operation: Operation) -> None:
+    async def _drop_caches(self, operation: MetadataOperation) -> None:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
         self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.display_name}")
 
@@ -507,7 +512,7 @@ class _Iteration:
 
         await run_on_each_host(self._states, drop_caches_on_host)
 
-    async def _measure_phase(self, operation: Operation) -> None:
+    async def _measure_phase(self, operation: MetadataOperation) -> None:
         seconds = expected_phase_seconds(self._job, operation)
         self._session.begin_phase(Phase.MEASURE, self._run, operation.display_name, seconds)
         await run_on_each_host(self._states, self._read_clock)
@@ -548,7 +553,7 @@ class _Iteration:
         await asyncio.shield(self._telemetry_tasks[host_run.name])
 
     async def _run_operation(
-        self, host_run: HostRunInProgress, operation: Operation, start: CommonStartTime
+        self, host_run: HostRunInProgress, operation: MetadataOperation, start: CommonStartTime
     ) -> None:
         rank_share = self._host_ranks_by_name[host_run.name]
         asked = self._operation_request(host_run, operation)
@@ -557,7 +562,7 @@ class _Iteration:
             self._job, rank_share, operation, len(host_run.intervals), files
         )
         offset_ns = start.start_on_host_clock_ns(host_run) - start.real_ns
-        if operation is not Operation.TREE_REMOVE:
+        if operation is not MetadataOperation.TREE_REMOVE:
             self._unclean_hosts.add(host_run.name)
         try:
             answers = await measure_phase(
@@ -577,15 +582,17 @@ class _Iteration:
                 raise host_run.workdir.host.mark_lost(words) from None
         finally:
             host_run.intervals.extend(reader.intervals)
-        if operation is Operation.FILE_CREATE and answers.tried:
+        if operation is MetadataOperation.FILE_CREATE and answers.tried:
             self._created_files[rank_share.index] = answers.tried
-        self._files_left |= operation is Operation.FILE_REMOVE and answers.skipped > 0
+        self._files_left |= operation is MetadataOperation.FILE_REMOVE and answers.skipped > 0
         done = self._done[host_run.name]
         done.append(phase)
         if answers.processor:
             host_run.phase_processors.append(answers.processor)
         host_run.phase_libraries = answers.libraries or host_run.phase_libraries
-        if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
+        if operation is MetadataOperation.TREE_REMOVE and not any(
+            p.errors or p.skipped for p in done
+        ):
             self._unclean_hosts.discard(host_run.name)
 
     def _emit_interval(
@@ -598,14 +605,16 @@ class _Iteration:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
         return self._session.study.target.keep_files or not self._session.stop.is_requested
 
-    async def _remove_files(self, operations: Sequence[Operation]) -> None:
+    async def _remove_files(self, operations: Sequence[MetadataOperation]) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
 
         What cannot be removed now goes with the scratch folder, if that goes.
         """
         halt = asyncio.Event()
 
-        async def remove_files_on_host(host_run: HostRunInProgress, operation: Operation) -> None:
+        async def remove_files_on_host(
+            host_run: HostRunInProgress, operation: MetadataOperation
+        ) -> None:
             if host_run.workdir.host.lost_reason:
                 return
             with suppress(HostError):
@@ -631,7 +640,7 @@ class _Iteration:
             )
 
     def _operation_request(
-        self, host_run: HostRunInProgress, operation: Operation, *, shifted: bool = True
+        self, host_run: HostRunInProgress, operation: MetadataOperation, *, shifted: bool = True
     ) -> dict[str, object]:
         rank_share = self._host_ranks_by_name[host_run.name]
         dirs = {

@@ -27,7 +27,7 @@ from iolab.loads.metadata.tables import (
     summary_table,
 )
 from iolab.loads.metadata.terminal import operation_lines
-from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, MetadataOperation
 from iolab.report.best import BestFigure, gravest_objection_code_and_text
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.numbers import axis_values_text, metric_value_text, range_text
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (MetadataOperation,)
     is_single_rate: ClassVar[bool] = False
     uses_laid_out_files: ClassVar[bool] = True
     evenness_row_names: ClassVar[Mapping[str, str]] = {
@@ -151,7 +151,7 @@ class MetadataReport(LoadReport):
 
 def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
-    figures: list[tuple[Operation, BestFigure]] = []
+    figures: list[tuple[MetadataOperation, BestFigure]] = []
     for workload in measurements.study.workloads:
         results = [result for result in measurements.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
@@ -180,7 +180,7 @@ def _operation_best_figures(
     left_out_repeats_text: str,
     *,
     is_only_load: bool,
-) -> Iterator[tuple[Operation, BestFigure]]:
+) -> Iterator[tuple[MetadataOperation, BestFigure]]:
     """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
         axis_values_text(point.axis),

@@ -12,7 +12,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
-from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, MetadataOperation
 from iolab.report.numbers import DASH, axis_values_text, metric_value_text, value_text
 from iolab.report.table import (
     Cell,
@@ -28,13 +28,13 @@ from iolab.units import format_bytes
 if TYPE_CHECKING:
     from iolab.report.charts.series import RunAnchors
 
-OPERATION_NAMES: Final[Mapping[Operation, str]] = {
-    Operation.TREE_CREATE: "Tree create",
-    Operation.FILE_CREATE: "File create",
-    Operation.FILE_STAT: "File stat",
-    Operation.FILE_READ: "File read",
-    Operation.FILE_REMOVE: "File remove",
-    Operation.TREE_REMOVE: "Tree remove",
+OPERATION_NAMES: Final[Mapping[MetadataOperation, str]] = {
+    MetadataOperation.TREE_CREATE: "Tree create",
+    MetadataOperation.FILE_CREATE: "File create",
+    MetadataOperation.FILE_STAT: "File stat",
+    MetadataOperation.FILE_READ: "File read",
+    MetadataOperation.FILE_REMOVE: "File remove",
+    MetadataOperation.TREE_REMOVE: "Tree remove",
 }
 """The operations for people."""
 
@@ -64,7 +64,7 @@ def rate_note(table: Table) -> str:
     return f"{'; '.join(parts)}. Latencies are of each operation’s own median iteration."
 
 
-def run_rate(result: Result, operation: Operation) -> Metric:
+def run_rate(result: Result, operation: MetadataOperation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
     for key in (operation.rate_key, operation.phase_rate_key):
         metric = result.metrics.get(key)
@@ -73,7 +73,7 @@ def run_rate(result: Result, operation: Operation) -> Metric:
     return Metric(None, "ops/s")
 
 
-def common_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -> str:
+def common_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: MetadataOperation) -> str:
     """The rate that all have who did the operation: over the window, else over the whole phase.
 
     What stands in one column is counted alike, so that the slowest in it is the slowest.
@@ -183,7 +183,7 @@ def bare_rate_text(value: float | None) -> str:
 def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
-    for operation in Operation:
+    for operation in MetadataOperation:
         shown.append((common_rate_key(metrics, operation), OPERATION_NAMES[operation]))
         tail = operation.latency_key("p99")
         if operation in FILE_OPERATIONS and any(_has_value(each, tail) for each in metrics):

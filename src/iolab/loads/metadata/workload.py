@@ -60,7 +60,7 @@ MDTEST_OPTIONS: Final = engine_options_from_rows(
 """Every allowed option by its name."""
 
 
-class Operation(NamedOperation):
+class MetadataOperation(NamedOperation):
     """The operations, each a phase of its own, in the order in which they run."""
 
     TREE_CREATE = 16
@@ -72,10 +72,10 @@ class Operation(NamedOperation):
 
 
 FILE_OPERATIONS: Final = (
-    Operation.FILE_CREATE,
-    Operation.FILE_STAT,
-    Operation.FILE_READ,
-    Operation.FILE_REMOVE,
+    MetadataOperation.FILE_CREATE,
+    MetadataOperation.FILE_STAT,
+    MetadataOperation.FILE_READ,
+    MetadataOperation.FILE_REMOVE,
 )
 """Operations of which each rank does many. Of the trees it does one, and no operation can end while
 all ranks are still at theirs: trees have a rate over the whole phase only."""
@@ -131,31 +131,34 @@ class MetadataJob(AnyJob, Record, tag="metadata"):
         return self if self.engine == MDTEST_ENGINE else replace(self, rank_shift=0)
 
 
-ASSUMED_OPS_PER_S: Final[Mapping[Operation, float]] = {
-    Operation.TREE_CREATE: 1000.0,
-    Operation.FILE_CREATE: 5000.0,
-    Operation.FILE_STAT: 50_000.0,
-    Operation.FILE_READ: 20_000.0,
-    Operation.FILE_REMOVE: 5000.0,
-    Operation.TREE_REMOVE: 1000.0,
+ASSUMED_OPS_PER_S: Final[Mapping[MetadataOperation, float]] = {
+    MetadataOperation.TREE_CREATE: 1000.0,
+    MetadataOperation.FILE_CREATE: 5000.0,
+    MetadataOperation.FILE_STAT: 50_000.0,
+    MetadataOperation.FILE_READ: 20_000.0,
+    MetadataOperation.FILE_REMOVE: 5000.0,
+    MetadataOperation.TREE_REMOVE: 1000.0,
 }
 """One client's rates where nothing was measured: an eighth of what vendors publish of scale-out
 file systems for eight clients, stat far below it. Local file systems are faster."""
 
 
-def operations_per_client(job: MetadataJob, operation: Operation) -> int:
+def operations_per_client(job: MetadataJob, operation: MetadataOperation) -> int:
     """How often one client does the operation in one iteration."""
-    if operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
+    if operation in (MetadataOperation.TREE_CREATE, MetadataOperation.TREE_REMOVE):
         return job.ranks
     return job.ranks * job.files_per_rank
 
 
-def expected_phase_seconds(job: MetadataJob, operation: Operation) -> float:
+def expected_phase_seconds(job: MetadataJob, operation: MetadataOperation) -> float:
     """How long one operation's phase may take, by the assumed rates and where its time is over."""
     seconds = operations_per_client(job, operation) / ASSUMED_OPS_PER_S[operation]
-    if job.phase_s is None or operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
+    if job.phase_s is None or operation in (
+        MetadataOperation.TREE_CREATE,
+        MetadataOperation.TREE_REMOVE,
+    ):
         return seconds
-    if operation is not Operation.FILE_CREATE:
+    if operation is not MetadataOperation.FILE_CREATE:
         return min(seconds, job.phase_s)
     least = job.ranks * job.min_files_per_rank / ASSUMED_OPS_PER_S[operation]
     return min(seconds, max(job.phase_s, min(least, TIME_LIMIT_FACTOR * job.phase_s)))
@@ -163,7 +166,9 @@ def expected_phase_seconds(job: MetadataJob, operation: Operation) -> float:
 
 def expected_iteration_seconds(job: MetadataJob) -> float:
     """How long one iteration may take."""
-    return sum(expected_phase_seconds(job, operation) + PHASE_OVERHEAD_S for operation in Operation)
+    return sum(
+        expected_phase_seconds(job, operation) + PHASE_OVERHEAD_S for operation in MetadataOperation
+    )
 
 
 def written_bytes_per_client(job: MetadataJob) -> int:
@@ -187,7 +192,7 @@ class OperationRun(Record):
     when no rank worked; `preemptions` counts how often a rank lost its processor.
     """
 
-    operation: Operation
+    operation: MetadataOperation
     requested: int
     completed: int
     errors: tuple[tuple[str, int], ...]
@@ -208,7 +213,7 @@ class ReportedRate(Record):
     last rank's end as the hosts' clocks tell it, None where the version does not print it.
     """
 
-    operation: Operation
+    operation: MetadataOperation
     ops_per_s: float
     seconds: float | None
 

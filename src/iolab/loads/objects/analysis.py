@@ -18,7 +18,6 @@ from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.objects.checks import (
-    check_bytes_carried,
     check_connections_opened,
     check_contents_not_compared,
     check_data_set_in_server_memory,
@@ -26,6 +25,7 @@ from iolab.loads.objects.checks import (
     check_hot_object,
     check_near_generator_limit,
     check_object_requests_failed,
+    check_objects_bytes_moved,
     check_objects_lost,
     check_operations_on_time,
     check_puts_in_memory,
@@ -37,7 +37,7 @@ from iolab.loads.objects.metrics import (
     PERCENTILES,
     TIMED,
     ObjectsView,
-    object_values,
+    object_metric_values,
 )
 
 
@@ -62,7 +62,7 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
                 check_server_clock,
             ),
         },
-        overrides={check_bytes_moved: check_bytes_carried},
+        overrides={check_bytes_moved: check_objects_bytes_moved},
         # A store has no file system or device of the clients'.
         excluded=(
             check_target_in_memory,
@@ -80,5 +80,5 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
         return record.run.point.job.data_directions
 
     def metric_values(self, view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
-        """See `object_values`."""
-        return object_values(view, hosts)
+        """See `object_metric_values`."""
+        return object_metric_values(view, hosts)

@@ -433,7 +433,7 @@ def check_operations_on_time(view: ObjectsView, host_index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-def check_bytes_carried(view: ObjectsView) -> CheckAnswer:
+def check_objects_bytes_moved(view: ObjectsView) -> CheckAnswer:
     """Whether the ports of the clients carried the contents that are claimed."""
     return _bytes_carried_answer(view)
 

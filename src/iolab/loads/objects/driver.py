@@ -37,7 +37,7 @@ from iolab.loads.objects.engine import (
     parse_read_back,
     read_back_document,
 )
-from iolab.loads.objects.remedies import problem_hint
+from iolab.loads.objects.remedies import request_failure_hint
 from iolab.loads.objects.store_check import check_store, endpoint_faults
 from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
@@ -85,7 +85,7 @@ class GeneratorLimit(Record):
     fault: str = ""
     threads: int = 1
 
-    def with_tls(self, run: ObjectsRun) -> float | None:
+    def ops_per_s_with_tls(self, run: ObjectsRun) -> float | None:
         """The limit with what encryption took of the processors for each operation of a run.
 
         The null target has none.
@@ -171,7 +171,7 @@ class ObjectsDriver(ProcessDriver):
                 details = ObjectsRun.require_type(host_run.details)
                 limit = self._generator_limits.get(key, {}).get(host_run.name)
                 if limit is not None:
-                    host_run.generator_limit_iops = limit.with_tls(details)
+                    host_run.generator_limit_iops = limit.ops_per_s_with_tls(details)
                 host_run.details = replace(
                     details,
                     data_set_bytes=size,
@@ -383,7 +383,7 @@ class ObjectsDriver(ProcessDriver):
                 f"{whole.failed} of {data_set.object_count} objects could not be put in "
                 f"{access.store.url_text}: {why or 'no reason was given'}."
             )
-            raise EngineError(message, problem_hint(why))
+            raise EngineError(message, request_failure_hint(why))
         if whole.found_objects:
             session.emit(Notice(f"{format_count(whole.found_objects)} objects were there already."))
         self._data_set_bytes[data_set.id] = whole.bytes

@@ -83,7 +83,7 @@ class ObjectsView(OperationsView, Record, dict=True):
         return objects_run_of_host(self.hosts[host_index])
 
 
-def object_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
+def object_metric_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
     """The values of those hosts together."""
     return {
         **_operation_values(view, hosts),

@@ -21,7 +21,7 @@ from iolab.loads.objects.engine import (
     parse_task_answer,
     task_faults,
 )
-from iolab.loads.objects.remedies import problem_hint
+from iolab.loads.objects.remedies import request_failure_hint
 from iolab.text import excerpt
 
 TASK_LIMIT_S: Final = 120.0
@@ -80,7 +80,7 @@ async def run_store_task(
     faults = task_faults(bytes(printed))
     if faults:
         raise EngineError(
-            _fault_text(host.name, access.store, faults), problem_hint(" ".join(faults))
+            _fault_text(host.name, access.store, faults), request_failure_hint(" ".join(faults))
         )
     if how := exit_fault_text(ending, command):
         raise EngineError(f"s3 on host '{host.name}' {how}.", "See its agent, and run again.")

@@ -33,7 +33,7 @@ from iolab.loads.training.metrics import (
     PERCENTILES,
     TIMED,
     TrainingView,
-    training_values,
+    training_metric_values,
 )
 
 
@@ -65,5 +65,5 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
     operation_metrics = (*LoadAnalysis.operation_metrics, *LATENCY_KEYS)
 
     def metric_values(self, view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
-        """See `training_values`."""
-        return training_values(view, hosts)
+        """See `training_metric_values`."""
+        return training_metric_values(view, hosts)

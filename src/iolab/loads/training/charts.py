@@ -67,7 +67,7 @@ def step_parts_chart(
     return Figure(
         subject=workload.title,
         title="What the time of accelerators consists of",
-        finding=_finding_text(workload, job, drawn),
+        finding=_accelerators_above_threshold_sentence(workload, job, drawn),
         note=" ".join(notes),
         plots=(keys, replace(bars, marks=[*bars.marks, upright])),
         table=_parts_table(workload, known, styles),
@@ -106,7 +106,9 @@ def _step_time_parts(point: PointSummary, token: ColorToken) -> Iterator[Stacked
         yield StackedBarPart(share, token, percent_text(share), shade)
 
 
-def _finding_text(workload: Workload, job: TrainingJob, points: Sequence[PointSummary]) -> str:
+def _accelerators_above_threshold_sentence(
+    workload: Workload, job: TrainingJob, points: Sequence[PointSummary]
+) -> str:
     """The most accelerators above the threshold, and what the others wait for."""
     fed = [
         accelerators_of_point(workload, point)

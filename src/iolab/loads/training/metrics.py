@@ -98,7 +98,7 @@ def epoch_utilisation(job: TrainingJob, totals: EpochTotals) -> float | None:
     return totals.steps * job.compute_ns / totals.step_ns if totals.step_ns else None
 
 
-def training_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+def training_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
     """The values of those hosts together."""
     latencies = (view.latency_values(hosts, operation, PERCENTILES) for operation in TIMED)
     return {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.java import KitName
+from iolab.loads.keyvalue.java import JavaKitName
 
 PROGRAM = """#!{python} -IS
 import json, os, signal, sys, time
@@ -200,7 +200,7 @@ def fake_java(folder: Path) -> World:
 
 
 async def no_kits(
-    host: Host, name: KitName, version: str, directory: str, say: Callable[[str], None]
+    host: Host, name: JavaKitName, version: str, directory: str, say: Callable[[str], None]
 ) -> tuple[str, ...]:
     """Jars that nobody opens."""
     return (f"/nowhere/{name}-{version}.jar", "/nowhere/jamm-0.3.2.jar")

@@ -9,7 +9,7 @@ from iolab.loads.keyvalue.cassandra.tools import (
     CountersReply,
     PreflightReply,
     SchemaReply,
-    read_reply,
+    parse_tool_reply,
 )
 from iolab.loads.keyvalue.workload import ReportedStatistic
 from tests.recorded import recorded
@@ -21,7 +21,7 @@ def lines(name: str) -> list[bytes]:
 
 @pytest.mark.parametrize("version", ["4.0.17", "4.1.10", "5.0.6"])
 def test_counters_of_every_version_are_read(version: str) -> None:
-    found = [read_reply(line, CountersReply, "h") for line in lines(f"watch-{version}.jsonl")]
+    found = [parse_tool_reply(line, CountersReply, "h") for line in lines(f"watch-{version}.jsonl")]
     assert len(found) > 1
     first, last = found[0], found[-1]
     assert 0.5e9 < (last.real_ns - first.real_ns) / (len(found) - 1) < 2.5e9
@@ -39,7 +39,7 @@ def test_counters_of_every_version_are_read(version: str) -> None:
 
 def test_what_a_version_does_not_count_is_left_out() -> None:
     line = b'{"real_ns": 5, "counters": {"a": null, "b_bytes": 3}}'
-    found = read_reply(line, CountersReply, "h")
+    found = parse_tool_reply(line, CountersReply, "h")
     assert found.known_counters == {"b_bytes": 3}
     assert found.statistics == (ReportedStatistic("b_bytes", 3.0, "B"),)
 
@@ -48,11 +48,13 @@ def test_what_a_version_does_not_count_is_left_out() -> None:
 def test_a_counter_has_a_plain_name(name: str) -> None:
     line = b'{"real_ns": 5, "counters": {"%s": 1}}' % name.encode()
     with pytest.raises(EngineError, match="cannot be read"):
-        read_reply(line, CountersReply, "h")
+        parse_tool_reply(line, CountersReply, "h")
 
 
 def test_a_schema_is_read() -> None:
-    before, after = (read_reply(line, SchemaReply, "h") for line in lines("schema-4.0.17.jsonl"))
+    before, after = (
+        parse_tool_reply(line, SchemaReply, "h") for line in lines("schema-4.0.17.jsonl")
+    )
     assert [before.columns, before.key, before.comment, before.replication] == [None] * 4
     assert after.columns == {"y_id": "text", "field0": "text", "field1": "text"}
     assert after.key == ("y_id",)
@@ -76,4 +78,4 @@ def test_a_schema_is_read() -> None:
 )
 def test_nonsense_is_an_error(line: bytes) -> None:
     with pytest.raises(EngineError, match="said what cannot be read"):
-        read_reply(line, PreflightReply, "h")
+        parse_tool_reply(line, PreflightReply, "h")

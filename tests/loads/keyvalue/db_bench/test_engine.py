@@ -15,16 +15,16 @@ from iolab.loads.keyvalue.db_bench.engine import (
     SEED_STEP,
     bench_command,
     bench_seed_range,
+    database_fill_command,
     derived_seed,
+    fill_seed_range,
     levels_command,
-    load_command,
-    load_seed_range,
     next_free_seed,
     parse_version,
     table_shape_command,
     version_command,
 )
-from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, load_faults
+from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, fill_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
@@ -72,7 +72,7 @@ def test_the_published_cell_is_what_is_run() -> None:
 
 
 def test_the_load_writes_every_key_once_and_compacts() -> None:
-    command = load_command(JOB, "/mnt/x", "golden", seed=5096)
+    command = database_fill_command(JOB, "/mnt/x", "golden", seed=5096)
     assert command.argv == (
         "db_bench",
         f"--benchmarks={LOAD}",
@@ -82,7 +82,7 @@ def test_the_load_writes_every_key_once_and_compacts() -> None:
         *("--progress_reports=0", "--seed=5096"),
     )
     huge = replace(JOB, loaded=replace(LOADED, keys=10**9))
-    assert load_command(huge, "/", "x", seed=1).wall_limit_s > 10**12 / 5e6
+    assert database_fill_command(huge, "/", "x", seed=1).wall_limit_s > 10**12 / 5e6
 
 
 def test_options_reach_db_bench_and_programs_are_named() -> None:
@@ -92,7 +92,7 @@ def test_options_reach_db_bench_and_programs_are_named() -> None:
     assert argv[0] == "/opt/r/db_bench"
     assert {"--use_direct_reads=1", "--disable_wal=0"} <= set(argv)
     assert not any("sst_dump" in word for word in argv)
-    load = load_command(job, "/t", "d", seed=1).argv
+    load = database_fill_command(job, "/t", "d", seed=1).argv
     assert [word for word in load if "disable_wal" in word] == ["--disable_wal=1"]
     assert table_shape_command(job, "/t", "d").argv == (
         *("/opt/r/sst_dump-9", "--file=d", "--command=none", "--show_properties"),
@@ -122,7 +122,7 @@ def test_anything_else_is_refused(name: str, value: str) -> None:
     with pytest.raises(EngineError, match=name):
         bench_command(job, "/t", "d", seconds=3, report_file="r.csv", seed=1)
     with pytest.raises(EngineError, match=name):
-        load_command(job, "/t", "d", seed=1)
+        database_fill_command(job, "/t", "d", seed=1)
 
 
 @pytest.mark.parametrize(
@@ -155,20 +155,20 @@ def test_a_seed_that_db_bench_would_not_use_is_refused(seed: int) -> None:
     with pytest.raises(EngineError, match="is not a seed"):
         bench_command(JOB, "/t", "d", seconds=3, report_file="r.csv", seed=seed)
     with pytest.raises(EngineError, match="is not a seed"):
-        load_command(JOB, "/t", "d", seed=seed)
+        database_fill_command(JOB, "/t", "d", seed=seed)
 
 
 def test_a_seed_goes_on_until_no_thread_has_a_stream_in_common() -> None:
     used = [
         bench_seed_range(JOB, 90201),
-        load_seed_range(5096),
+        fill_seed_range(5096),
         bench_seed_range(JOB, 90205),
-        load_seed_range(99999),
+        fill_seed_range(99999),
     ]
     assert next_free_seed(used, bench_seed_range(JOB, 90199)) == 90209
     assert next_free_seed(used, bench_seed_range(JOB, 5092)) == 5092
     assert next_free_seed(used, bench_seed_range(JOB, 5093)) == 5097
-    assert next_free_seed([], load_seed_range(17)) == 17
+    assert next_free_seed([], fill_seed_range(17)) == 17
 
 
 def test_a_derived_seed_is_always_the_same_and_far_from_all_others() -> None:
@@ -226,7 +226,7 @@ def test_a_cell_that_is_as_asked_for_has_no_fault(name: str, job: KeyValueJob) -
 @pytest.mark.parametrize("block_bytes", [4096, 16384])
 def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
     loaded = replace(LOADED, block_bytes=block_bytes)
-    assert load_faults(golden(f"load-{block_bytes}"), loaded) == ()
+    assert fill_faults(golden(f"load-{block_bytes}"), loaded) == ()
     shape = parse_table_shape(raw(f"sst-{block_bytes}.txt"))
     assert shape is not None
     assert (shape.files, shape.entries) == (1, 60000)
@@ -351,7 +351,7 @@ def test_another_workload_must_be_timed_at_all() -> None:
     ],
 )
 def test_a_load_that_is_not_as_asked_for_says_why(old: bytes, new: bytes, message: str) -> None:
-    assert message in " / ".join(load_faults(golden("load-4096", old, new), LOADED))
+    assert message in " / ".join(fill_faults(golden("load-4096", old, new), LOADED))
 
 
 def test_the_files_tell_what_the_database_is() -> None:

@@ -18,9 +18,9 @@ from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.server import KeyValueServer, LoadStep
+from iolab.loads.keyvalue.cassandra.server import InsertRecords, KeyValueServer
 from iolab.loads.keyvalue.driver import YcsbDriver
-from iolab.loads.keyvalue.java import KitName
+from iolab.loads.keyvalue.java import JavaKitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
@@ -90,7 +90,7 @@ class FakeServer(KeyValueServer):
         _session: SessionContext,
         _run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: LoadStep,
+        load: InsertRecords,
     ) -> None:
         self._fault = None
         self.events.append(f"ready for {len(workdirs)}")
@@ -141,7 +141,7 @@ class Played:
 
 
 async def no_kits(
-    _host: Host, name: KitName, _version: str, directory: str, _say: Callable[[str], None]
+    _host: Host, name: JavaKitName, _version: str, directory: str, _say: Callable[[str], None]
 ) -> tuple[str, ...]:
     """Jars that the stand-in does not look at."""
     return (f"{directory}/{name}.jar",)

@@ -10,9 +10,9 @@ from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation
 from iolab.loads.keyvalue.ycsb.engine import (
     OPERATIONS_MAX,
+    database_fill_command,
     java_kit_of_jars,
     latency_log_names,
-    load_command,
     measure_command,
     rocksdb_shape_command,
 )
@@ -80,7 +80,7 @@ def test_a_server_is_told_its_consistency() -> None:
 
 
 def test_clients_share_a_load() -> None:
-    command = load_command(
+    command = database_fill_command(
         A, EMBEDDED, KIT, "/scratch", first=5000, count=5000, thread_count=16, seconds=60
     )
     told = properties(command)
@@ -89,7 +89,9 @@ def test_clients_share_a_load() -> None:
     assert told["iolab.create"] == "true"
     assert command.argv[command.argv.index("-threads") + 1] == "16"
     assert "-load" in command.argv
-    served = load_command(A, SERVED, KIT, "/scratch", first=0, count=3, thread_count=16, seconds=60)
+    served = database_fill_command(
+        A, SERVED, KIT, "/scratch", first=0, count=3, thread_count=16, seconds=60
+    )
     # YCSB would say so and start as many threads as records; the job must say what it does.
     assert served.argv[served.argv.index("-threads") + 1] == "3"
     assert "iolab.create" not in properties(served)
@@ -98,12 +100,16 @@ def test_clients_share_a_load() -> None:
 @pytest.mark.parametrize(("first", "count"), [(0, 0), (0, 20_001), (20_000, 1), (-1, 5)])
 def test_a_share_lies_within_the_records(first: int, count: int) -> None:
     with pytest.raises(EngineError, match="are not among the job's 20000"):
-        load_command(A, EMBEDDED, KIT, "/s", first=first, count=count, thread_count=1, seconds=9)
+        database_fill_command(
+            A, EMBEDDED, KIT, "/s", first=first, count=count, thread_count=1, seconds=9
+        )
 
 
 def test_loading_and_measuring_speak_of_the_same_records() -> None:
     load = properties(
-        load_command(A, EMBEDDED, KIT, "/s", first=0, count=20_000, thread_count=1, seconds=9)
+        database_fill_command(
+            A, EMBEDDED, KIT, "/s", first=0, count=20_000, thread_count=1, seconds=9
+        )
     )
     measure = properties(measured(A))
     same = ("recordcount", "fieldcount", "fieldlength", "insertorder", "table", "db", "workload")

@@ -18,8 +18,8 @@ from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, YcsbJob
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrInterval, HdrLog
 from iolab.loads.keyvalue.ycsb.output import (
     SHORT_GROUP_NS,
-    load_faults,
-    log_intervals,
+    fill_faults,
+    intervals_from_hdr_logs,
     parse_ycsb_output,
     ycsb_run_faults,
 )
@@ -69,7 +69,7 @@ def test_runs_that_did_what_they_were_asked_for(name: str, job: YcsbJob, seconds
         done = next(
             one.completed for one in output(name).operation_counts if one.operation is operation
         )
-        assert total(log_intervals(logs(name, job)), operation) == done
+        assert total(intervals_from_hdr_logs(logs(name, job)), operation) == done
 
 
 def test_a_read_modify_write_is_one_operation() -> None:
@@ -85,7 +85,7 @@ def test_the_total_that_ycsb_reports_is_kept_apart() -> None:
     assert told.reported_s == 5.058
     assert told.reported_ops_per_s == pytest.approx(1103.796)
     # Connecting and closing are in it: the seconds in which the store worked have more.
-    steady = log_intervals(logs("cql-a", ON_CASSANDRA))[2:4]
+    steady = intervals_from_hdr_logs(logs("cql-a", ON_CASSANDRA))[2:4]
     assert sum(one.ios for one in steady) * S / sum(one.span_ns for one in steady) > 2000
 
 
@@ -126,7 +126,7 @@ def test_a_table_of_other_columns() -> None:
 
 def test_a_client_that_was_killed_printed_no_result() -> None:
     assert faults("killed", A, 6) == ("YCSB printed no result",)
-    assert len(log_intervals(logs("killed", A))) == 3
+    assert len(intervals_from_hdr_logs(logs("killed", A))) == 3
 
 
 def test_java_without_what_the_old_hdrhistogram_needs() -> None:
@@ -173,16 +173,16 @@ def test_operations_that_returned_nothing_are_not_ok() -> None:
 
 
 def test_a_load_is_counted() -> None:
-    assert load_faults(output("load"), 20_000) == ()
-    (fault,) = load_faults(output("load"), 20_001)
+    assert fill_faults(output("load"), 20_000) == ()
+    (fault,) = fill_faults(output("load"), 20_001)
     assert fault.startswith("YCSB inserted 20,000 records, and 20,001")
     error = "Error inserting, not retrying any more. x"
-    told = load_faults(parse_ycsb_output(b"", f"{error}\n".encode()), 5)
+    told = fill_faults(parse_ycsb_output(b"", f"{error}\n".encode()), 5)
     assert told == (error, "YCSB printed no result")
 
 
 def test_a_disk_that_is_full_while_loading() -> None:
-    full, _, failed, inserted = load_faults(output("disk-full"), 20_000)
+    full, _, failed, inserted = fill_faults(output("disk-full"), 20_000)
     assert full.endswith("/scratch/db/000004.log: No space left on device")
     assert failed == "4 insert operations returned ERROR"
     assert inserted.startswith("YCSB inserted 8,998 records, and 20,000")
@@ -203,7 +203,7 @@ def test_counts_that_are_none() -> None:
 
 
 def test_intervals_are_of_all_operations_and_without_gaps() -> None:
-    made = log_intervals(logs("f-rate", F))
+    made = intervals_from_hdr_logs(logs("f-rate", F))
     assert [one.seq for one in made] == [0, 1, 2]
     for before, one in itertools.pairwise(made):
         assert one.end_real_ns - one.span_ns == before.end_real_ns
@@ -214,7 +214,7 @@ def test_intervals_are_of_all_operations_and_without_gaps() -> None:
 
 
 def test_bins_hold_the_latencies_of_the_log() -> None:
-    made = log_intervals(logs("a", A))
+    made = intervals_from_hdr_logs(logs("a", A))
     dense = sum(
         (
             dense_counts(part.bins, part.counts)
@@ -251,7 +251,7 @@ def made_log(operation: KeyOperation, spans: list[tuple[int, int, int]]) -> HdrL
 def test_an_operation_that_begins_later_is_of_the_same_seconds() -> None:
     reads = made_log(READ, [(0, 1000, 5), (1000, 1000, 6), (2000, 1000, 7), (3000, 10, 1)])
     inserts = made_log(KeyOperation.INSERT, [(1600, 401, 2), (2001, 1000, 3), (3001, 10, 1)])
-    made = log_intervals([inserts, reads])
+    made = intervals_from_hdr_logs([inserts, reads])
     assert [[part.ios for part in one.directions] for one in made] == [[5, 0], [6, 2], [8, 4]]
     assert [one.end_real_ns // 1_000_000 for one in made] == [1000, 2001, 3011]
 
@@ -259,7 +259,9 @@ def test_an_operation_that_begins_later_is_of_the_same_seconds() -> None:
 def test_a_log_that_lacks_its_end_is_of_the_same_seconds() -> None:
     reads = made_log(READ, [(0, 1000, 5), (1000, 1000, 6), (2000, 1000, 7)])
     updates = made_log(UPDATE, [(0, 1000, 1), (1000, 1001, 2)])
-    assert [[part.ios for part in one.directions] for one in log_intervals([reads, updates])] == [
+    assert [
+        [part.ios for part in one.directions] for one in intervals_from_hdr_logs([reads, updates])
+    ] == [
         [5, 1],
         [6, 2],
         [7, 0],
@@ -270,7 +272,7 @@ def test_crumbs_are_joined_to_their_neighbours() -> None:
     reads = made_log(
         READ, [(0, 60, 1), (60, 1000, 5), (1060, 1000, 6), (2060, 20, 2), (2080, 3, 0)]
     )
-    made = log_intervals([reads])
+    made = intervals_from_hdr_logs([reads])
     assert [(one.ios, one.span_ns // 1_000_000) for one in made] == [(6, 1060), (8, 1023)]
-    assert log_intervals([]) == ()
-    assert log_intervals([replace(reads, operation=None)]) == ()
+    assert intervals_from_hdr_logs([]) == ()
+    assert intervals_from_hdr_logs([replace(reads, operation=None)]) == ()

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.loads.keyvalue.workload import LevelShape, StoreShape
-from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocks_shape
+from iolab.loads.keyvalue.ycsb.clients import database_shape_faults, parse_rocksdb_shape
 from tests.loads.keyvalue.ycsb.fixtures import stdout
 
 
 def test_a_settled_database() -> None:
-    found = parse_rocks_shape(stdout("settle"))
+    found = parse_rocksdb_shape(stdout("settle"))
     assert found is not None
     assert (found.keys, found.value_bytes, found.memtable_entries) == (20_000, 82_880_000, 0)
     assert found.shape == StoreShape((LevelShape(1, 2, 84_275_566),), None, 0)
@@ -19,7 +19,7 @@ def test_a_settled_database() -> None:
 
 
 def test_what_speaks_against_a_database() -> None:
-    found = parse_rocks_shape(stdout("settle"))
+    found = parse_rocksdb_shape(stdout("settle"))
     assert found is not None
     levels = (LevelShape(0, 3, 5), LevelShape(1, 2, 9))
     unsettled = replace(found, memtable_entries=7, shape=StoreShape(levels, None, 11))
@@ -30,5 +30,5 @@ def test_what_speaks_against_a_database() -> None:
 
 @pytest.mark.parametrize("cut", [b"", b"keys 5\n", stdout("settle")[:-6], b"\xff\nend 0\n"])
 def test_an_output_that_is_not_whole(cut: bytes) -> None:
-    assert parse_rocks_shape(cut) is None
+    assert parse_rocksdb_shape(cut) is None
     assert ["did not tell" in fault for fault in database_shape_faults(None, 5)] == [True]

@@ -30,7 +30,14 @@ from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_unusable_rea
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioOutputReader
 from iolab.loads.fileio.options import FIO_OPTIONS
-from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, Access, Arrivals, Contents, Job
+from iolab.loads.fileio.workload import (
+    IOENGINES,
+    SECTOR_BYTES,
+    AccessPattern,
+    IoArrivals,
+    Job,
+    WrittenContents,
+)
 from iolab.study.values import program_option_text
 from iolab.text import excerpt
 
@@ -91,9 +98,9 @@ FILL_DEPTH: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
 
 _CONTENTS: Final = {
-    Contents.SCRAMBLED: "scramble_buffers=1",
-    Contents.RANDOM: "refill_buffers=1",
-    Contents.ZEROS: "zero_buffers=1",
+    WrittenContents.SCRAMBLED: "scramble_buffers=1",
+    WrittenContents.RANDOM: "refill_buffers=1",
+    WrittenContents.ZEROS: "zero_buffers=1",
 }
 
 _NOT_EXPRESSIBLE: Final = "fio cannot be told this job"
@@ -102,7 +109,7 @@ _NOT_EXPRESSIBLE: Final = "fio cannot be told this job"
 def null_target_job_file(job: Job, seconds: float) -> str:
     """The job file; EngineError names every value that cannot be told."""
     size = max(_REGION_BYTES // job.block_bytes, 1) * job.block_bytes
-    access = Access.RANDWRITE if job.access.is_random else Access.WRITE
+    access = AccessPattern.RANDWRITE if job.access.is_random else AccessPattern.WRITE
     same = replace(
         job, access=access, read_percent=None, direct=False, file_bytes=size, files_per_job=1
     )
@@ -408,7 +415,7 @@ def _mix_and_rate_options(job: Job) -> tuple[str, ...]:
 
 def _is_poisson(job: Job) -> bool:
     process = dict(job.options).get("rate_process")
-    return job.arrivals is Arrivals.POISSON or process == "poisson"
+    return job.arrivals is IoArrivals.POISSON or process == "poisson"
 
 
 def _rate_process_options(job: Job) -> tuple[str, ...]:
@@ -418,7 +425,7 @@ def _rate_process_options(job: Job) -> tuple[str, ...]:
     """
     if job.arrivals is None:
         return ()
-    process = "poisson" if job.arrivals is Arrivals.POISSON else "linear"
+    process = "poisson" if job.arrivals is IoArrivals.POISSON else "linear"
     return (f"rate_process={process}",)
 
 

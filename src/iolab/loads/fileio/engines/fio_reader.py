@@ -64,11 +64,11 @@ class FioOutputReader:
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
-        return self._take_documents(self._splitter.feed(piece))
+        return self._intervals_of_documents(self._splitter.feed(piece))
 
     def finish(self) -> ParsedEngineOutput:
         """Everything that the output told."""
-        self._take_documents(self._splitter.finish())
+        self._intervals_of_documents(self._splitter.finish())
         last = self._newest
         totals = self._totals(last) if last else None
         if last:
@@ -98,7 +98,7 @@ class FioOutputReader:
             self._faults.add_fault(str(fault))
             return None
 
-    def _take_documents(self, texts: Sequence[bytes]) -> list[Interval]:
+    def _intervals_of_documents(self, texts: Sequence[bytes]) -> list[Interval]:
         intervals: list[Interval] = []
         for text in texts:
             try:

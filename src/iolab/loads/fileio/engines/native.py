@@ -42,7 +42,13 @@ from iolab.loads.fileio.options import (
     is_supported_natively,
     parse_microseconds,
 )
-from iolab.loads.fileio.workload import SECTOR_BYTES, Arrivals, Contents, Job, bssplit_shares
+from iolab.loads.fileio.workload import (
+    SECTOR_BYTES,
+    IoArrivals,
+    Job,
+    WrittenContents,
+    bssplit_shares,
+)
 
 FORMAT: Final = 1
 """The version of the format."""
@@ -70,9 +76,9 @@ NULL_BYTES: Final = 1 << 30
 """A target that does nothing, and the size that jobs work on there."""
 
 _CONTENTS: Final = {
-    Contents.SCRAMBLED: "scrambled",
-    Contents.RANDOM: "random",
-    Contents.ZEROS: "zeros",
+    WrittenContents.SCRAMBLED: "scrambled",
+    WrittenContents.RANDOM: "random",
+    WrittenContents.ZEROS: "zeros",
 }
 
 _NOT_SUPPORTED: Final = "The native engine cannot do this job"
@@ -341,10 +347,10 @@ def _arrivals_name(job: Job, options: Mapping[str, str]) -> str | None:
     """When I/Os are due under a rate; None for I/Os that a closed loop paces."""
     if job.target_iops_per_job is None:
         return None
-    poisson = job.arrivals is Arrivals.POISSON or options.get("rate_process") == "poisson"
+    poisson = job.arrivals is IoArrivals.POISSON or options.get("rate_process") == "poisson"
     if poisson:
         return "poisson"
-    return "fixed" if job.arrivals is Arrivals.FIXED else None
+    return "fixed" if job.arrivals is IoArrivals.FIXED else None
 
 
 def _distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
@@ -416,11 +422,11 @@ class NativeEngine:
         settings = {"ledger": ledger.path, "ledger_block": ledger.block_bytes}
         return _with_spec_settings(command, settings)
 
-    def with_slow_ios(self, command: Command, max_count: int) -> Command:
+    def command_with_slow_ios(self, command: Command, max_count: int) -> Command:
         """The same command, which also tells so many of its slowest I/Os one by one."""
         return _with_spec_settings(command, {"slow_ios": max_count})
 
-    def with_recording(self, command: Command, max_count: int) -> Command:
+    def command_with_recording(self, command: Command, max_count: int) -> Command:
         """The same command, which also records so many of its I/Os in a file of its folder."""
         return _with_spec_settings(command, {"record": {"path": RECORDED_FILE, "ios": max_count}})
 

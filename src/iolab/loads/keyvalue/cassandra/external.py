@@ -15,8 +15,8 @@ from iolab.errors import EngineError, HostError
 from iolab.loads.keyvalue.cassandra.server import (
     COMMENT_PREFIX,
     PRODUCT,
+    InsertRecords,
     KeyValueServer,
-    LoadStep,
     RecordSet,
     RowCount,
     count_table_rows,
@@ -29,8 +29,14 @@ from iolab.loads.keyvalue.cassandra.server import (
     require_rows,
     table_comment,
 )
-from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaReply
-from iolab.loads.keyvalue.java import YCSB_VERSION, InstallKit, KitName, find_java, install_kit
+from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraToolRunner, SchemaReply
+from iolab.loads.keyvalue.java import (
+    YCSB_VERSION,
+    InstallKit,
+    JavaKitName,
+    find_java,
+    install_java_kit,
+)
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -53,10 +59,10 @@ class ExternalServer(KeyValueServer):
     The first client asks the cluster for all.
     """
 
-    def __init__(self, settings: ServerSettings, kits: InstallKit = install_kit) -> None:
+    def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit) -> None:
         self._settings = settings
         self._kits = kits
-        self._tools: CassandraTools | None = None
+        self._tools: CassandraToolRunner | None = None
         self._loaded: RecordSet | None = None
         self._is_table_ours = False
         self._keeps_table = False
@@ -75,7 +81,7 @@ class ExternalServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: LoadStep,
+        load: InsertRecords,
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keeps_table = session.study.target.keep_files
@@ -115,28 +121,28 @@ class ExternalServer(KeyValueServer):
 
     async def _find_java_and_install_jars(
         self, session: SessionContext, workdir: WorkDirectory
-    ) -> CassandraTools:
+    ) -> CassandraToolRunner:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not workdir.host:
             await find_java(workdir.host, self._settings.java, oldest=OLDEST_JAVA)
             jars = await self._kits(
                 workdir.host,
-                KitName.YCSB,
+                JavaKitName.YCSB,
                 YCSB_VERSION,
                 workdir.dir,
                 lambda text: session.emit(Notice(text)),
             )
-            self._tools = CassandraTools(workdir.host, self._settings, jars)
+            self._tools = CassandraToolRunner(workdir.host, self._settings, jars)
         return self._tools
 
     async def _ensure_records(
         self,
         session: SessionContext,
         run: PlannedRun,
-        tools: CassandraTools,
+        tools: CassandraToolRunner,
         schema: SchemaReply,
         record_set: RecordSet,
-        load: LoadStep,
+        load: InsertRecords,
     ) -> None:
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
@@ -179,7 +185,7 @@ class ExternalServer(KeyValueServer):
         self._has_warned = True
 
     async def _count_or_estimate_rows(
-        self, tools: CassandraTools, record_set: RecordSet
+        self, tools: CassandraToolRunner, record_set: RecordSet
     ) -> RowCount:
         return await count_table_rows(tools, self.addresses, record_set.records)
 

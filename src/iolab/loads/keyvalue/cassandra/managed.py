@@ -24,8 +24,8 @@ from iolab.loads.keyvalue.cassandra.node_host import (
 )
 from iolab.loads.keyvalue.cassandra.server import (
     PRODUCT,
+    InsertRecords,
     KeyValueServer,
-    LoadStep,
     RecordSet,
     count_table_rows,
     create_table,
@@ -40,7 +40,7 @@ from iolab.loads.keyvalue.databases import (
     read_folder_marker,
     remove_folder,
 )
-from iolab.loads.keyvalue.java import InstallKit, install_kit
+from iolab.loads.keyvalue.java import InstallKit, install_java_kit
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -61,7 +61,7 @@ class ManagedServer(KeyValueServer):
 
     cache_proof: CacheDropProof | None = None
 
-    def __init__(self, settings: ServerSettings, kits: InstallKit = install_kit) -> None:
+    def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit) -> None:
         self._settings = settings
         self._version = parse_supported_version(settings.version)
         self._kits = kits
@@ -92,7 +92,7 @@ class ManagedServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: LoadStep,
+        load: InsertRecords,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
         self.server_run = self._new_server_run()
@@ -107,8 +107,8 @@ class ManagedServer(KeyValueServer):
                 self._node_tools = await equipment
             self.update_server_run(java=self._node_tools.java)
             wanted = record_set_of_run(run)
-            if not await self._has_loaded_records(workdir, wanted):
-                await self._load_records(session, run, workdir, wanted, load)
+            if not await self._has_filled_store(workdir, wanted):
+                await self._fill_store(session, run, workdir, wanted, load)
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
@@ -186,9 +186,9 @@ class ManagedServer(KeyValueServer):
         self.update_server_run(host=self._node_folder.name)
         return self._node_folder.workdir
 
-    async def _has_loaded_records(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
+    async def _has_filled_store(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
         """Whether the records are there, whole, of this version and these settings."""
-        marker = await read_folder_marker(workdir.host, _loaded_data_folder(workdir, record_set))
+        marker = await read_folder_marker(workdir.host, _filled_data_folder(workdir, record_set))
         if marker is None or {**marker, **self._expected_marker(record_set)} != marker:
             return False
         self.update_server_run(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
@@ -203,22 +203,22 @@ class ManagedServer(KeyValueServer):
             **record_set.marker_document,
         }
 
-    async def _load_records(
+    async def _fill_store(
         self,
         session: SessionContext,
         run: PlannedRun,
         workdir: WorkDirectory,
         record_set: RecordSet,
-        load: LoadStep,
+        load: InsertRecords,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
         session.begin_phase(Phase.LAY_OUT, run, f"{record_set} into Cassandra {self._version.text}")
-        folder = _loaded_data_folder(workdir, record_set)
+        folder = _filled_data_folder(workdir, record_set)
         await remove_folder(workdir.host, folder)
         node = await self._start_node(session, workdir, folder)
         tools = self._require_node_tools.tools
         await create_table(tools, self.addresses, record_set)
-        await self._load_or_raise_node_death(load)
+        await self._insert_or_raise_node_death(load)
         if session.stop.is_requested:
             return
         session.begin_phase(
@@ -237,7 +237,7 @@ class ManagedServer(KeyValueServer):
         )
         self.update_server_run(**rows)
 
-    async def _load_or_raise_node_death(self, load: LoadStep) -> None:
+    async def _insert_or_raise_node_death(self, load: InsertRecords) -> None:
         """The load; where the node died of it, its own words tell why."""
         try:
             await load()
@@ -259,7 +259,7 @@ class ManagedServer(KeyValueServer):
         doing = f"Cassandra {self._version.text} starts on {record_set}"
         session.begin_phase(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
-        cloning = clone_folder(workdir.host, _loaded_data_folder(workdir, record_set), live)
+        cloning = clone_folder(workdir.host, _filled_data_folder(workdir, record_set), live)
         self.update_server_run(restored_by=await session.stop.run_unless_stopped(cloning))
         if session.study.method.drop_caches:
             self.cache_proof = await drop_folder_cache(
@@ -319,5 +319,5 @@ async def _remove_live_folders(workdir: WorkDirectory) -> None:
             await remove_folder(workdir.host, folder)
 
 
-def _loaded_data_folder(workdir: WorkDirectory, record_set: RecordSet) -> str:
+def _filled_data_folder(workdir: WorkDirectory, record_set: RecordSet) -> str:
     return f"{_server_folder(workdir)}/golden-{record_set.file_name_part}"

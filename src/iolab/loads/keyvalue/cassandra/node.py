@@ -19,7 +19,11 @@ from iolab.loads.keyvalue.cassandra.node_host import (
     CassandraVersion,
     ServerProcess,
 )
-from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
+from iolab.loads.keyvalue.cassandra.tools import (
+    CassandraToolRunner,
+    CountersReply,
+    parse_tool_reply,
+)
 from iolab.loads.keyvalue.databases import remove_folder
 from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.record import Record
@@ -122,7 +126,7 @@ class CassandraNode:
     def __init__(
         self,
         plan: CassandraNodePlan,
-        tools: CassandraTools,
+        tools: CassandraToolRunner,
         interval_ms: int,
         on_counters: Callable[[CountersReply], None],
     ) -> None:
@@ -133,9 +137,9 @@ class CassandraNode:
         self._interval_s = interval_ms / 1000
         self._is_serving = asyncio.Event()
         self._counters_queue = asyncio.Event()
-        self._daemon = ServerProcess(tools.host, node_command(plan), self._read_log)
+        self._daemon = ServerProcess(tools.host, node_command(plan), self._handle_log_line)
         watch = tools.counters_command(plan.jmx_port, ANSWER_LIMIT_S, interval_ms)
-        self._reader = ServerProcess(tools.host, watch, self._read_counters)
+        self._reader = ServerProcess(tools.host, watch, self._handle_counters_line)
         self._ready = False
         self._no_room = ""
 
@@ -233,16 +237,16 @@ class CassandraNode:
         lost = self._tools.host.lost_reason
         return HostError(lost, CORRECT_HINT) if lost else EngineError(message, CORRECT_HINT)
 
-    def _read_log(self, line: bytes) -> None:
+    def _handle_log_line(self, line: bytes) -> None:
         if READY_MARKER in line:
             self._is_serving.set()
         if not self._no_room and DISK_FULL_PATTERN.search(line):
             text = line.decode("utf-8", "replace")
             self._no_room = excerpt(text, OUTPUT_CHARACTERS_MAX).rstrip(".")
 
-    def _read_counters(self, line: bytes) -> None:
+    def _handle_counters_line(self, line: bytes) -> None:
         try:
-            counters = read_reply(line, CountersReply, self._tools.host.name)
+            counters = parse_tool_reply(line, CountersReply, self._tools.host.name)
         except EngineError:
             # The reader's own sentence: it ends now, and that is told by its end.
             return

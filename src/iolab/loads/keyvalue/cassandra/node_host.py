@@ -19,7 +19,7 @@ from iolab.hosts.remote_process import KILL_LIMIT_S, start_remote_process
 from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,
     PORTS_TRIED,
-    CassandraTools,
+    CassandraToolRunner,
     PreflightReply,
 )
 from iolab.loads.keyvalue.java import (
@@ -27,7 +27,7 @@ from iolab.loads.keyvalue.java import (
     YCSB_VERSION,
     InstallKit,
     JavaInstallation,
-    KitName,
+    JavaKitName,
     find_java,
 )
 from iolab.loads.keyvalue.workload import ServerSettings
@@ -208,7 +208,7 @@ def java_text_for_record(java: JavaInstallation, version: CassandraVersion) -> s
 class CassandraHostTools(Record):
     """All of it on one host; `java` is told in records."""
 
-    tools: CassandraTools
+    tools: CassandraToolRunner
     jars: tuple[str, ...]
     java: str
     storage_port: int
@@ -230,9 +230,9 @@ async def _prepare_host(
 
     java = await find_java(host, settings.java, oldest=OLDEST_JAVA)
     require_java(java, version, host.name)
-    own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, notify)
-    jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, notify)
-    tools = CassandraTools(host, settings, own)
+    own = await kits(host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
+    jars = await kits(host, JavaKitName.CASSANDRA, version.text, workdir.dir, notify)
+    tools = CassandraToolRunner(host, settings, own)
     preflight = await tools.check_node_start()
     storage_port, jmx_port = _require_storage_and_jmx_ports(preflight, settings, host.name)
     if not version.supports(java):
@@ -310,7 +310,7 @@ class ServerProcess:
         return self._task is not None and not self._task.done()
 
     @property
-    def tail(self) -> str:
+    def output_tail(self) -> str:
         """The end of what it said on both its outputs."""
         return self._tail.decode("utf-8", "replace")
 
@@ -362,7 +362,7 @@ class ServerProcess:
         # Who is killed has no say in it: his last words tell of something else.
         was_killed = self.exited is not None and self.exited.signal is not None
         last_words = excerpt(
-            "; ".join(_explaining_output_lines(self.tail, was_killed=was_killed)),
+            "; ".join(_explaining_output_lines(self.output_tail, was_killed=was_killed)),
             OUTPUT_CHARACTERS_MAX,
         ).rstrip(".")
         return f"{self._exit_text()}{f' ({last_words})' if last_words else ''}"

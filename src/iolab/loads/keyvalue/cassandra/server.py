@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, RowsReply, SchemaReply
+from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraToolRunner, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -22,7 +22,7 @@ from iolab.text import excerpt, list_text
 
 PRODUCT: Final = "Apache Cassandra"
 
-LoadStep = Callable[[], Awaitable[None]]
+InsertRecords = Callable[[], Awaitable[None]]
 """Writes all records into the store, by way of its `addresses`, which answer by then."""
 
 COUNT_ALL_MAX: Final = 250_000
@@ -84,7 +84,7 @@ class KeyValueServer(ABC):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: LoadStep,
+        load: InsertRecords,
     ) -> None:
         """Everything up to a server that answers in the start state of the run.
 
@@ -188,7 +188,7 @@ async def count_rows_adaptively(count_sample: SampleCounter, record_count: int) 
 
 
 async def count_table_rows(
-    tools: CassandraTools, addresses: tuple[str, ...], record_count: int
+    tools: CassandraToolRunner, addresses: tuple[str, ...], record_count: int
 ) -> RowCount:
     """The rows of the cluster's table."""
     return await count_rows_adaptively(
@@ -212,7 +212,7 @@ def require_rows(row_count: RowCount, record_count: int, table: str, hint: str) 
 
 
 async def create_table(
-    tools: CassandraTools, addresses: tuple[str, ...], records: RecordSet
+    tools: CassandraToolRunner, addresses: tuple[str, ...], records: RecordSet
 ) -> None:
     """A table of iolab's own for those records, in a keyspace as the settings have it."""
     await tools.run_schema_action(

@@ -125,7 +125,7 @@ class CountersReply(Record, kw_only=True):
         )
 
 
-def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
+def parse_tool_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
     """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
     try:
         document = json.loads(line[:REPLY_BYTES_MAX])
@@ -190,7 +190,7 @@ class CounterRelay:
         self._to = None
 
 
-class CassandraTools(Record):
+class CassandraToolRunner(Record):
     """The tools on one host: Java, the jars of iolab's kit for YCSB, and the study's settings."""
 
     host: Host
@@ -262,7 +262,7 @@ class CassandraTools(Record):
     ) -> ReplyModel:
         argv = self._tool_argv(tool, arguments)
         line = await run_and_get_output(self.host, argv, limit_s=limit_s, install_hint=INSTALL_JAVA)
-        return read_reply(line.strip(), model, self.host.name)
+        return parse_tool_reply(line.strip(), model, self.host.name)
 
     def _tool_argv(self, tool: str, arguments: Mapping[str, object]) -> tuple[str, ...]:
         java = (self.settings.java, *SMALL_JAVA, "-cp", ":".join(self.jars))

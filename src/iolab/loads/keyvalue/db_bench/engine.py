@@ -101,7 +101,7 @@ class SeedRange(Record):
         return self.first < other.first + other.streams and other.first < self.first + self.streams
 
 
-def load_seed_range(seed: int) -> SeedRange:
+def fill_seed_range(seed: int) -> SeedRange:
     """The streams of a load."""
     return SeedRange(seed, LOAD_STREAMS)
 
@@ -144,7 +144,7 @@ def parse_version(raw: bytes) -> str:
     return match[1] if match else ""
 
 
-def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
+def database_fill_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
     """Load the job's data into the new folder `database` of `directory`, in the job's shape.
 
     EngineError for an option that is not allowed, and for a seed that db_bench would not use.

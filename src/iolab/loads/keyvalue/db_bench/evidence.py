@@ -84,7 +84,7 @@ COUNTS: Final = (
 STALL_COUNTER: Final = "rocksdb.stall.micros"
 
 
-def load_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> tuple[str, ...]:
+def fill_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> tuple[str, ...]:
     """Why a load did not leave the database that was requested; empty when it did.
 
     What db_bench itself said of an error comes first.
@@ -93,7 +93,7 @@ def load_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> tuple[str, ...]:
         *output.messages,
         *output.faults,
         *_header_faults(output, loaded),
-        *_load_result_faults(output, loaded),
+        *_fill_result_faults(output, loaded),
         *_uncompacted_tree_faults(output),
     )
 
@@ -141,7 +141,7 @@ def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
     return f"db_bench gave no result for {benchmark}"
 
 
-def _load_result_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> Iterator[str]:
+def _fill_result_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> Iterator[str]:
     written = output.result("filluniquerandom")
     if written is None:
         yield _no_result_text(output, "filluniquerandom")

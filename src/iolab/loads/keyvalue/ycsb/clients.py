@@ -50,9 +50,9 @@ from iolab.loads.keyvalue.java import (
     YCSB_VERSION,
     InstallKit,
     JavaInstallation,
-    KitName,
+    JavaKitName,
     find_java,
-    install_kit,
+    install_java_kit,
 )
 from iolab.loads.keyvalue.table import LOAD_ONLY
 from iolab.loads.keyvalue.workload import (
@@ -66,14 +66,14 @@ from iolab.loads.keyvalue.workload import (
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
     YcsbStore,
+    database_fill_command,
     java_kit_of_jars,
-    load_command,
     rocksdb_shape_command,
 )
 from iolab.loads.keyvalue.ycsb.output import (
     YcsbStatus,
     YcsbStatusReader,
-    load_faults,
+    fill_faults,
     parse_ycsb_output,
     text_without_status_lines,
 )
@@ -236,7 +236,7 @@ class YcsbClients:
 
         async def fetch_from_host(host_run: HostRunInProgress) -> None:
             for name in names:
-                path = f"{work_folder(host_run.workdir)}/{name}"
+                path = f"{ycsb_work_folder(host_run.workdir)}/{name}"
                 with suppress(AgentRefusalError):
                     content = await fetch_file(host_run.workdir.host, path, STREAM_BYTES_MAX)
                     if content is not None:
@@ -305,12 +305,12 @@ def split_records(record_count: int, client_count: int) -> tuple[RecordRange, ..
     return tuple(RecordRange(low, high - low) for low, high in pairwise(edges))
 
 
-def client_load_limit_s(count: int) -> int:
+def client_insert_limit_s(count: int) -> int:
     """How long a client may take for so many records before it is taken for hung."""
     return math.ceil(START_LIMIT_S + count / SLOWEST_INSERTS_PER_S)
 
 
-async def load_records(
+async def insert_records(
     session: SessionContext,
     run: PlannedRun,
     host_runs: Sequence[tuple[HostRunInProgress, RecordRange]],
@@ -325,38 +325,38 @@ async def load_records(
     halt = asyncio.Event()
     work = {
         host_run.name: (
-            load_command(
+            database_fill_command(
                 YcsbJob.require_type(run.point.job),
                 store_on(host_run.workdir),
                 kit_on(host_run.workdir),
-                work_folder(host_run.workdir),
+                ycsb_work_folder(host_run.workdir),
                 first=records.first,
                 count=records.count,
                 thread_count=LOAD_THREADS,
-                seconds=client_load_limit_s(records.count),
+                seconds=client_insert_limit_s(records.count),
             ),
             records,
         )
         for host_run, records in host_runs
         if records.count
     }
-    progress = _LoadProgress(session, run, sum(records.count for _, records in work.values()))
+    progress = _InsertProgress(session, run, sum(records.count for _, records in work.values()))
 
-    async def load_records_on_client(host_run: HostRunInProgress) -> None:
+    async def insert_records_on_client(host_run: HostRunInProgress) -> None:
         command, records = work[host_run.name]
         printed = YcsbStreams(progress.status_callback_for_host(host_run.name))
         with set_event_on_failure(halt):
-            await _load_records_of_client(host_run, command, records, printed, halt)
+            await _insert_records_of_client(host_run, command, records, printed, halt)
 
     loading = run_on_each_host(
-        [host_run for host_run, records in host_runs if records.count], load_records_on_client
+        [host_run for host_run, records in host_runs if records.count], insert_records_on_client
     )
     await run_with_background(loading, session.stop.forward_to_event(halt))
     if session.stop.is_requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 
 
-class _LoadProgress:
+class _InsertProgress:
     """Tells now and then how far all clients have come together."""
 
     def __init__(self, session: SessionContext, run: PlannedRun, record_count: int) -> None:
@@ -369,7 +369,7 @@ class _LoadProgress:
     def status_callback_for_host(self, host: str) -> StatusCallback:
         """What hears that host's status."""
 
-        def report_load_progress(status: YcsbStatus) -> None:
+        def report_insert_progress(status: YcsbStatus) -> None:
             self._done[host] = status.operations
             now_ns = self._session.clock.mono_ns()
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
@@ -377,10 +377,10 @@ class _LoadProgress:
                 text = f"{sum(self._done.values()):,} of {self._records:,} records"
                 self._session.begin_phase(Phase.LAY_OUT, self._run, text)
 
-        return report_load_progress
+        return report_insert_progress
 
 
-async def _load_records_of_client(
+async def _insert_records_of_client(
     host_run: HostRunInProgress,
     command: Command,
     records: RecordRange,
@@ -403,7 +403,7 @@ async def _load_records_of_client(
     if fault := exit_fault_text(printed.ending_without_status_lines(ending), command):
         raise EngineError(f"YCSB on host '{host_run.name}' {fault}.", RELOAD_HINT)
     output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
-    if faults := load_faults(output, records.count):
+    if faults := fill_faults(output, records.count):
         reason = excerpt("; ".join(faults)).rstrip(".")
         raise EngineError(f"A load of YCSB on host '{host_run.name}': {reason}.", RELOAD_HINT)
 
@@ -424,7 +424,7 @@ class YcsbInstall(Record):
 class YcsbInstaller:
     """The tools of each host that was asked about, as long as its connection holds."""
 
-    def __init__(self, kits: InstallKit = install_kit) -> None:
+    def __init__(self, kits: InstallKit = install_java_kit) -> None:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
@@ -452,11 +452,11 @@ class YcsbInstaller:
             if settings.ycsb
             else YCSB_VERSION
         )
-        jars = await self._kits(workdir.host, KitName.YCSB, YCSB_VERSION, workdir.dir, notify)
+        jars = await self._kits(workdir.host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
         return YcsbInstall(java_kit_of_jars(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
-def work_folder(workdir: WorkDirectory) -> str:
+def ycsb_work_folder(workdir: WorkDirectory) -> str:
     """Where a run's processes work on that client."""
     return f"{workdir.dir}/{WORK_FOLDER}"
 
@@ -475,7 +475,7 @@ async def _ycsb_version_of_folder(host: Host, folder: str) -> str:
     return match[1]
 
 
-class RocksShape(Record):
+class RocksdbShape(Record):
     """A database as it was counted: `keys` whole records, and its tree."""
 
     keys: int
@@ -484,7 +484,7 @@ class RocksShape(Record):
     shape: StoreShape
 
 
-def parse_rocks_shape(output: bytes) -> RocksShape | None:
+def parse_rocksdb_shape(output: bytes) -> RocksdbShape | None:
     """The shape that was printed; None when the output is not whole. Never raises."""
     numbers = {
         match[1].decode(): int(match[2])
@@ -494,7 +494,7 @@ def parse_rocks_shape(output: bytes) -> RocksShape | None:
     wanted = ("end", "keys", "value_bytes", "memtable_entries", "pending_bytes")
     if any(name not in numbers for name in wanted):
         return None
-    return RocksShape(
+    return RocksdbShape(
         keys=numbers["keys"],
         value_bytes=numbers["value_bytes"],
         memtable_entries=numbers["memtable_entries"],
@@ -502,7 +502,7 @@ def parse_rocks_shape(output: bytes) -> RocksShape | None:
     )
 
 
-def database_shape_faults(database: RocksShape | None, record_count: int) -> tuple[str, ...]:
+def database_shape_faults(database: RocksdbShape | None, record_count: int) -> tuple[str, ...]:
     """Why a database is not the one that was loaded with so many records; empty when it is."""
     if database is None:
         return ("the database did not tell what it holds",)
@@ -581,7 +581,7 @@ class EmbeddedStores:
         await run_on_each_host(host_runs, find_database)
         missing = [host_run for host_run in host_runs if shapes[host_run.name] is None]
         if missing:
-            shapes.update(await _load_databases(session, run, job, missing, tools))
+            shapes.update(await _fill_databases(session, run, job, missing, tools))
         if session.stop.is_requested:
             return
         session.begin_phase(Phase.LAY_OUT, run, "a copy of the loaded database")
@@ -605,7 +605,7 @@ class EmbeddedStores:
             await remove_folder(host_run.workdir.host, database_copy_folder(host_run.workdir))
 
 
-async def _load_databases(
+async def _fill_databases(
     session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
@@ -622,7 +622,7 @@ async def _load_databases(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
     )
     await run_on_each_host(missing, remove_database_on_host)
-    await load_records(
+    await insert_records(
         session,
         run,
         [(host_run, all_records) for host_run in missing],
@@ -646,12 +646,12 @@ async def _compact_and_mark_database(
 ) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
     command = rocksdb_shape_command(
-        job, _ycsb_store(workdir, job), tools.kit, work_folder(workdir), settle=True
+        job, _ycsb_store(workdir, job), tools.kit, ycsb_work_folder(workdir), settle=True
     )
     words = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
     )
-    database = parse_rocks_shape(words)
+    database = parse_rocksdb_shape(words)
     if database is None or (faults := database_shape_faults(database, job.records)):
         reason = "; ".join(faults) if database else "it does not tell what it holds"
         message = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."

@@ -124,7 +124,7 @@ def java_argv(
     )
 
 
-def load_command(
+def database_fill_command(
     job: YcsbJob,
     store: YcsbStore,
     kit: JavaKit,

@@ -167,7 +167,7 @@ def ycsb_run_faults(
     )
 
 
-def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
+def fill_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
     """Why a load did not insert `count` records; empty when it did."""
     faults = [*output.messages, *output.faults]
     if output.reported_s is None:
@@ -373,7 +373,7 @@ def _parse_status(line: bytes) -> YcsbStatus | None:
     return YcsbStatus(int(match["elapsed"]), int(match["done"]), rate, mean_ns)
 
 
-def log_intervals(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
+def intervals_from_hdr_logs(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     """The logs of a client as intervals, each of all operations that we know, in our own bins.
 
     YCSB writes an interval of every operation at each status line, one after the other: those that
@@ -382,7 +382,7 @@ def log_intervals(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     by_operation = {
         log.operation: log for log in logs if log.operation is not None and log.intervals
     }
-    groups = _join_short_groups(_group_by_end(list(by_operation.values())))
+    groups = _join_short_groups(_group_intervals_by_end(list(by_operation.values())))
     intervals: list[Interval] = []
     end_ns = min((interval.start_real_ns for _, interval in groups[0]), default=0) if groups else 0
     for seq, group in enumerate(groups):
@@ -401,7 +401,7 @@ def log_intervals(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
 Group = list[tuple[KeyOperation, HdrInterval]]
 
 
-def _group_by_end(logs: Sequence[HdrLog]) -> list[Group]:
+def _group_intervals_by_end(logs: Sequence[HdrLog]) -> list[Group]:
     """Intervals that were written at the same moment, in order."""
     if not logs:
         return []
