@@ -15,7 +15,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, OutputCompressor
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase, StoppingRuleStatus
-from iolab.core.run import NeighbourPlan, PlannedRun, RunRecord
+from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
@@ -25,7 +25,6 @@ from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault_t
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext, StoppingRule
 from iolab.session.driver import HostRunInProgress, LoadDriver
-from iolab.session.neighbour import NeighbourLoads
 from iolab.session.scenario import PhaseRunner
 from iolab.session.start import (
     SET_UP_S,
@@ -255,16 +254,7 @@ class ProcessDriver(LoadDriver):
         self.begin_load_phase(session, run)
         halt = asyncio.Event()
         looking = StoppingRuleWatch(session, run, host_runs, halt)
-        runner = self.phase_runner = None
-        if session.study.scenario is not None:
-            neighbours = NeighbourLoads(
-                session,
-                session.plan.neighbours_of_run(run),
-                partial(self.neighbour_command, session),
-                self.neighbour_reader,
-            )
-            runner = PhaseRunner(session, session.study.scenario, run, host_runs, halt, neighbours)
-            self.phase_runner = runner
+        runner = self.phase_runner = self.make_phase_runner(session, run, host_runs, halt)
         commands = {
             host_run.name: self.prepare_host_command(session, run, host_run)
             for host_run in host_runs
@@ -302,6 +292,16 @@ class ProcessDriver(LoadDriver):
         )
         await (work if runner is None else runner.run_with_load(work))
 
+    def make_phase_runner(
+        self,
+        session: SessionContext,  # noqa: ARG002 - of all
+        run: PlannedRun,  # noqa: ARG002
+        host_runs: Sequence[HostRunInProgress],  # noqa: ARG002
+        halt: asyncio.Event,  # noqa: ARG002
+    ) -> PhaseRunner | None:
+        """What is to follow the phases of the run; None of load that cannot have any."""
+        return None
+
     def with_details(self, record: RunRecord) -> RunRecord:
         """The record with the phases of the run, by the first of which it is judged."""
         if self.phase_runner is None:
@@ -328,24 +328,6 @@ class ProcessDriver(LoadDriver):
             seconds=longest_s,
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
-
-    def neighbour_command(
-        self,
-        session: SessionContext,
-        neighbour: NeighbourPlan,
-        host_run: HostRunInProgress,
-    ) -> Command:
-        """The process of a load that an event begins. EngineError where this kind has none."""
-        del session, host_run
-        engine = neighbour.point.job.engine
-        raise EngineError(f"{engine} cannot be begun by an event.", "Use the native engine.")
-
-    def neighbour_reader(
-        self, neighbour: NeighbourPlan, host_run: HostRunInProgress
-    ) -> OutputReader:
-        """What reads the output of that process."""
-        del host_run
-        return self.engine.output_reader(neighbour.point.job)
 
     def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""

@@ -94,7 +94,7 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     for event in events:
         name, expected = quote_value(event.id), quote_value(str(event.expected))
         if event.start_real_ns is None:
-            text = f"Event {name} did not happen: it was not done."
+            text = f"Event {name} was not begun."
             answers.append(invalid_answer(text, event=event.id))
             continue
         if event.seen_real_ns is None:
@@ -130,8 +130,7 @@ def _unseen_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> Chec
             **evidence,
         )
     return invalid_answer(
-        f"Event {name} did not happen: its witness never said {state} in "
-        f"{counted_noun(len(known), 'answer')} after it.",
+        f"In {counted_noun(len(known), 'answer')} after event {name} the witness never said {state}.",
         **evidence,
     )
 

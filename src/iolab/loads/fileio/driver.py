@@ -31,6 +31,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress, run_on_each_host
 from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
+from iolab.session.neighbour import NeighbourLoads
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.scenario import PhaseRunner
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
@@ -173,10 +174,28 @@ class IoDriver(ProcessDriver):
                 command = self._files.command_with_recording(command, telemetry.recorded_ios)
         return command
 
-    def neighbour_command(
+    def make_phase_runner(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        host_runs: Sequence[HostRunInProgress],
+        halt: asyncio.Event,
+    ) -> PhaseRunner | None:
+        """See `ProcessDriver`: with the neighbours of the run."""
+        if session.study.scenario is None:
+            return None
+        neighbours = NeighbourLoads(
+            session,
+            session.plan.neighbours_of_run(run),
+            partial(self._neighbour_command, session),
+            _neighbour_reader,
+        )
+        return PhaseRunner(session, session.study.scenario, run, host_runs, halt, neighbours)
+
+    def _neighbour_command(
         self, session: SessionContext, neighbour: NeighbourPlan, host_run: HostRunInProgress
     ) -> Command:
-        """See `ProcessDriver`: on files of its own, by the engine that its workload names."""
+        """On files of its own, by the engine that its workload names."""
         _, longest_s = session.study.method.load_seconds_range
         engine, point = _neighbour_engine(neighbour), neighbour.point
         data_set = session.plan.data_set(point.data_set)
@@ -195,16 +214,14 @@ class IoDriver(ProcessDriver):
         )
         return command_verified_against_ledger(engine, command, ledger)
 
-    def neighbour_reader(
-        self, neighbour: NeighbourPlan, host_run: HostRunInProgress
-    ) -> OutputReader:
-        """See `ProcessDriver`."""
-        job = Job.require_type(neighbour.point.job_on_host(host_run.name))
-        return _neighbour_engine(neighbour).measure_reader(job)
-
     def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on_host(host_run.name)))
+
+
+def _neighbour_reader(neighbour: NeighbourPlan, host_run: HostRunInProgress) -> OutputReader:
+    job = Job.require_type(neighbour.point.job_on_host(host_run.name))
+    return _neighbour_engine(neighbour).measure_reader(job)
 
 
 def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:

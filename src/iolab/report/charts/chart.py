@@ -130,7 +130,7 @@ class LineSegments(Mark, kw_only=True):
 
 
 class Rectangles(Mark, kw_only=True):
-    """Rectangles (x, y, x2, y2), likewise; `has_rim` parts neighbours by a rim of paper.
+    """Rectangles (x, y, x2, y2), likewise; `has_rim` parts adjacent ones by a rim of paper.
 
     Those whose level is not valid are hatched, by strokes of paper in every one alike.
     """

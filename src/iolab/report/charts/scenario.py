@@ -39,7 +39,7 @@ P99_HEIGHT: Final = 90
 TOP: Final = 62
 GAP: Final = 40
 NAME_ROWS: Final = 2
-"""Rows of names over the plot: neighbours stand in different ones."""
+"""Rows of names over the plot: adjacent phases have different ones."""
 NAME_HEIGHT: Final = 14
 OTHER_REPEATS: Final = 0.45
 """Opacity of the repeats behind the first."""
@@ -74,22 +74,16 @@ def scenario_chart(
         )
     ]
     if p99s:
-        scale = log_scale("ns", p99s, max_ticks=4)
+        p50s = [p50 for p50 in first.p50s_ns if p50] if first.neighbours else []
+        scale = log_scale("ns", [*p99s, *p50s], max_ticks=4)
         marks = [
             *bands,
             *_event_line_marks(first),
             *_run_line_marks(scenarios, lambda scenario: scenario.p99s_ns, scale, token),
         ]
-        title = "p99"
-        if first.neighbours:
-            scale = log_scale("ns", [*p99s, *(p for p in first.p50s_ns if p)], max_ticks=4)
-            marks = [
-                *bands,
-                *_event_line_marks(first),
-                *_run_line_marks(scenarios, lambda scenario: scenario.p99s_ns, scale, token),
-                *_run_line_marks(scenarios[:1], lambda scenario: scenario.p50s_ns, scale, MUTED),
-            ]
-            title = "p99, and p50 (grey)"
+        if p50s:
+            marks += _run_line_marks(scenarios[:1], lambda scenario: scenario.p50s_ns, scale, MUTED)
+        title = "p99, and p50 (grey)" if p50s else "p99"
         plots.append(Plot(P99_HEIGHT, marks, titled, scale, title=title, top=TOP + HEIGHT + GAP))
     return Figure(
         subject=subject,
@@ -124,7 +118,7 @@ def _run_line_marks(
 
 
 def _phase_bands(scenario: ScenarioFigures) -> list[Mark]:
-    """Every second phase, so that neighbours differ."""
+    """Every second phase, so that adjacent ones differ."""
     boxes = [
         (phase.start_s, None, phase.start_s + phase.seconds, None)
         for phase in scenario.phases[1::2]
