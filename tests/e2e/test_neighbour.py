@@ -42,17 +42,15 @@ SHORT = (
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SingleDisk]:
     require(*mirror.PROGRAMS, "mkfs.ext4", "root")
-    made = SingleDisk(tmp_path / "disk")
-    made.up(IOPS)
-    yield made
-    made.down()
+    with SingleDisk.running(tmp_path / "disk", IOPS) as made:
+        yield made
 
 
 def words_of_run(made: SingleDisk, out: Path, *sets: str) -> list[str | Path]:
     """The bundled study on the disk, shorter."""
     words = ["run", "noisy-neighbour", "--scale", "small"]
     words += [word for value in (*SHORT, *sets) for word in ("--set", value)]
-    return [*words, "--hosts", made.folder / "hosts.toml", "--out", out]
+    return [*words, "--hosts", made.inventory, "--out", out]
 
 
 def levels_of(result: dict[str, Any]) -> dict[str, str]:

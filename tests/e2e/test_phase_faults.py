@@ -266,52 +266,23 @@ undo_phase = "after"
     + METHOD
 )
 HANG_S = 5.0
-NEWLINE = "\n"
 DISK_IOPS, SLOW_IOPS = 200, 20
 """Slower than a busy machine is."""
 
 
-@contextmanager
-def breakable(folder: Path, iops: int = mirror.IOPS) -> Iterator[Mirror]:
-    require(*mirror.PROGRAMS, "root")
-    made = Mirror(folder / "mirror")
-    made.up(iops)
-    try:
-        yield made
-    finally:
-        made.down()
-
-
-def mirror_host(made: Mirror, *tables: str) -> str:
-    """The mirror as a host in its own name space, with its witness."""
-    return f"""
-[[host]]
-name = "here"
-kind = "command"
-command = ["nsenter", "-t", "{(made.folder / "holder").read_text()}", "-m", "--"]
-path = "{made.mount}"
-{"".join(f"{table}{NEWLINE}" for table in tables)}
-[[witness]]
-id = "redundant"
-host = "here"
-command = [{mirror_words(made, "state")}]
-field = "redundant"
-timeout = "20s"
-"""
-
-
-def mirror_words(made: Mirror, *words: object) -> str:
-    program = (sys.executable, Path(mirror.__file__).resolve(), made.folder, *words)
-    return ", ".join(f'"{word}"' for word in program)
+def mirror_action(made: Mirror, name: str, lines: str) -> str:
+    """The mirror's inventory with one more action."""
+    head = made.inventory.read_text(encoding="utf-8").removeprefix("format = 1\n")
+    return f'{head}\n[[action]]\nid = "{name}"\nhost = "lab"\n{lines}\n'
 
 
 def test_a_hung_disk_stalls_a_load_that_a_witness_calls_well(tmp_path: Path) -> None:
     pid_file = tmp_path / "disk.pid"
-    lines = f'stop = "{pid_file}"\nundo_after = "{HANG_S:g}s"'
-    hang = f'[[action]]\nid = "hang"\nhost = "here"\n{lines}'
-    with breakable(tmp_path) as made:
+    require(*mirror.PROGRAMS, "root")
+    with Mirror.running(tmp_path / "mirror") as made:
         pid_file.write_text(str(made.pid()))
-        result = run_session(tmp_path, HUNG, mirror_host(made, hang), "hang@here")
+        lines = f'stop = "{pid_file}"\nundo_after = "{HANG_S:g}s"'
+        result = run_session(tmp_path, HUNG, mirror_action(made, "hang", lines), "hang@lab")
     scenario, checks = result["scenario"], checks_of(result)
     _, hung, after = scenario["phases"]
     (event,) = scenario["events"]
@@ -328,11 +299,11 @@ def test_a_hung_disk_stalls_a_load_that_a_witness_calls_well(tmp_path: Path) -> 
 
 def test_a_slow_disk_is_seen_by_the_load_alone(tmp_path: Path) -> None:
     """One disk of 200 and one of 20 I/Os a second read 220 of 400: 55 %."""
-    with breakable(tmp_path, DISK_IOPS) as made:
-        words = [mirror_words(made, "slow", iops) for iops in (SLOW_IOPS, DISK_IOPS)]
-        lines = f"command = [{words[0]}]\nundo = [{words[1]}]"
-        slow = f'[[action]]\nid = "slow"\nhost = "here"\n{lines}'
-        result = run_session(tmp_path, SLOW, mirror_host(made, slow), "slow@here")
+    require(*mirror.PROGRAMS, "root")
+    with Mirror.running(tmp_path / "mirror", DISK_IOPS) as made:
+        slow, undo = (made.command("slow", iops) for iops in (SLOW_IOPS, DISK_IOPS))
+        lines = f"command = [{slow}]\nundo = [{undo}]"
+        result = run_session(tmp_path, SLOW, mirror_action(made, "slow", lines), "slow@lab")
         assert made.state()["redundant"]
     scenario = result["scenario"]
     _, limping, after = scenario["phases"]

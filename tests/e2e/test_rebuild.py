@@ -29,16 +29,14 @@ SHORT = (
 @pytest.fixture
 def made_mirror(tmp_path: Path) -> Iterator[Mirror]:
     require(*mirror.PROGRAMS, "root")
-    made = Mirror(tmp_path / "mirror")
-    made.up(DISK_IOPS)
-    yield made
-    made.down()
+    with Mirror.running(tmp_path / "mirror", DISK_IOPS) as made:
+        yield made
 
 
 def test_the_study_of_a_loss_runs_by_what_the_inventory_says(
     made_mirror: Mirror, tmp_path: Path
 ) -> None:
-    hosts, out = made_mirror.folder / "hosts.toml", tmp_path / "session"
+    hosts, out = made_mirror.inventory, tmp_path / "session"
     sets = [word for value in SHORT for word in ("--set", value)]
     asked = ("--event", "fail@lab", "--event", "replace@lab", "--out", out)
     iolab("run", "rebuild", "--scale", "small", "--hosts", hosts, *sets, *asked)

@@ -22,7 +22,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 PROGRAMS = ("qemu-storage-daemon", "mkfs.btrfs", "btrfs", "unshare", "nsenter", "losetup")
 """What it is made with."""
@@ -81,6 +83,27 @@ class Mirror:
         self.folder = folder
         self.mount = folder / "mount"
 
+    @classmethod
+    @contextlib.contextmanager
+    def running(cls, folder: Path, iops: int = IOPS) -> Iterator[Self]:
+        """It, made for the length of a block; nothing of it is left then, nor where that failed."""
+        made = cls(folder)
+        try:
+            made.up(iops)
+            yield made
+        finally:
+            made.down()
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory with it as host `lab`."""
+        return self.folder / "hosts.toml"
+
+    def command(self, *words: object) -> str:
+        """The words that call this program with a verb, as a study's list has them."""
+        program = (sys.executable, Path(__file__).resolve(), self.folder)
+        return ", ".join(f'"{word}"' for word in (*program, *words))
+
     def up(self, iops: int = IOPS) -> str:
         """Make it; the id of its first process."""
         holder = self._start_holder(iops)
@@ -99,13 +122,12 @@ class Mirror:
 
     def _put_inventory(self) -> None:
         """What iolab reaches it by: a host in its own name space, and what breaks and mends it."""
-        here, folder = Path(__file__).resolve(), self.folder
         values = {
             "holder": self._get("holder"),
             "mount": self.mount,
-            "program": f'"{sys.executable}", "{here}", "{folder}"',
+            "program": self.command(),
         }
-        self._put("hosts.toml", (INVENTORY + self.actions).format_map(values))
+        self.inventory.write_text((INVENTORY + self.actions).format_map(values))
 
     def _start_holder(self, iops: int) -> str:
         """The first process of the name spaces, in which disks are made of that speed."""
@@ -203,7 +225,8 @@ class Mirror:
         end = time.monotonic() + PATIENCE_S
         while self._daemons() and time.monotonic() < end:
             time.sleep(0.05)
-        shutil.rmtree(self.folder)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
 
     def _start_disk(self) -> int:
         number = int(self._get("disks")) + 1 if (self.folder / "disks").exists() else 1

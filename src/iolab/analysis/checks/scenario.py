@@ -130,7 +130,8 @@ def _unseen_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> Chec
             **evidence,
         )
     return invalid_answer(
-        f"In {counted_noun(len(known), 'answer')} after event {name} the witness never said {state}.",
+        f"The witness never said {state} after event {name}, "
+        f"in {counted_noun(len(known), 'answer')}.",
         **evidence,
     )
 

@@ -263,7 +263,7 @@ def heat_map_shade(count: int, total: int) -> int | None:
 
 
 def heat_map_segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
-    """For each shade its (band, first moment, moment after the last), equal ones that touch as one."""
+    """For each shade its (band, first moment, moment after the last), equal ones joined."""
     totals = [sum(row) for row in heat.counts]
     by_shade: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(SHADE_STEPS))}
     for band in range(len(heat.edges_ns) - 1):
