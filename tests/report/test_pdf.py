@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import pytest
 from msgspec.structs import replace
@@ -20,10 +21,14 @@ from iolab.report.formats.render import (
     typeset_brief_page,
     typeset_pdf,
 )
+from iolab.report.page import build_report_page
 from iolab.report.phrases import result_run_name_text
 from tests.report import shared
 from tests.report.hostile import SCRIPT
-from tests.report.studies import with_results
+from tests.report.made import build_brief
+from tests.report.priced import published_session
+from tests.report.studies import sweep, with_results
+from tests.report.synthetic import Source
 
 
 def told() -> Brief:
@@ -63,6 +68,23 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     assert squeezed(answer.sentence) in first
     assert all(squeezed(text) in first for text in answer.trust_texts)
     assert all(squeezed(cell.text) in first for row in answer.best_table.rows for cell in row)
+
+
+@pytest.mark.parametrize(
+    "source", [partial(sweep, ("alpha", "beta", "gamma"), seconds=6), published_session]
+)
+def test_the_figures_of_three_configurations_stand_on_the_first_page(
+    source: Callable[[], Source],
+) -> None:
+    brief = build_brief(source())
+    table = build_report_page(brief).answer.best_table
+    assert len(table.rows) >= 10
+    first, *others = (
+        squeezed(page.extract_text()) for page in PdfReader(io.BytesIO(render_pdf(brief))).pages
+    )
+    for row in table.rows:
+        assert all(squeezed(text) in first for cell in row for text in (cell.text, cell.note))
+    assert not any(squeezed(table.title) in page for page in others)
 
 
 def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
