@@ -58,7 +58,7 @@ from iolab.report.table import (
 from iolab.text import capitalised, escape_invisible, list_text, split_common_part
 
 HEIGHT: Final = 190
-PANEL_HEIGHT: Final = 90
+PANEL_HEIGHT: Final = 104
 """Of each of two plots over each other."""
 LATENCY_TICKS_MAX: Final = 6
 """Names that stand apart beside such a plot."""
@@ -296,7 +296,9 @@ def _bars_plot(
                 opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
             )
         )
-    return Plot(height, marks, replace(x_axis, has_line=True), scale)
+    has_invalid = any(Level.INVALID in bars.levels for bars in marks if isinstance(bars, Bars))
+    unit = f"{scale.unit}; crossed: invalid" if has_invalid else ""
+    return Plot(height, marks, replace(x_axis, has_line=True), scale, unit=unit)
 
 
 def _lines_plot(

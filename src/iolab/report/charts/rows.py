@@ -61,6 +61,7 @@ ALONE_NAME_CHARACTERS: Final = 26
 NAME_LINES: Final = 3
 """A longer name is cut."""
 VALUE_CHARACTERS: Final = 8
+VALUE_MARGIN: Final = CHARACTER * VALUE_CHARACTERS + 12
 BESIDE: Final = 9.0
 """From a dot to what stands beside it."""
 
@@ -179,8 +180,7 @@ def dot_chart(
     left = 16 + CHARACTER * max(
         (len(text) for mark_texts in texts for *_, text in mark_texts.places), default=0
     )
-    right = CHARACTER * VALUE_CHARACTERS + 12
-    room = COLUMN_WIDTHS[4] - left - right
+    room = COLUMN_WIDTHS[4] - left - VALUE_MARGIN
     marks = [*_equal_ratio_line(dots), *_lane_marks(lanes, scale, room), *texts]
     total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dot_chart_note(dots, total)]
@@ -189,7 +189,7 @@ def dot_chart(
         title=title if not common or common.lower() in title.lower() else f"{title}: {common}",
         finding=finding,
         note=" ".join(filter(None, notes)),
-        plots=(Plot(height, marks, x, top=HEAD, left=left, right=right),),
+        plots=(Plot(height, marks, x, top=HEAD, left=left, right=VALUE_MARGIN),),
         table=table,
         by_configuration=True,
     )
@@ -260,8 +260,8 @@ def _equal_ratio_line(dots: Sequence[Dot]) -> list[Mark]:
 def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterator[Mark]:
     """Under all dots a line to follow; then those of each configuration with what is beside them.
 
-    Names stand where the line is long enough on a plot of the least `width`, else behind the
-    values.
+    Each name stands once, at the first dot that has room for it on a plot of the least `width`:
+    on its line, else behind its value.
     """
     base = None if scale.is_logarithmic else 0.0
     for lane in lanes:
@@ -284,7 +284,7 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterat
         known = [lane.dot.value.displayable_interval is not None for lane in own]
         yield Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
-        left = min((places[0][0], *(s[0] for s in spread if s[1] == places[0][1])))
+        lefts = [min((x, *(s[0] for s in spread if s[1] == y))) for x, y in places]
         values = [
             (end, y, _dot_value_text(lane.dot, scale))
             for lane, end, (_, y) in zip(own, rights, places, strict=True)
@@ -292,11 +292,20 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterat
         yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
         if are_named:
             name = short_plot_label(own[0].dot.name)
-            inside = scale.fraction(left) * width > CHARACTER * len(name) + BESIDE
-            dx = -BESIDE if inside else BESIDE + CHARACTER * (len(values[0][2]) + 1)
+            span = CHARACTER * len(name) + BESIDE
+            fits_on_line = [scale.fraction(left) * width > span for left in lefts]
+            behind = [BESIDE + CHARACTER * (len(text) + 1) for _, _, text in values]
+            fits_behind = [
+                scale.fraction(end) * width + offset + span < width + VALUE_MARGIN
+                for end, offset in zip(rights, behind, strict=True)
+            ]
+            fits = [any(pair) for pair in zip(fits_on_line, fits_behind, strict=True)]
+            at = fits.index(True) if True in fits else 0
+            inside = fits_on_line[at]
+            dx = -BESIDE if inside else behind[at]
             yield TextMark(
                 token=token,
-                places=[(left if inside else rights[0], places[0][1], name)],
+                places=[(lefts[at] if inside else rights[at], places[at][1], name)],
                 align="end" if inside else "start",
                 dx=dx,
                 dy=MIDDLE,
