@@ -214,6 +214,29 @@ def test_that_nothing_is_lost_takes_every_block(readback: Readback, words: str) 
     assert ("nothing acknowledged was lost" in run_fault_impact_sentence(result)) is not bool(words)
 
 
+@pytest.mark.parametrize(
+    ("mounts", "is_new", "words"),
+    [
+        ((True, True), True, "was lost, read back through a new mount."),
+        ((True, False), False, "was lost, read back through the same mount."),
+        ((True, None), None, "was lost."),
+    ],
+)
+def test_the_sentence_says_through_which_mount_blocks_were_read(
+    mounts: tuple[bool | None, ...], *, is_new: bool | None, words: str
+) -> None:
+    readbacks = tuple(
+        Readback("c1", 4096, is_new_mount=mount, data_set_blocks=4096) for mount in mounts
+    )
+    session = with_readbacks(readbacks[0])
+    assert session.record.scenario is not None
+    scenario = replace(session.record.scenario, readbacks=readbacks)
+    result = judged(session.but(replace(session.record, scenario=scenario)))
+    assert result.scenario is not None
+    assert result.scenario.is_new_mount is is_new
+    assert run_fault_impact_sentence(result).endswith(words)
+
+
 def test_a_block_that_is_lost_is_counted_in_its_first_repeat_alone() -> None:
     lost = [Readback("c1", 4096, count, ("Block 7 is stale.",)) for count in (2, 2, 3, 0)]
     earlier = [(), *((readback,) for readback in lost)]

@@ -321,6 +321,7 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
         ),
         checked_blocks=checked_blocks,
         lost_blocks=lost_blocks,
+        is_new_mount=_is_read_through_new_mount(scenario),
         p99s_ns=_values_with_none_for_nan(seconds.p99s_ns),
         p50s_ns=_values_with_none_for_nan(seconds.percentiles_ns(0.5)),
         events=tuple(_event_figures(seconds, event) for event in scenario.events),
@@ -332,6 +333,12 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
         neighbours=neighbour_figures(view, scenario),
         fault=fault.id if fault else "",
     )
+
+
+def _is_read_through_new_mount(scenario: ScenarioOutcome) -> bool | None:
+    """Whether every host read its blocks through a new mount; None where one has no mount."""
+    mounts = [readback.is_new_mount for readback in scenario.readbacks]
+    return None if not mounts or None in mounts else all(mounts)
 
 
 def _checked_and_lost_blocks(scenario: ScenarioOutcome) -> tuple[int | None, int | None]:

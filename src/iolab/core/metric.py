@@ -450,7 +450,8 @@ class ScenarioFigures(Record):
     what was copied from the last event to redundancy. `stalled_at_s` are the seconds, from 0, in
     which a stream did less than a tenth of its rate in the first phase. `neighbours` are the loads
     that events began. `failed_ios` are errors that clients saw. Blocks are those that were read
-    after the last phase, None where none could be.
+    after the last phase, None where none could be. `is_new_mount` says whether all of
+    them were read through a mount that was made since the load.
     """
 
     phases: tuple[PhaseFigures, ...]
@@ -472,6 +473,7 @@ class ScenarioFigures(Record):
     stalled_at_s: tuple[int, ...] = ()
     neighbours: tuple[NeighbourFigures, ...] = ()
     fault: str = ""
+    is_new_mount: bool | None = None
 
     @property
     def fault_event(self) -> EventFigures | None:

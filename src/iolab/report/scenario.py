@@ -50,6 +50,12 @@ DISTURBED_BASELINE: Final = (
 NEAR_S: Final = 1.5
 """An event begins, and is undone, so near to the phase that it is of."""
 
+_MOUNT_TEXTS: Final[Mapping[bool | None, str]] = {
+    None: "",
+    True: ", read back through a new mount",
+    False: ", read back through the same mount",
+}
+
 _RATIOS: Final = ("p50", "p99")
 _TEXTS: Final = ("Phase", "Ended by")
 _NUMBERS: Final = (
@@ -463,7 +469,9 @@ def _lost_writes_text(scenarios: Sequence[ScenarioFigures]) -> str:
         return f"{counted_noun(lost, 'block')} {verb} what was acknowledged"
     if any(scenario.lost_blocks is None for scenario in scenarios):
         return "whether anything acknowledged was lost is not known"
-    return "nothing acknowledged was lost"
+    mounts = {scenario.is_new_mount for scenario in scenarios}
+    mount = _MOUNT_TEXTS[mounts.pop()] if len(mounts) == 1 else ""
+    return f"nothing acknowledged was lost{mount}"
 
 
 def scenario_figures_of_point(point: PointSummary) -> list[ScenarioFigures]:
