@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.core.events import Event, Notice
+from iolab.core.host import TargetProbe
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
@@ -299,6 +300,55 @@ def test_what_an_action_lacks_ends_a_session_before_anything_is_done() -> None:
     inventory = INVENTORY.replace('file = "/sys/fake/state"\ntext', 'file = "/sys/no"\ntext', 1)
     (refusal,) = refusals(played(inventory))
     assert all(part in refusal for part in ("'break'", "/sys/no"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "part", "other"),
+    [
+        ('cut_link = "eth9"', "there is no link 'eth9'", "another link", "devices"),
+        ('offline = "/dev/sdz"', "the state of sdz is missing", "another disk", "link"),
+        ('detach = "/dev/sdz"', "/dev/sdz is not the study's", "host's devices", "link"),
+        ('detach = "/dev/sda"', "/dev/sda is the host's root disk", "another loop", "devices"),
+        ('stop = "osd.service"', "no unit 'osd.service' runs", "unit of the", "devices"),
+    ],
+)
+def test_a_refusal_has_the_remedy_of_its_kind(
+    lines: str, reason: str, part: str, other: str
+) -> None:
+    setting = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
+    inventory = INVENTORY.replace(setting, lines)
+    stage = played(
+        inventory,
+        ("event.lose.undo_phase=after",),
+        refuses={"resolve": ("bad-request", reason)},
+    )
+    (refusal,) = refusals(stage)
+    assert reason in refusal
+    assert part in refusal
+    assert other not in refusal.partition(reason)[2]
+
+
+def test_a_unit_that_is_not_there_is_refused_where_no_event_comes_before_it() -> None:
+    """Of the second action an event before it may start the process."""
+    stop = INVENTORY.replace(
+        'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"', 'stop = "no.service"'
+    )
+    refuses = {"resolve": ("ESRCH", "no unit 'no.service' of systemd runs")}
+    (refusal,) = refusals(played(stop, ("event.lose.undo_phase=after",), refuses=refuses))
+    assert "'no.service'" in refusal
+    mend = INVENTORY.replace('file = "/sys/fake/state"\ntext = "ok"', 'kill = "no.service"')
+    assert mend != INVENTORY
+    stage = played(mend, refuses=refuses)
+    assert stage.fault is None
+    assert any("'no.service'" in notice.text for notice in stage.notes.of(Notice))
+
+
+def test_a_target_that_is_held_does_not_hide_an_action_that_is_refused() -> None:
+    held = TargetProbe(direct_error=None, direct_align_bytes=512, held_by="session other")
+    stage = played(state="broken", probe=held)
+    messages = " ".join(refusals(stage))
+    assert "session other" in messages
+    assert "'not healthy' already" in messages
 
 
 def test_what_an_earlier_event_may_bring_about_is_no_refusal() -> None:
