@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from iolab.errors import ExitCode
 from tests.e2e.sessions import iolab, shown, write_study
 from tests.e2e.targets import Target, command, xfs_on_device
+from tests.facts import tells
 from tests.fakes import forgetful_disk, mirror
 from tests.fakes.mirror import Mirror
 from tests.needs import require
@@ -318,32 +320,49 @@ WITNESSED = WORKLOAD.format(rw="randread", bs="4k", jobs=1, size="4m") + TWO_PHA
 )
 
 
-@pytest.mark.parametrize(
-    ("does", "files", "objections"),
-    [
-        ("rm", ["well"], set()),
-        ("true", ["well"], {"event-unwitnessed"}),
-        ("rm", [], {"baseline-unhealthy"}),
-    ],
-    ids=["honest", "an event that does nothing", "a fault before its time"],
-)
-def test_what_a_witness_says_is_held_against_the_event(
-    does: str, files: list[str], objections: set[str], tmp_path: Path
-) -> None:
-    well = tmp_path / "well"
-    for file in files:
-        (tmp_path / file).touch()
-    words = (program_path("rm"), "-f", well) if does == "rm" else (program_path("true"),)
+def witnessed_inventory(folder: Path, program: str) -> str:
+    """A host whose witness says that all is well while a file is there, and its event."""
+    well, target = folder / "well", folder / "target"
+    target.mkdir()
+    words = (program_path("rm"), "-f", well) if program == "rm" else (program_path(program),)
     witness = (
         f'[[witness]]\nid = "well"\nhost = "here"\n'
         f'command = ["{program_path("test")}", "-e", "{well}"]'
     )
-    target = tmp_path / "target"
-    target.mkdir()
-    inventory = local_host(target, action("lose", *words), witness)
+    return local_host(target, action("lose", *words), witness)
+
+
+@pytest.mark.parametrize(
+    ("program", "objections"),
+    [("rm", set()), ("true", {"event-unwitnessed"})],
+    ids=["honest", "an event that does nothing"],
+)
+def test_what_a_witness_says_is_held_against_the_event(
+    program: str, objections: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / "well").touch()
+    inventory = witnessed_inventory(tmp_path, program)
     checks = checks_of(run_session(tmp_path, WITNESSED, inventory, "lose@here"))
     asked = {"event-unwitnessed", "baseline-unhealthy", "event-failed"}
     assert {code for code in asked if checks[code]["level"] == "invalid"} == objections
+
+
+def test_a_fault_before_its_time_is_refused_by_plan_and_run(tmp_path: Path) -> None:
+    hosts, study = tmp_path / "hosts.toml", write_study(tmp_path, WITNESSED)
+    hosts.write_text(f"format = 1\n{witnessed_inventory(tmp_path, 'rm')}")
+    asked = ("--event", "lose@here", "--out", tmp_path / "session")
+    for words in (("plan", study, "--hosts", hosts), ("run", study, "--hosts", hosts, *asked)):
+        refused = iolab(*words, expect=ExitCode.HOST)
+        assert tells(refused.stderr, "'well'", "'not well' already", "'lose'")
+
+
+def test_a_witness_that_is_not_there_is_refused_by_plan(tmp_path: Path) -> None:
+    (tmp_path / "well").touch()
+    hosts, study = tmp_path / "hosts.toml", write_study(tmp_path, WITNESSED)
+    inventory = witnessed_inventory(tmp_path, "rm").replace(f'"{program_path("test")}"', '"/no"')
+    hosts.write_text(f"format = 1\n{inventory}")
+    refused = iolab("plan", study, "--hosts", hosts, expect=ExitCode.HOST)
+    assert tells(refused.stderr, "'well'", "/no", "[[witness]]")
 
 
 def program_path(name: str) -> str:
