@@ -119,3 +119,10 @@ def test_a_report_and_an_answer_say_of_an_invalid_point_what_it_lost_alone() -> 
         answer = scenario_answer_text(brief.study, [given])
         assert "3 blocks lack" in answer
         assert ("longest stall" in answer) is not is_doubted
+
+
+def test_nothing_is_told_of_writes_where_nothing_was_written() -> None:
+    result = result_of()
+    assert "acknowledged" in run_fault_impact_sentence(result)
+    metrics = {**result.metrics, "write_iops": Metric(None, "1/s")}
+    assert "acknowledged" not in run_fault_impact_sentence(replace(result, metrics=metrics))

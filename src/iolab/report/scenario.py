@@ -240,7 +240,10 @@ def fault_impact_sentence(
         parts.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
     if any(scenario.lost_blocks for scenario in scenarios):
         return f"{capitalised(lost)}. {'; '.join(parts)}."
-    return f"{'; '.join([*parts, lost])}."
+    writes = metrics.get("write_iops")
+    if writes is None or writes.value is not None:  # of a load that only reads nothing can be lost
+        parts.append(lost)
+    return f"{'; '.join(parts)}."
 
 
 def _fault_title(scenario: ScenarioFigures) -> str:
