@@ -32,7 +32,13 @@ if __package__ in {None, ""}:
 from iolab.cli.live import LinesView
 from iolab.cli.progress import SessionProgress
 from iolab.cli.session import SessionRecorder, rare_garbage_collection
-from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, RunFinished
+from iolab.core.events import (
+    Event,
+    IntervalReported,
+    RunFinished,
+    SessionPhase,
+    SessionPhaseStarted,
+)
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord
@@ -184,9 +190,9 @@ class Stopwatch:
         if isinstance(event, RunFinished):
             self._found.gathered_s = time.perf_counter() - self._found.last_s
             self._found.gather_cpu_s = time.process_time() - self._found.last_cpu_s
-        if isinstance(event, PhaseStarted) and event.phase is Phase.PROVE:
+        if isinstance(event, SessionPhaseStarted) and event.phase is SessionPhase.PROVE:
             self._found.connect_s = time.perf_counter() - self._begun
-        if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE:
+        if isinstance(event, SessionPhaseStarted) and event.phase is SessionPhase.MEASURE:
             self._cpu = time.process_time()
         self._recorder.emit(event)
         if isinstance(event, IntervalReported):

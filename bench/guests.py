@@ -31,9 +31,9 @@ from typing import Final
 from iolab.core.events import (
     Event,
     IntervalReported,
-    Phase,
-    PhaseStarted,
     RunFinished,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStatus,
 )
 from iolab.core.run import RunRecord, RunStatus
@@ -101,7 +101,7 @@ class Kept:
 
     def emit(self, event: Event) -> None:
         match event:
-            case PhaseStarted(phase=Phase.MEASURE):
+            case SessionPhaseStarted(phase=SessionPhase.MEASURE):
                 self.booted = guests()
                 self.cpu_s.append(own_cpu_s())
             case IntervalReported():

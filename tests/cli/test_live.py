@@ -16,10 +16,10 @@ from iolab.cli.progress import SessionProgress
 from iolab.core.events import (
     IntervalReported,
     Notice,
-    Phase,
-    PhaseStarted,
     RunFinished,
     RunPreparing,
+    SessionPhase,
+    SessionPhaseStarted,
 )
 from iolab.core.run import RunStatus
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
@@ -43,9 +43,9 @@ def test_the_limit_of_a_run_that_ends_when_it_may_is_no_estimate(
     state = replace(progress(), can_end_early=True)
     view = LinesView(state, clock=lambda: 0.0)
     view.open()
-    view.on_event(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
+    view.on_event(SessionPhaseStarted(SessionPhase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
     view.on_event(RunPreparing(RUN))
-    view.on_event(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
+    view.on_event(SessionPhaseStarted(SessionPhase.MEASURE, RUN, "", 10.0))
     view.on_event(seen(1.0))
     lines = capsys.readouterr().err.splitlines()
     assert "(about 5 s)" in lines[0]
@@ -62,9 +62,9 @@ def test_the_limit_of_a_run_that_ends_when_it_may_is_no_estimate(
 def test_each_phase_second_and_result_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = LinesView(progress(), clock=lambda: 0.0)
     view.open()
-    view.on_event(PhaseStarted(Phase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
+    view.on_event(SessionPhaseStarted(SessionPhase.LAY_OUT, None, "s256m, 1 GiB", 5.0))
     view.on_event(RunPreparing(RUN))
-    view.on_event(PhaseStarted(Phase.MEASURE, RUN, "", 10.0))
+    view.on_event(SessionPhaseStarted(SessionPhase.MEASURE, RUN, "", 10.0))
     view.on_event(seen(1.0))
     view.on_event(seen(2.0))
     view.on_event(RunFinished(make_record(RUN, SHAPE)))

@@ -11,7 +11,13 @@ from rich.console import Console
 
 from iolab.cli.live import live_panel_lines
 from iolab.cli.progress import SessionProgress
-from iolab.core.events import CpuUseReported, IntervalReported, Phase, PhaseStarted, RunPreparing
+from iolab.core.events import (
+    CpuUseReported,
+    IntervalReported,
+    RunPreparing,
+    SessionPhase,
+    SessionPhaseStarted,
+)
 from iolab.report.terminal import sparkline
 from tests.cli.command_line import PLAN, RESULTS
 from tests.facts import tells
@@ -23,7 +29,7 @@ def measuring(study: str = "study", host: str = "client-1") -> SessionProgress:
     run = PLAN.runs[2]
     state = SessionProgress(study, 6, 2, 1, 2.0, 10.0, 0.0, now_s=0.0)
     state = state.after_event(RunPreparing(run), 0.0)
-    state = state.after_event(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
+    state = state.after_event(SessionPhaseStarted(SessionPhase.MEASURE, run, "", 10.0), 1.0)
     for second in range(1, 90):
         seen = IntervalReported(host, run, float(second), 1000.0 * second, 4e6, 143_000.0)
         state = state.after_event(seen, 5.0)

@@ -16,10 +16,10 @@ from iolab.core.events import (
     Event,
     FilesystemsCreated,
     Notice,
-    PhaseTime,
     RunFinished,
     RunPreparing,
     SessionEnded,
+    SessionPhaseTime,
     SessionStarted,
     SessionStatus,
 )
@@ -140,7 +140,11 @@ def test_a_refusal_to_open_goes_to_the_session(tmp_path: Path) -> None:
 def test_seconds_of_a_session_are_told_alike_in_all_rows_and_in_the_sum(tmp_path: Path) -> None:
     directory = tmp_path / "S"
     with SessionWriter.create(directory, STUDY, PLAN, "session-1", ("iolab",)) as writer:
-        spent = (PhaseTime(LOAD, 9, 180.04), PhaseTime("verify", 3, 0.06), PhaseTime("judge", 9, 2))
+        spent = (
+            SessionPhaseTime(LOAD, 9, 180.04),
+            SessionPhaseTime("verify", 3, 0.06),
+            SessionPhaseTime("judge", 9, 2),
+        )
         writer.end_session(SessionStatus.DONE, None, spent)
     *rows, total = call("show", directory, "--time").stdout.splitlines()
     assert [row.split()[-4] for row in rows[1:]] == ["180.0", "2.0", "0.1"]

@@ -19,9 +19,9 @@ import pytest
 from iolab.core.events import (
     Event,
     IntervalReported,
-    Phase,
-    PhaseStarted,
     RunFinished,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStatus,
 )
 from iolab.errors import EngineError
@@ -94,7 +94,9 @@ class Planter:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case PhaseStarted(phase=Phase.MEASURE, run=run) if run and _writes(run.point.workload):
+            case SessionPhaseStarted(phase=SessionPhase.MEASURE, run=run) if run and _writes(
+                run.point.workload
+            ):
                 self.before = self.file.read_bytes()
             case IntervalReported(run=run) if self.kills and _writes(run.point.workload):
                 kill_engines(self.target)
@@ -246,7 +248,7 @@ def test_a_device_that_loses_a_write_is_caught(tmp_path: Path) -> None:
 
             def act(event: Event) -> None:
                 match event:
-                    case PhaseStarted(phase=Phase.MEASURE, run=run) if run:
+                    case SessionPhaseStarted(phase=SessionPhase.MEASURE, run=run) if run:
                         is_lost = _writes(run.point.workload)
                         below.keeps = lambda at, length: (
                             max(lost - at, 0) if is_lost and at <= lost < at + length else length

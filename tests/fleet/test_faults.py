@@ -14,9 +14,9 @@ from iolab.core.events import (
     Event,
     IntervalReported,
     Notice,
-    Phase,
-    PhaseStarted,
     RunFinished,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStatus,
 )
 from iolab.core.host import HostSpec
@@ -57,8 +57,8 @@ generator_limit = false
 PLANNED = 1
 
 
-def begins(phase: Phase) -> Callable[[Event], bool]:
-    return lambda event: isinstance(event, PhaseStarted) and event.phase is phase
+def begins(phase: SessionPhase) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, SessionPhaseStarted) and event.phase is phase
 
 
 def measures(event: Event) -> bool:
@@ -134,9 +134,9 @@ def restored(fleet: Bed, name: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("when", "failed", "sets"),
     [
-        (begins(Phase.LAY_OUT), 0, ()),
+        (begins(SessionPhase.LAY_OUT), 0, ()),
         # The last phase before GO, which the other cases save themselves.
-        (begins(Phase.IDLE), 1, ("method.idle_watch=1s",)),
+        (begins(SessionPhase.IDLE), 1, ("method.idle_watch=1s",)),
         (measures, 1, ()),
         (ends, 1, ()),
     ],

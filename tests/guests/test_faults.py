@@ -8,7 +8,14 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.events import Event, GuestBooted, Notice, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import (
+    Event,
+    GuestBooted,
+    Notice,
+    SessionPhase,
+    SessionPhaseStarted,
+    SessionStatus,
+)
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import guest_fleet_of_run
@@ -283,7 +290,7 @@ def test_a_request_to_stop_ends_boots(requests: int) -> None:
     stop = StopRequest()
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is Phase.BOOT:
+        if isinstance(event, SessionPhaseStarted) and event.phase is SessionPhase.BOOT:
             for _ in range(requests):
                 stop.request_stop()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from iolab.core.events import Event, IntervalReported, PhaseStarted
+from iolab.core.events import Event, IntervalReported, SessionPhaseStarted
 from iolab.core.host import HostSpec, HostTransport
 from iolab.hosts.barrier import StopRequest
 from iolab.hosts.connect import LocalHost
@@ -24,7 +24,7 @@ class Lines:
     """A recorder that prints."""
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, SessionPhaseStarted):
             print(f"phase {event.phase}", flush=True)
         elif isinstance(event, IntervalReported):
             print(f"interval {event.elapsed_s:.0f}", flush=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.events import LedgerChanged, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import LedgerChanged, SessionPhase, SessionPhaseStarted, SessionStatus
 from iolab.session.session import NO_EARLIER_SEGMENTS, EarlierSegments
 from iolab.study.cost import start_state_count
 from tests.fakes.host import FakeHost
@@ -170,8 +170,8 @@ def test_a_later_segment_fills_a_device_anew_as_nobody_knows_its_blocks() -> Non
     again, told = play(WRITE, READ, earlier=EarlierSegments(done_runs=done, ledger=left))
     assert [does for does, _ in told.ledgers] == ["fill", "randread"]
     assert told.ledgers[0][1] == told.ledgers[1][1] is not None
-    phases = [event.phase for event in again.notes.of(PhaseStarted)]
-    assert Phase.PRECONDITION in phases
+    phases = [event.phase for event in again.notes.of(SessionPhaseStarted)]
+    assert SessionPhase.PRECONDITION in phases
 
 
 PHASED = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.events import Phase, PhaseStarted, SessionStarted, SessionStatus
+from iolab.core.events import SessionPhase, SessionPhaseStarted, SessionStarted, SessionStatus
 from tests.fakes.script import FakeScript
 from tests.session.stage import HOST, Stage
 
@@ -58,7 +58,7 @@ def test_each_configuration_has_its_own_folder_and_files(order: str) -> None:
     for record in stage.records:
         expected = ("c1", "c2") if record.run.point.configuration == "a" else ("c1",)
         assert record.host_names == expected
-    layouts = [e for e in stage.notes.of(PhaseStarted) if e.phase is Phase.LAY_OUT]
+    layouts = [e for e in stage.notes.of(SessionPhaseStarted) if e.phase is SessionPhase.LAY_OUT]
     assert len(layouts) == len(stage.plan.data_sets)
     assert len(stage.hosts["c1"].asked("scratch_close")) == 2
     stage.assert_left_clean()

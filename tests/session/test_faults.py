@@ -12,11 +12,11 @@ from iolab.core.events import (
     Event,
     IntervalReported,
     Notice,
-    Phase,
-    PhaseStarted,
     RunFinished,
     RunPreparing,
     SessionEnded,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStarted,
     SessionStatus,
 )
@@ -265,11 +265,20 @@ def test_a_refused_folder_is_told_and_the_others_are_left() -> None:
 
 @pytest.mark.parametrize(
     "when",
-    [SessionStarted, RunPreparing, IntervalReported, CpuUseReported, RunFinished, Phase.LAY_OUT],
+    [
+        SessionStarted,
+        RunPreparing,
+        IntervalReported,
+        CpuUseReported,
+        RunFinished,
+        SessionPhase.LAY_OUT,
+    ],
 )
-def test_a_recorder_that_cannot_record_ends_the_session_cleanly(when: type[Event] | Phase) -> None:
+def test_a_recorder_that_cannot_record_ends_the_session_cleanly(
+    when: type[Event] | SessionPhase,
+) -> None:
     def fail(event: Event) -> None:
-        phase = event.phase if isinstance(event, PhaseStarted) else None
+        phase = event.phase if isinstance(event, SessionPhaseStarted) else None
         if phase is when or type(event) is when:
             raise StoreError("The disk is full.", "Make room.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.core.events import Phase, PhaseStarted, SessionStatus
+from iolab.core.events import SessionPhase, SessionPhaseStarted, SessionStatus
 from tests.fakes.script import FakeScript
 from tests.judging import judge
 from tests.session.stage import Stage
@@ -19,8 +19,8 @@ def test_a_host_that_must_lay_out_first_is_waited_for() -> None:
         if any(request["start_at_real_ns"] is None for request in host.runs)
     ]
     assert laid_out == ["c2"]
-    phases = [event.phase for event in stage.notes.of(PhaseStarted)]
-    assert phases.index(Phase.LAY_OUT) < phases.index(Phase.MEASURE)
+    phases = [event.phase for event in stage.notes.of(SessionPhaseStarted)]
+    assert phases.index(SessionPhase.LAY_OUT) < phases.index(SessionPhase.MEASURE)
     for record in stage.records:
         starts = {host: stage.hosts[host].runs[-1]["start_at_real_ns"] for host in ("c1", "c2")}
         assert None not in starts.values()

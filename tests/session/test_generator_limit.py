@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from iolab.core.events import Event, Phase, PhaseStarted, SessionEnded, SessionStatus
+from iolab.core.events import Event, SessionEnded, SessionPhase, SessionPhaseStarted, SessionStatus
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import HostError
@@ -39,10 +39,14 @@ def test_trims_announce_no_look() -> None:
     text = STUDY.format(hosts="").replace('[target]\npath = "/mnt/bench"\n', device)
     text = text.replace('rw = "write"', 'rw = "trim"').replace("iodepth = 4\n", "")
     stage = Stage({"local": SCRIPT}, text=text).play()
-    begun = [(one.phase, one.run.point.workload) for one in stage.notes.of(PhaseStarted) if one.run]
-    assert (Phase.GENERATOR_LIMIT, "rand-read") in begun
-    assert (Phase.MEASURE, "seq-write") in begun
-    assert (Phase.GENERATOR_LIMIT, "seq-write") not in begun
+    begun = [
+        (one.phase, one.run.point.workload)
+        for one in stage.notes.of(SessionPhaseStarted)
+        if one.run
+    ]
+    assert (SessionPhase.GENERATOR_LIMIT, "rand-read") in begun
+    assert (SessionPhase.MEASURE, "seq-write") in begun
+    assert (SessionPhase.GENERATOR_LIMIT, "seq-write") not in begun
 
 
 def test_each_kind_of_job_is_looked_at_once_and_every_run_knows_it() -> None:
@@ -60,17 +64,17 @@ def test_each_kind_of_job_is_looked_at_once_and_every_run_knows_it() -> None:
 
 
 def test_all_hosts_look_at_once() -> None:
-    begun: list[tuple[Phase, float]] = []
+    begun: list[tuple[SessionPhase, float]] = []
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, SessionPhaseStarted):
             begun.append((event.phase, asyncio.get_running_loop().time()))
 
     stage = Stage({"c1": SCRIPT, "c2": SCRIPT}, notes=Notes(react)).play()
     lasted = [
         after_s - at_s
         for (phase, at_s), (_, after_s) in pairwise(begun)
-        if phase is Phase.GENERATOR_LIMIT
+        if phase is SessionPhase.GENERATOR_LIMIT
     ]
     assert len(lasted) == 3
     load_s = FILE_ENGINES[FIO_ENGINE].generator_limit_load_s
@@ -118,7 +122,9 @@ def test_a_look_that_fails_leaves_the_run_and_says_why() -> None:
 def test_a_limit_that_is_not_asked_for_is_not_measured_and_no_result_is_valid() -> None:
     stage = Stage({"local": SCRIPT}, sets=("method.generator_limit=false",)).play()
     assert looks(stage.hosts["local"]) == []
-    assert Phase.GENERATOR_LIMIT not in {one.phase for one in stage.notes.of(PhaseStarted)}
+    assert SessionPhase.GENERATOR_LIMIT not in {
+        one.phase for one in stage.notes.of(SessionPhaseStarted)
+    }
     found = check(stage.records[0])
     assert found.level is Level.INDICATIVE
     assert "generator_limit" in found.message
@@ -132,8 +138,8 @@ def test_a_host_that_is_lost_meanwhile_fails_the_run() -> None:
     assert [record.status for record in stage.records] == [RunStatus.FAILED]
     assert len(looks(stage.hosts["local"])) == 1
     # The look itself found it, and not whatever would have come next.
-    later = {Phase.PROVE, Phase.DROP_CACHES, Phase.IDLE, Phase.MEASURE}
-    assert not later & {one.phase for one in stage.notes.of(PhaseStarted)}
+    later = {SessionPhase.PROVE, SessionPhase.DROP_CACHES, SessionPhase.IDLE, SessionPhase.MEASURE}
+    assert not later & {one.phase for one in stage.notes.of(SessionPhaseStarted)}
 
 
 def test_who_stops_is_not_kept_waiting() -> None:
@@ -147,7 +153,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
         stage.stop.request_stop()
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is Phase.GENERATOR_LIMIT:
+        if isinstance(event, SessionPhaseStarted) and event.phase is SessionPhase.GENERATOR_LIMIT:
             asyncio.get_running_loop().call_later(0.1, ask)
         if isinstance(event, SessionEnded):
             asked_s.append(asyncio.get_running_loop().time())

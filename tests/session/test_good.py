@@ -11,10 +11,10 @@ from iolab.core.events import (
     CpuUseReported,
     IntervalReported,
     Notice,
-    Phase,
-    PhaseStarted,
     RunFinished,
     RunPreparing,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStarted,
     SessionStatus,
 )
@@ -58,30 +58,33 @@ def test_every_run_of_the_plan_is_done_in_its_order(alone: Stage) -> None:
 
 def test_the_events_tell_each_phase_before_it_happens(alone: Stage) -> None:
     first = [
-        event.phase if isinstance(event, PhaseStarted) else type(event)
+        event.phase if isinstance(event, SessionPhaseStarted) else type(event)
         for event in alone.notes.events
         if not isinstance(event, IntervalReported | CpuUseReported)
     ]
-    assert first[:3] == [Phase.CONNECT, SessionStarted, Phase.CONNECT]
+    assert first[:3] == [SessionPhase.CONNECT, SessionStarted, SessionPhase.CONNECT]
     assert (
         first[3:7]
-        == [Phase.LAY_OUT] * (len(alone.plan.data_sets)) + first[3 + len(alone.plan.data_sets) : 7]
+        == [SessionPhase.LAY_OUT] * (len(alone.plan.data_sets))
+        + first[3 + len(alone.plan.data_sets) : 7]
     )
     begun = first.index(RunPreparing)
     assert first[begun : begun + 7] == [
         RunPreparing,
-        Phase.GENERATOR_LIMIT,
-        Phase.PROVE,
-        Phase.DROP_CACHES,
-        Phase.IDLE,
-        Phase.MEASURE,
+        SessionPhase.GENERATOR_LIMIT,
+        SessionPhase.PROVE,
+        SessionPhase.DROP_CACHES,
+        SessionPhase.IDLE,
+        SessionPhase.MEASURE,
         RunFinished,
     ]
     # The rest goes on while a run is prepared, and ends with the watch.
-    after = [here for one, here in pairwise(first) if one is Phase.SETTLE]
-    assert set(after) == {Phase.IDLE}
-    assert first[-2] is Phase.CLEAN_UP
-    assert first.count(Phase.SETTLE) == first.count(RunFinished) - 1  # nothing waits for the last
+    after = [here for one, here in pairwise(first) if one is SessionPhase.SETTLE]
+    assert set(after) == {SessionPhase.IDLE}
+    assert first[-2] is SessionPhase.CLEAN_UP
+    assert (
+        first.count(SessionPhase.SETTLE) == first.count(RunFinished) - 1
+    )  # nothing waits for the last
 
 
 def test_a_write_needs_neither_a_proof_nor_a_drop(alone: Stage) -> None:
@@ -159,7 +162,7 @@ def test_idle_devices_are_proved_idle(alone: Stage) -> None:
 def test_devices_that_nobody_watched_are_not_called_idle() -> None:
     stage = Stage(sets=("method.idle_watch=0",)).play()
     assert stage.records[0].hosts[0].idle is None
-    assert Phase.IDLE not in {one.phase for one in stage.notes.of(PhaseStarted)}
+    assert SessionPhase.IDLE not in {one.phase for one in stage.notes.of(SessionPhaseStarted)}
     verdict = judge(stage.records[0], {}).verdict
     (busy,) = [one for one in verdict.checks if one.code == "device-busy"]
     assert busy.level is Level.INDICATIVE
@@ -241,7 +244,9 @@ def test_repeats_draw_other_offsets_and_say_so_in_the_job_file() -> None:
 def test_caches_are_left_alone_where_the_method_says_so() -> None:
     stage = Stage(sets=("method.drop_caches=false",)).play()
     assert stage.hosts["local"].asked("evict") == []
-    assert Phase.DROP_CACHES not in {one.phase for one in stage.notes.of(PhaseStarted)}
+    assert SessionPhase.DROP_CACHES not in {
+        one.phase for one in stage.notes.of(SessionPhaseStarted)
+    }
     cache = stage.records[0].hosts[0].cache
     assert cache is not None
     assert not cache.requested

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from iolab.core.events import Event, Phase, PhaseStarted
+from iolab.core.events import Event, SessionPhase, SessionPhaseStarted
 from iolab.core.metric import Level
 from iolab.core.run import PreRunActivity, RunRecord
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
@@ -49,17 +49,17 @@ def busy_level(record: RunRecord) -> Level | None:
 
 
 def test_it_begins_with_the_generator_limit_and_lasts_as_long_as_is_asked_for() -> None:
-    begun: list[tuple[PhaseStarted, float]] = []
+    begun: list[tuple[SessionPhaseStarted, float]] = []
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, SessionPhaseStarted):
             begun.append((event, loop_real_ns() / 1e9))
 
     stage = Stage(notes=Notes(react), sets=("method.repeats=2",)).play()
     lasted = {
         (one.run.point.digest, one.run.repeat): after_s - at_s
         for (one, at_s), (_, after_s) in pairwise(begun)
-        if one.phase is Phase.IDLE and one.run
+        if one.phase is SessionPhase.IDLE and one.run
     }
     assert len(lasted) == len(stage.records) == 6
     for record in stage.records:
@@ -102,7 +102,11 @@ def test_a_little_before_and_after_counts_together() -> None:
 
 def test_a_long_generator_limit_leaves_a_last_look() -> None:
     stage = Stage({"local": FakeScript(delay_s=0.2)}).play()
-    asked_s = [one.expected_s for one in stage.notes.of(PhaseStarted) if one.phase is Phase.IDLE]
+    asked_s = [
+        one.expected_s
+        for one in stage.notes.of(SessionPhaseStarted)
+        if one.phase is SessionPhase.IDLE
+    ]
     assert asked_s[0] == LAST_WATCH_S
     assert idle_of(stage.records[0]).watched_s > 1.0
 
@@ -115,7 +119,11 @@ def test_after_a_long_generator_limit_nothing_is_left_to_watch_where_nothing_els
     def watched(settle: str) -> set[str]:
         stage = Stage({"local": FakeScript(delay_s=0.2)}, sets=(f"method.settle={settle}",)).play()
         assert all(idle_of(record).watched_s > 1.0 for record in stage.records)
-        asked = [one for one in stage.notes.of(PhaseStarted) if one.phase is Phase.IDLE and one.run]
+        asked = [
+            one
+            for one in stage.notes.of(SessionPhaseStarted)
+            if one.phase is SessionPhase.IDLE and one.run
+        ]
         return {one.run.point.workload for one in asked if one.run}
 
     assert watched("0s") == {"rand-read"}
@@ -126,7 +134,11 @@ def test_after_a_long_generator_limit_nothing_is_left_to_watch_where_nothing_els
 def test_the_rest_before_a_run_ends_with_it(watch: str, pause_s: float) -> None:
     """The limit is measured in it, too: it touches no target."""
     stage = Stage(sets=(f"method.idle_watch={watch}",)).play()
-    asked_s = [one.expected_s for one in stage.notes.of(PhaseStarted) if one.phase is Phase.SETTLE]
+    asked_s = [
+        one.expected_s
+        for one in stage.notes.of(SessionPhaseStarted)
+        if one.phase is SessionPhase.SETTLE
+    ]
     assert asked_s == pytest.approx([pause_s] * 2, abs=0.01)
     for before, after in pairwise(stage.records):
         ended_ns, begun_ns = before.hosts[0].end_real_ns, after.hosts[0].start_real_ns

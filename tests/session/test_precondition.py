@@ -6,7 +6,14 @@ from itertools import pairwise
 
 import pytest
 
-from iolab.core.events import Event, LedgerChanged, Notice, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import (
+    Event,
+    LedgerChanged,
+    Notice,
+    SessionPhase,
+    SessionPhaseStarted,
+    SessionStatus,
+)
 from iolab.core.target_state import PurgeMethod, TargetLedger
 from iolab.hosts.barrier import StopRequest
 from iolab.session.context import WRITING
@@ -31,8 +38,8 @@ def stage_of(
     return Stage({"local": script or FakeScript()}, text=text, notes=notes or Notes())
 
 
-def phases(stage: Stage) -> list[Phase]:
-    return [event.phase for event in stage.notes.of(PhaseStarted)]
+def phases(stage: Stage) -> list[SessionPhase]:
+    return [event.phase for event in stage.notes.of(SessionPhaseStarted)]
 
 
 def ledger(stage: Stage) -> TargetLedger:
@@ -43,9 +50,13 @@ def test_a_device_is_purged_filled_and_then_measured() -> None:
     stage = stage_of('purge = "discard"\nfill = 2').play()
     assert stage.status is SessionStatus.DONE, stage.fault
     seen = phases(stage)
-    assert seen.index(Phase.PURGE) < seen.index(Phase.PRECONDITION) < seen.index(Phase.PROVE)
-    assert seen.count(Phase.PURGE) == 1
-    assert Phase.LAY_OUT not in seen
+    assert (
+        seen.index(SessionPhase.PURGE)
+        < seen.index(SessionPhase.PRECONDITION)
+        < seen.index(SessionPhase.PROVE)
+    )
+    assert seen.count(SessionPhase.PURGE) == 1
+    assert SessionPhase.LAY_OUT not in seen
     (state,) = stage.records[0].states
     assert (state.purged_by, state.filled, state.written_bytes) == (
         PurgeMethod.DISCARD,
@@ -67,9 +78,9 @@ def test_the_ledger_says_what_is_under_way_before_it_is_begun() -> None:
         )
         for event in stage.notes.events
         if isinstance(event, LedgerChanged)
-        or (isinstance(event, PhaseStarted) and event.phase is Phase.PURGE)
+        or (isinstance(event, SessionPhaseStarted) and event.phase is SessionPhase.PURGE)
     ]
-    purge = kept.index((PhaseStarted, ""))
+    purge = kept.index((SessionPhaseStarted, ""))
     assert kept[purge - 1] == (LedgerChanged, "preparing")
     (target,) = ledger(stage).targets
     assert target.pending_write == ""
@@ -82,23 +93,23 @@ def test_the_ledger_says_what_is_under_way_before_it_is_begun() -> None:
 )
 def test_the_start_state_is_made_as_often_as_the_study_wishes(restore: str, times: int) -> None:
     stage = stage_of(f'purge = "discard"\nrestore = "{restore}"').play()
-    assert phases(stage).count(Phase.PURGE) == times
+    assert phases(stage).count(SessionPhase.PURGE) == times
     assert len(stage.hosts["local"].asked("discard")) == times
 
 
 def test_a_target_rests_as_long_after_what_is_written_before_a_run_as_after_a_load() -> None:
-    begun: list[tuple[Phase, float]] = []
+    begun: list[tuple[SessionPhase, float]] = []
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, SessionPhaseStarted):
             begun.append((event.phase, loop_real_ns() / 1e9))
 
     stage = stage_of('purge = "discard"\nrestore = "each-point"', notes=Notes(react)).play()
     assert stage.status is SessionStatus.DONE, stage.fault
     phases = [phase for phase, _ in begun]
     written_s = [after_s for (phase, _), (_, after_s) in pairwise(begun) if phase in WRITING]
-    starts_s = [at_s for phase, at_s in begun if phase is Phase.MEASURE]
-    assert phases.count(Phase.PURGE) == len(starts_s) == 3
+    starts_s = [at_s for phase, at_s in begun if phase is SessionPhase.MEASURE]
+    assert phases.count(SessionPhase.PURGE) == len(starts_s) == 3
     for start_s in starts_s[1:]:
         assert start_s - max(at for at in written_s if at <= start_s) >= 2.0
 
@@ -118,11 +129,15 @@ def test_files_are_removed_and_laid_out_anew() -> None:
     stage = stage_of('purge = "fstrim"\nfill = 2', target=folder).play()
     assert stage.status is SessionStatus.DONE, stage.fault
     seen = phases(stage)
-    assert [one for one in seen if one in (Phase.PURGE, Phase.LAY_OUT, Phase.PRECONDITION)] == [
-        Phase.LAY_OUT,
-        Phase.PURGE,
-        Phase.LAY_OUT,
-        Phase.PRECONDITION,
+    assert [
+        one
+        for one in seen
+        if one in (SessionPhase.PURGE, SessionPhase.LAY_OUT, SessionPhase.PRECONDITION)
+    ] == [
+        SessionPhase.LAY_OUT,
+        SessionPhase.PURGE,
+        SessionPhase.LAY_OUT,
+        SessionPhase.PRECONDITION,
     ]
     assert len(stage.hosts["local"].asked("trim")) == 1
     stage.assert_left_clean()
@@ -141,7 +156,11 @@ def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_ag
     stage.stop = StopRequest()
 
     def stop_at_fill(event: Event) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is Phase.PRECONDITION and stage.stop:
+        if (
+            isinstance(event, SessionPhaseStarted)
+            and event.phase is SessionPhase.PRECONDITION
+            and stage.stop
+        ):
             stage.stop.request_stop()
 
     stage.notes.react = stop_at_fill
@@ -153,7 +172,7 @@ def test_a_stop_while_it_is_prepared_is_an_interruption_and_the_state_is_made_ag
     again.earlier = EarlierSegments(ledger=ledger(stage))
     again.play()
     assert again.status is SessionStatus.DONE, again.fault
-    assert phases(again).count(Phase.PURGE) == 1
+    assert phases(again).count(SessionPhase.PURGE) == 1
     assert again.records[0].states[0].written_bytes == 2 * REGION
 
 
@@ -168,4 +187,4 @@ def test_a_session_that_goes_on_keeps_the_state_that_it_left() -> None:
     # This machine counts from its own beginning: less than before, so the disk was replaced.
     assert counter is not None
     assert any("unknown" in notice.text for notice in again.notes.of(Notice))
-    assert phases(again).count(Phase.PURGE) == 1
+    assert phases(again).count(SessionPhase.PURGE) == 1

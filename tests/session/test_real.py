@@ -17,11 +17,11 @@ import pytest
 from iolab.core.events import (
     Event,
     Notice,
-    Phase,
-    PhaseStarted,
     RunFinished,
     RunPreparing,
     SessionEnded,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStatus,
 )
 from iolab.core.host import HostSpec, HostTransport
@@ -200,7 +200,7 @@ def test_a_full_disk_is_named_and_emptied() -> None:
         sets = (*SHORT, "target.allow_memory=true", "workload.*.direct=false")
 
         def fill(event: Event) -> None:
-            if isinstance(event, PhaseStarted) and event.phase is Phase.LAY_OUT:
+            if isinstance(event, SessionPhaseStarted) and event.phase is SessionPhase.LAY_OUT:
                 (path / "somebody-elses").write_bytes(bytes(95 << 20))
 
         notes.react = fill
@@ -219,8 +219,8 @@ def test_kept_files_are_used_again(target: Path) -> None:
     notes = Notes()
     assert session(target, notes, sets=sets) is SessionStatus.DONE
     assert len(notes.of(Notice)) == 1
-    phases = [event.phase for event in notes.of(PhaseStarted)]
-    assert Phase.LAY_OUT not in phases
+    phases = [event.phase for event in notes.of(SessionPhaseStarted)]
+    assert SessionPhase.LAY_OUT not in phases
 
 
 def test_kill_9_during_layout_leaves_nothing_either(target: Path) -> None:

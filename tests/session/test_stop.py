@@ -9,9 +9,9 @@ import pytest
 from iolab.core.events import (
     Event,
     IntervalReported,
-    Phase,
-    PhaseStarted,
     RunFinished,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStatus,
 )
 from iolab.core.run import RunStatus
@@ -42,8 +42,8 @@ def stopped_at(
     return Stage({"local": script}, sets=sets, stop=stop, notes=Notes(react)).play()
 
 
-def at_phase(phase: Phase) -> Callable[[Event], bool]:
-    return lambda event: isinstance(event, PhaseStarted) and event.phase is phase
+def at_phase(phase: SessionPhase) -> Callable[[Event], bool]:
+    return lambda event: isinstance(event, SessionPhaseStarted) and event.phase is phase
 
 
 def in_the_third_second(event: Event) -> bool:
@@ -77,8 +77,8 @@ def test_an_engine_that_is_deaf_to_the_wish_is_killed_and_its_intervals_are_kept
     stage.assert_left_clean()
 
 
-@pytest.mark.parametrize("phase", [Phase.PROVE, Phase.DROP_CACHES, Phase.IDLE])
-def test_a_run_that_was_only_prepared_leaves_no_record(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [SessionPhase.PROVE, SessionPhase.DROP_CACHES, SessionPhase.IDLE])
+def test_a_run_that_was_only_prepared_leaves_no_record(phase: SessionPhase) -> None:
     stage = stopped_at(at_phase(phase))
     assert stage.status is SessionStatus.INTERRUPTED
     assert stage.records == []
@@ -86,7 +86,7 @@ def test_a_run_that_was_only_prepared_leaves_no_record(phase: Phase) -> None:
 
 
 def test_a_request_before_the_start_still_ends_the_waiting_engine() -> None:
-    stage = stopped_at(at_phase(Phase.MEASURE))
+    stage = stopped_at(at_phase(SessionPhase.MEASURE))
     (record,) = stage.records
     assert record.status is RunStatus.INTERRUPTED
     assert len(record.intervals) == 0
@@ -94,14 +94,14 @@ def test_a_request_before_the_start_still_ends_the_waiting_engine() -> None:
 
 
 def test_a_layout_is_stopped_too() -> None:
-    stage = stopped_at(at_phase(Phase.LAY_OUT))
+    stage = stopped_at(at_phase(SessionPhase.LAY_OUT))
     assert stage.status is SessionStatus.INTERRUPTED
     assert stage.records == []
     stage.assert_left_clean()
 
 
 def test_a_request_while_it_settles_ends_after_that_run() -> None:
-    stage = stopped_at(at_phase(Phase.SETTLE), sets=())
+    stage = stopped_at(at_phase(SessionPhase.SETTLE), sets=())
     assert stage.status is SessionStatus.INTERRUPTED
     assert [record.status for record in stage.records] == [RunStatus.DONE]
 
@@ -119,8 +119,10 @@ def test_a_request_at_the_very_end_changes_nothing() -> None:
     assert len(stage.records) == runs
 
 
-@pytest.mark.parametrize("phase", [Phase.CONNECT, Phase.LAY_OUT, Phase.IDLE, Phase.MEASURE])
-def test_two_requests_end_at_once_and_the_agents_sweep(phase: Phase) -> None:
+@pytest.mark.parametrize(
+    "phase", [SessionPhase.CONNECT, SessionPhase.LAY_OUT, SessionPhase.IDLE, SessionPhase.MEASURE]
+)
+def test_two_requests_end_at_once_and_the_agents_sweep(phase: SessionPhase) -> None:
     stage = stopped_at(at_phase(phase), times=2)
     assert stage.status is SessionStatus.INTERRUPTED
     assert stage.records == []

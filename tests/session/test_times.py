@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import asdict, replace
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.session.times import COMMIT, LOAD, PhaseTimer, engine_seconds
 from iolab.units import NS_PER_S
 from tests.analysis.records import healthy
@@ -20,27 +20,27 @@ def counted(seconds: list[float]) -> Callable[[], int]:
 
 def test_every_second_is_of_one_phase() -> None:
     times = PhaseTimer(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
-    times.begin_phase(Phase.IDLE)
-    times.begin_phase(Phase.MEASURE)
+    times.begin_session_phase(SessionPhase.IDLE)
+    times.begin_session_phase(SessionPhase.MEASURE)
     times.add_load_seconds(10.0)
-    times.begin_phase(COMMIT)
-    times.begin_phase(Phase.IDLE)
+    times.begin_session_phase(COMMIT)
+    times.begin_session_phase(SessionPhase.IDLE)
     found = {one.phase: (one.times, one.seconds) for one in times.phase_times()}
     assert found == {
         LOAD: (1, 10.0),
-        Phase.IDLE: (2, 2.0),
-        Phase.MEASURE: (1, 0.5),
+        SessionPhase.IDLE: (2, 2.0),
+        SessionPhase.MEASURE: (1, 0.5),
         COMMIT: (1, 1.5),
     }
 
 
 def test_load_is_no_longer_than_what_measured_it() -> None:
     times = PhaseTimer(counted([0.0, 0.0, 3.0, 3.0]))
-    times.begin_phase(Phase.MEASURE)
+    times.begin_session_phase(SessionPhase.MEASURE)
     times.add_load_seconds(10.0)
     assert {one.phase: one.seconds for one in times.phase_times()} == {
         LOAD: 3.0,
-        Phase.MEASURE: 0.0,
+        SessionPhase.MEASURE: 0.0,
     }
 
 

@@ -19,9 +19,9 @@ from iolab.core.events import (
     GuestBooted,
     IntervalReported,
     Notice,
-    Phase,
-    PhaseStarted,
     RunFinished,
+    SessionPhase,
+    SessionPhaseStarted,
     StoppingRuleStatus,
 )
 from iolab.core.metric import Result
@@ -112,7 +112,7 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         return Text("getting ready", style=QUIET_STYLE)
     name = progress.phase.value
     warming = (
-        progress.phase is Phase.MEASURE
+        progress.phase is SessionPhase.MEASURE
         and progress.phase_elapsed_s < progress.warmup_s
         and progress.has_warmup
     )
@@ -123,9 +123,9 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         text.append(f" {elapsed:.0f} of {format_duration_s(expected)}")
     else:
         text.append(f"{elapsed:.0f} s")
-    if progress.phase is Phase.MEASURE and progress.current_guest_count_text:
+    if progress.phase is SessionPhase.MEASURE and progress.current_guest_count_text:
         text.append(f"  {progress.current_guest_count_text}", style=QUIET_STYLE)
-    if progress.phase is Phase.MEASURE and progress.message:
+    if progress.phase is SessionPhase.MEASURE and progress.message:
         text.append(f"  {one_line(progress.message)}", style=QUIET_STYLE)
     elif warming:
         text.append("  warm-up, not counted", style=QUIET_STYLE)
@@ -313,7 +313,7 @@ class LinesView(LiveView):
         match event:
             case Notice():
                 self.show_message(event.text)
-            case PhaseStarted():
+            case SessionPhaseStarted():
                 self._printed_s = -1.0
                 print_message(self._phase_text(event))
             case GuestBooted(guest, _, booted_s):
@@ -352,18 +352,20 @@ class LinesView(LiveView):
         self._printed_s = loads[-1].elapsed_s
         print_message(f"{self._run_text(run)}: {_load_second_text(loads[-1], self._progress)}")
 
-    def _phase_text(self, event: PhaseStarted) -> str:
+    def _phase_text(self, event: SessionPhaseStarted) -> str:
         named = event.run is not None and event.detail == event.run.point.title_text
         plain = not event.detail or named
         name = one_line(event.phase if plain else f"{event.phase.value}: {event.detail}")
         expected = ""
         if event.expected_s is not None and event.expected_s >= 1:
-            is_limit = event.phase is Phase.MEASURE and self._progress.can_end_early
+            is_limit = event.phase is SessionPhase.MEASURE and self._progress.can_end_early
             bound = "at most" if is_limit else "about"
             expected = f" ({bound} {format_duration_s(event.expected_s)})"
-        if event.run is None or event.phase is Phase.LAY_OUT:
+        if event.run is None or event.phase is SessionPhase.LAY_OUT:
             return name + expected
-        makers = self._progress.current_guest_count_text if event.phase is Phase.MEASURE else ""
+        makers = (
+            self._progress.current_guest_count_text if event.phase is SessionPhase.MEASURE else ""
+        )
         return f"{self._run_text(event.run)}: {name}{f', {makers}' if makers else ''}{expected}"
 
     def _run_text(self, run: PlannedRun) -> str:

@@ -16,10 +16,10 @@ from iolab.core.events import (
     Event,
     GuestBooted,
     IntervalReported,
-    Phase,
-    PhaseStarted,
     RunFinished,
     RunPreparing,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStarted,
     StoppingRuleStatus,
 )
@@ -135,7 +135,7 @@ class SessionProgress(Record):
     now_s: float
     run: PlannedRun | None = None
     run_since_s: float = 0.0
-    phase: Phase | None = None
+    phase: SessionPhase | None = None
     phase_detail: str = ""
     phase_since_s: float = 0.0
     phase_expected_s: float | None = None
@@ -181,7 +181,7 @@ class SessionProgress(Record):
                     # Results may ask for more runs than the plan is sure of.
                     run_count=max(self.run_count, self.ended_run_count + 1),
                 )
-            case PhaseStarted():
+            case SessionPhaseStarted():
                 return replace(
                     moved,
                     run_loaded=self.run_loaded or self._has_filled_store(now_s),
@@ -287,7 +287,7 @@ class SessionProgress(Record):
         """
         of_keys = self.run is not None and self.run.point.job.fills_data_store
         lasted_s = now_s - self.phase_since_s
-        return of_keys and self.phase is Phase.LAY_OUT and lasted_s > self._expected_run_s
+        return of_keys and self.phase is SessionPhase.LAY_OUT and lasted_s > self._expected_run_s
 
     @property
     def _mean_run_s(self) -> float:

@@ -38,10 +38,10 @@ from iolab.core.events import (
     Event,
     FilesystemsCreated,
     LedgerChanged,
-    Phase,
-    PhaseStarted,
     RunFinished,
     SessionEnded,
+    SessionPhase,
+    SessionPhaseStarted,
     SessionStarted,
     SessionStatus,
 )
@@ -141,9 +141,9 @@ class SessionRecorder:
                 self._facts |= dict(event.facts)
                 if self._writer is not None:
                     self._writer.record_created_targets(event.facts)
-            case PhaseStarted():
-                self._times.begin_phase(event.phase)
-                if event.phase is Phase.LAY_OUT and self._loading.ident is None:
+            case SessionPhaseStarted():
+                self._times.begin_session_phase(event.phase)
+                if event.phase is SessionPhase.LAY_OUT and self._loading.ident is None:
                     # Hosts write, we wait; the first commit would take this long more.
                     self._loading.start()
                 self._view.on_event(event)
@@ -161,10 +161,10 @@ class SessionRecorder:
     def _commit_run(self, event: RunFinished) -> None:
         """Judge a run and commit it, then show it."""
         self._times.add_load_seconds(engine_seconds(event.record))
-        self._times.begin_phase(JUDGE)
+        self._times.begin_session_phase(JUDGE)
         result = judge_run(event.record, self._facts, analysis_kinds())
         trim_malloc_heap()  # what writes tables has memory of its own
-        self._times.begin_phase(COMMIT)
+        self._times.begin_session_phase(COMMIT)
         if self._writer is not None:
             self._writer.commit_run(event.record, result, analysis_version=ANALYSIS_VERSION)
         if self._queue is not None:

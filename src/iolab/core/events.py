@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from iolab.core.samples import SignedInts
 
 
-class Phase(StrEnum):
+class SessionPhase(StrEnum):
     """The phases of a session, each a barrier over all hosts."""
 
     CONNECT = "connect"
@@ -43,7 +43,7 @@ class SessionStatus(StrEnum):
     FAILED = "failed"
 
 
-class PhaseTime(Record):
+class SessionPhaseTime(Record):
     """How often a phase of a session began, and its seconds in all."""
 
     phase: str
@@ -68,10 +68,10 @@ class FilesystemsCreated(Record):
     facts: tuple[tuple[str, HostFacts], ...]
 
 
-class PhaseStarted(Record):
+class SessionPhaseStarted(Record):
     """A phase begins, of one run or of the session (`run` None); `detail` is for people."""
 
-    phase: Phase
+    phase: SessionPhase
     run: PlannedRun | None
     detail: str
     expected_s: float | None
@@ -156,7 +156,7 @@ class SessionEnded(Record):
 Event = (
     SessionStarted
     | FilesystemsCreated
-    | PhaseStarted
+    | SessionPhaseStarted
     | IntervalReported
     | CpuUseReported
     | GuestBooted

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import GuestSettings
 from iolab.guests.hypervisor import Hypervisor
@@ -145,7 +145,7 @@ class ReplicaServers:
         size = self._settings.disk_bytes
         expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S
         detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
-        self._session.begin_phase(Phase.LAY_OUT, None, detail, expected_s)
+        self._session.begin_session_phase(SessionPhase.LAY_OUT, None, detail, expected_s)
         (await gather_hosts(self._nodes.values(), self._start_nbd_servers)).results_or_raise()
         (await gather_hosts(self._nodes.values(), self._fill_replicas_of_node)).results_or_raise()
         (await gather_hosts(self._nodes.values(), self._require_copies_written)).results_or_raise()

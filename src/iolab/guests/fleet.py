@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from iolab.core.events import Notice, Phase
+from iolab.core.events import Notice, SessionPhase
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.workload import DataSet
@@ -406,8 +406,8 @@ class SessionGuests:
 
         (await gather_hosts(nodes, acquire_node_folder)).results_or_raise()
         count = sum(len(node.guests) for node in nodes)
-        session.begin_phase(
-            Phase.BOOT,
+        session.begin_session_phase(
+            SessionPhase.BOOT,
             None,
             f"{counted_noun(count, 'guest')} on {counted_noun(len(nodes), 'node')}",
         )

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.run import PlannedRun
 from iolab.hosts.host import Host
 from iolab.session.discovery import DiscoveryQueries
@@ -15,7 +15,9 @@ from iolab.study.targets import load_host_names_of_point
 from iolab.targets.context import TargetContext
 from iolab.targets.work_directory import WorkDirectory
 
-WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
+WRITING: Final = frozenset(
+    {SessionPhase.BOOT, SessionPhase.LAY_OUT, SessionPhase.PURGE, SessionPhase.PRECONDITION}
+)
 """Phases before a run that leave a target with work to do, as a load does."""
 
 
@@ -44,14 +46,14 @@ class TargetSettleTimer(Struct):
     since_ns: int | None = None
     _writing: bool = False
 
-    def begin_phase(self, phase: Phase, now_ns: int) -> None:
+    def begin_session_phase(self, phase: SessionPhase, now_ns: int) -> None:
         """A phase begins, and the one before has ended: after one that wrote all rest begins anew.
 
         To drop caches is to write back what such a phase has left in memory.
         """
         if self._writing and self.since_ns is not None:
             self.since_ns = now_ns
-        self._writing = phase in WRITING or (self._writing and phase is Phase.DROP_CACHES)
+        self._writing = phase in WRITING or (self._writing and phase is SessionPhase.DROP_CACHES)
 
 
 class SessionContext(TargetContext):
@@ -70,12 +72,16 @@ class SessionContext(TargetContext):
     settle_timer: TargetSettleTimer = field(default_factory=TargetSettleTimer)
     neighbour_workdirs: dict[str, tuple[WorkDirectory, ...]] = field(default_factory=dict)
 
-    def begin_phase(
-        self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
+    def begin_session_phase(
+        self,
+        phase: SessionPhase,
+        run: PlannedRun | None,
+        detail: str,
+        expected_s: float | None = None,
     ) -> None:
         """Tell that a phase begins, and note what it means for the targets' rest."""
-        self.settle_timer.begin_phase(phase, self.clock.mono_ns())
-        TargetContext.begin_phase(self, phase, run, detail, expected_s)
+        self.settle_timer.begin_session_phase(phase, self.clock.mono_ns())
+        TargetContext.begin_session_phase(self, phase, run, detail, expected_s)
 
     def excluded_hosts(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""

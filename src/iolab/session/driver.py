@@ -261,13 +261,13 @@ def refuse_impossible_counters(
 class LoadDriver(ABC):
     """How a kind of load is made on all hosts of a run; it fills in their states.
 
-    It lives as long as its session. `run_phases_before_load` and `measure` raise HostError or
+    It lives as long as its session. `prepare_for_load` and `measure` raise HostError or
     EngineError when any host fails, with what was gathered until then left in the states, and both
     heed a request to stop.
     """
 
     @abstractmethod
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""

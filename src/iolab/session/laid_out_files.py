@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.run import CACHE_NOT_DROPPED, PlannedRun
 from iolab.core.workload import Direction
 from iolab.errors import HostError
@@ -26,7 +26,7 @@ async def prove_extents_written(
     if Direction.READ not in run.point.job.data_directions:
         return
     data_set = session.plan.data_set(run.point.data_set)
-    session.begin_phase(Phase.PROVE, run, f"that {data_set.id} was written")
+    session.begin_session_phase(SessionPhase.PROVE, run, f"that {data_set.id} was written")
 
     async def prove_extents_of_host(host_run: HostRunInProgress) -> None:
         numjobs = run.point.job_on_host(host_run.name).jobs_per_client
@@ -60,7 +60,7 @@ async def drop_caches(
     if not (session.study.method.drop_caches and reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
-    session.begin_phase(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
+    session.begin_session_phase(SessionPhase.DROP_CACHES, run, f"pages of {data_set.id}")
 
     async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
         numjobs = run.point.job_on_host(host_run.name).jobs_per_client

@@ -118,7 +118,7 @@ async def execute_run(
     fault: IolabError | None = None
     try:
         driver = resources.drivers.driver_for(run)
-        await driver.run_phases_before_load(session, run, states)
+        await driver.prepare_for_load(session, run, states)
         await wait_for_settling(session, run)  # what no watch has waited for
         if session.stop.is_requested:
             return None

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from iolab.core.events import Notice, Phase
+from iolab.core.events import Notice, SessionPhase
 from iolab.core.power import MILLIWATTS_PER_WATT, MeterKind, MeterSpec
 from iolab.core.run import IdleSpan, MeterFault, PlannedRun
 from iolab.hosts.barrier import gather_hosts
@@ -84,7 +84,7 @@ class MeterWatch:
         idle_s, stop = self._settings.idle_s, self._session.stop
         if not idle_s or stop.is_requested:
             return
-        self._session.begin_phase(Phase.IDLE_POWER, run, phase_detail, idle_s)
+        self._session.begin_session_phase(SessionPhase.IDLE_POWER, run, phase_detail, idle_s)
         start_ns, end_s = self._session.clock.real_ns(), asyncio.get_running_loop().time() + idle_s
         while not stop.is_requested:
             await gather_hosts(self._states, self._sample_host)  # a lost host ends its load

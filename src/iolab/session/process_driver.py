@@ -14,7 +14,7 @@ from iolab.core import limits
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, OutputCompressor
 from iolab.core.engine import EngineName
-from iolab.core.events import Phase, StoppingRuleStatus
+from iolab.core.events import SessionPhase, StoppingRuleStatus
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
@@ -213,7 +213,7 @@ def _hint_after_exit(exited: ExitedAnswer) -> str:
     return "Use fewer intervals: a shorter method.runtime."
 
 
-PreparationPhase: TypeAlias = Callable[
+Preparation: TypeAlias = Callable[
     [SessionContext, PlannedRun, Sequence[HostRunInProgress]], Awaitable[None]
 ]
 
@@ -221,7 +221,7 @@ PreparationPhase: TypeAlias = Callable[
 class ProcessDriver(LoadDriver):
     """Makes the load of an engine that runs as one process on each host."""
 
-    phases_before_load: Sequence[PreparationPhase] = (watch_for_background_io,)
+    preparations: Sequence[Preparation] = (watch_for_background_io,)
     """What is done before each run, one after the other, until the user wishes to stop."""
 
     phase_runner: PhaseRunner | None = None
@@ -230,13 +230,13 @@ class ProcessDriver(LoadDriver):
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine = engine
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
-        """The phases before the load: without more, the devices are watched idle."""
-        for phase in self.phases_before_load:
+        """What is done before the load: without more, the devices are watched idle."""
+        for prepare in self.preparations:
             if not session.stop.is_requested:
-                await phase(session, run, host_runs)
+                await prepare(session, run, host_runs)
 
     async def measure(
         self,
@@ -251,7 +251,7 @@ class ProcessDriver(LoadDriver):
         they had measured is kept. The user's wish to stop ends all engines early without an error,
         as does the run's own rule.
         """
-        self.begin_load_phase(session, run)
+        self.begin_measure_phase(session, run)
         halt = asyncio.Event()
         looking = StoppingRuleWatch(session, run, host_runs, halt)
         runner = self.phase_runner = self.make_phase_runner(session, run, host_runs, halt)
@@ -312,10 +312,10 @@ class ProcessDriver(LoadDriver):
         record = self.phase_runner.neighbours.with_neighbours(record, elapsed_s)
         return replace(record, scenario=scenario, runtime_s=baseline_s)
 
-    def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
+    def begin_measure_phase(self, session: SessionContext, run: PlannedRun) -> None:
         """Tell of the load and how long it takes at most."""
         _, longest_s = session.study.method.load_seconds_range
-        session.begin_phase(Phase.MEASURE, run, run.point.title_text, longest_s)
+        session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, longest_s)
 
     def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress

@@ -10,9 +10,9 @@ from msgspec import field
 
 from iolab.core.events import (
     Notice,
-    Phase,
     Recorder,
     SessionEnded,
+    SessionPhase,
     SessionStarted,
     SessionStatus,
 )
@@ -316,7 +316,7 @@ async def _discover_and_measure(
     scenario = RunLoop(session, parts, means)
     status = await scenario.run_all(first, queue)
     if status is SessionStatus.DONE:
-        session.begin_phase(Phase.CLEAN_UP, None, "remove what the session made")
+        session.begin_session_phase(SessionPhase.CLEAN_UP, None, "remove what the session made")
     return status
 
 
@@ -324,7 +324,9 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
     """Every host; those that are booted after the nodes on which they are."""
     names = ", ".join(session.all_hosts)
     many = len(session.all_hosts) > NAMED_HOSTS
-    session.begin_phase(Phase.CONNECT, None, f"{len(session.all_hosts)} hosts" if many else names)
+    session.begin_session_phase(
+        SessionPhase.CONNECT, None, f"{len(session.all_hosts)} hosts" if many else names
+    )
     if not booted.has_guests:
         discovery = await discover_hosts_and_targets(
             session.study, session.all_hosts, session.discovery_queries
@@ -346,7 +348,7 @@ async def _report_interference(session: SessionContext, discovery: DiscoveredHos
     """Say which clients are busy with something else before anything runs there."""
     if not session.study.method.idle_watch_s:
         return
-    session.begin_phase(Phase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
+    session.begin_session_phase(SessionPhase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
 
     async def _host_interference(host: Host) -> str | None:
         return (

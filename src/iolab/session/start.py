@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.run import PlannedRun
 from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.clock import ClockOffset, measure_clock_offset
@@ -90,13 +90,13 @@ async def wait_for_settling(session: SessionContext, run: PlannedRun, watch_s: f
     It rests since that run's load ended, while that is judged and committed, and since all was
     written for this one. Nothing is waited for before the first run of a session.
     """
-    session.settle_timer.begin_phase(Phase.SETTLE, session.clock.mono_ns())
+    session.settle_timer.begin_session_phase(SessionPhase.SETTLE, session.clock.mono_ns())
     if session.settle_timer.since_ns is None or session.stop.is_requested:
         return
     rested_s = (session.clock.mono_ns() - session.settle_timer.since_ns) / NS_PER_S
     seconds = session.study.method.settle_s - rested_s - watch_s
     if seconds > 0:
-        session.begin_phase(Phase.SETTLE, run, "the target comes to rest", seconds)
+        session.begin_session_phase(SessionPhase.SETTLE, run, "the target comes to rest", seconds)
         await session.stop.sleep(seconds)
 
 
@@ -120,7 +120,7 @@ async def watch_for_background_io(
     await wait_for_settling(session, run, longest_s)
     if session.stop.is_requested:
         return
-    session.begin_phase(Phase.IDLE, run, "checking for background I/O", longest_s)
+    session.begin_session_phase(SessionPhase.IDLE, run, "checking for background I/O", longest_s)
 
     async def watch_devices_of_host(host_run: HostRunInProgress) -> None:
         before = await take_snapshot(host_run.workdir.host)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.core.events import Phase, PhaseTime
+from iolab.core.events import SessionPhase, SessionPhaseTime
 from iolab.core.run import RunRecord
 from iolab.units import NS_PER_S
 
@@ -48,7 +48,7 @@ class PhaseTimer:
         self._spent_ns: Counter[str] = Counter()
         self._begun: Counter[str] = Counter()
 
-    def begin_phase(self, phase: str) -> None:
+    def begin_session_phase(self, phase: str) -> None:
         """What was done until now ends, and this begins."""
         self._end_phase()
         self._phase = phase
@@ -57,16 +57,16 @@ class PhaseTimer:
     def add_load_seconds(self, seconds: float) -> None:
         """So much of the phase that measures was load; the rest began and ended it."""
         self._end_phase()
-        load_ns = min(round(seconds * NS_PER_S), self._spent_ns[Phase.MEASURE])
-        self._spent_ns[Phase.MEASURE] -= load_ns
+        load_ns = min(round(seconds * NS_PER_S), self._spent_ns[SessionPhase.MEASURE])
+        self._spent_ns[SessionPhase.MEASURE] -= load_ns
         self._spent_ns[LOAD] += load_ns
         self._begun[LOAD] += 1
 
-    def phase_times(self) -> tuple[PhaseTime, ...]:
+    def phase_times(self) -> tuple[SessionPhaseTime, ...]:
         """Every phase until now, the longest first."""
         self._end_phase()
         return tuple(
-            PhaseTime(str(phase), self._begun[phase], spent_ns / NS_PER_S)
+            SessionPhaseTime(str(phase), self._begun[phase], spent_ns / NS_PER_S)
             for phase, spent_ns in self._spent_ns.most_common()
             if self._begun[phase]
         )

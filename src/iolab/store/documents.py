@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import field
 
-from iolab.core.events import PhaseTime, SessionStatus
+from iolab.core.events import SessionPhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunManifest
@@ -63,7 +63,7 @@ class SessionDocument(Record):
     reason: str | None
     history: tuple[HistoryEntry, ...]
     files: tuple[StoredFile, ...]
-    times: tuple[PhaseTime, ...] = ()
+    times: tuple[SessionPhaseTime, ...] = ()
     left_behind: tuple[str, ...] = ()
 
     @property

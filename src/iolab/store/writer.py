@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from iolab.core.events import PhaseTime, SessionStatus
+from iolab.core.events import SessionPhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
@@ -184,7 +184,7 @@ class SessionWriter:
         self,
         status: SessionStatus,
         reason: str | None = None,
-        times: Sequence[PhaseTime] = (),
+        times: Sequence[SessionPhaseTime] = (),
         left_behind: tuple[str, ...] = (),
     ) -> None:
         """Say how it ended, where the time went and what stayed on hosts; let go of it."""
@@ -325,13 +325,13 @@ def _write_new_session(
 
 
 def _merge_phase_times(
-    before: Iterable[PhaseTime], now: Iterable[PhaseTime]
-) -> tuple[PhaseTime, ...]:
+    before: Iterable[SessionPhaseTime], now: Iterable[SessionPhaseTime]
+) -> tuple[SessionPhaseTime, ...]:
     """The times of several segments, each phase once."""
-    by_phase: dict[str, PhaseTime] = {}
+    by_phase: dict[str, SessionPhaseTime] = {}
     for spent in (*before, *now):
-        had = by_phase.get(spent.phase, PhaseTime(spent.phase, 0, 0.0))
-        by_phase[spent.phase] = PhaseTime(
+        had = by_phase.get(spent.phase, SessionPhaseTime(spent.phase, 0, 0.0))
+        by_phase[spent.phase] = SessionPhaseTime(
             spent.phase, had.times + spent.times, had.seconds + spent.seconds
         )
     return tuple(by_phase.values())

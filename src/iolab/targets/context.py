@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import field
 
 from iolab.core.engine import EngineName
-from iolab.core.events import Event, Phase, PhaseStarted, Recorder
+from iolab.core.events import Event, Recorder, SessionPhase, SessionPhaseStarted
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.hosts.barrier import StopRequest
@@ -58,11 +58,15 @@ class TargetContext(Record):
         """Hand an event to the recorder; whatever it raises ends the session."""
         self.recorder.emit(event)
 
-    def begin_phase(
-        self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
+    def begin_session_phase(
+        self,
+        phase: SessionPhase,
+        run: PlannedRun | None,
+        detail: str,
+        expected_s: float | None = None,
     ) -> None:
         """Tell that a phase begins."""
-        self.emit(PhaseStarted(phase, run, detail, expected_s))
+        self.emit(SessionPhaseStarted(phase, run, detail, expected_s))
 
     def engine_for_run(self, run: PlannedRun) -> FileEngine[Any]:
         """The engine of a run's job, which works on files that are laid out."""

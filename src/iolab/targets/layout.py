@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with_background
@@ -123,7 +123,9 @@ async def lay_out_data_set(
     size = format_bytes(most)
     hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
     expected_s = most / ASSUMED_WRITE_BYTES_PER_S
-    context.begin_phase(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
+    context.begin_session_phase(
+        SessionPhase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s
+    )
 
     async def write_data_set_on_host(workdir: WorkDirectory) -> None:
         await _write_data_set(context, workdir, data_set.with_jobs_of_host(workdir.name), job)

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
-from iolab.core.events import LedgerChanged, Notice, Phase
+from iolab.core.events import LedgerChanged, Notice, SessionPhase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
 from iolab.core.target_state import (
@@ -128,7 +128,9 @@ async def overwrite_data_set(
     detail = (
         f"{format_bytes(round(most))} on each of {len(workdirs)} hosts, sequentially in 128 KiB"
     )
-    context.begin_phase(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
+    context.begin_session_phase(
+        SessionPhase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S
+    )
     engine = context.engines[job.engine]
 
     async def overwrite_data_set_on_host(workdir: WorkDirectory) -> int:
@@ -160,7 +162,7 @@ async def run_preconditioning_rounds(
     written = dict.fromkeys((workdir.name for workdir in workdirs), 0)
     for number in range(1, wish.rounds_max + 1):
         detail = f"{run.point.title_text}: round {number} of at most {wish.rounds_max}"
-        context.begin_phase(Phase.PRECONDITION, run, detail, wish.round_s)
+        context.begin_session_phase(SessionPhase.PRECONDITION, run, detail, wish.round_s)
         totals = await _run_round(context, workdirs, run, number)
         values.append(sum(_engine_iops(total) for total in totals.values()))
         for name, total in totals.items():
@@ -402,8 +404,10 @@ class Preconditioner:
         purge = self._precondition.purge
         if purge is not PurgeMethod.NONE:
             where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
-            self._context.begin_phase(
-                Phase.PURGE, run, f"{purge.value}: {where} on {counted_noun(len(workdirs), 'host')}"
+            self._context.begin_session_phase(
+                SessionPhase.PURGE,
+                run,
+                f"{purge.value}: {where} on {counted_noun(len(workdirs), 'host')}",
             )
             (await gather_hosts(workdirs, self._purge)).results_or_raise()
             now_ns = self._context.clock.real_ns()

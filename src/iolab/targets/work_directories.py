@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from iolab.core.events import FilesystemsCreated, Notice, Phase
+from iolab.core.events import FilesystemsCreated, Notice, SessionPhase
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun
 from iolab.core.workload import DataSet, Direction
@@ -297,7 +297,7 @@ class WorkDirectories:
         wanted = [target for target in targets if target.key not in self._open]
         if settings.make_xfs and wanted:
             hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
-            self._context.begin_phase(Phase.LAY_OUT, None, f"an XFS on {hosts}")
+            self._context.begin_session_phase(SessionPhase.LAY_OUT, None, f"an XFS on {hosts}")
         outcomes = await gather_hosts(wanted, open_target_folder)
         if made:
             self._created_file_systems |= made

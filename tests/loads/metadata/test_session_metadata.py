@@ -8,7 +8,13 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.events import Event, IntervalReported, Phase, PhaseStarted, SessionStatus
+from iolab.core.events import (
+    Event,
+    IntervalReported,
+    SessionPhase,
+    SessionPhaseStarted,
+    SessionStatus,
+)
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
 from iolab.loads.metadata.workload import MetadataOperation, operation_runs_of_host
@@ -147,8 +153,8 @@ def test_telemetry_covers_all_operations_without_a_break(alone: Stage) -> None:
 def test_the_live_view_hears_of_each_operation(alone: Stage) -> None:
     details = [
         event.detail
-        for event in alone.notes.of(PhaseStarted)
-        if event.phase is Phase.MEASURE and event.run == alone.records[0].run
+        for event in alone.notes.of(SessionPhaseStarted)
+        if event.phase is SessionPhase.MEASURE and event.run == alone.records[0].run
     ]
     assert details == WORDS
     seen = [
@@ -337,7 +343,7 @@ def stopped_in(word: str, *, times: int = 1, sets: tuple[str, ...] = ()) -> Stag
     begun: list[str] = []
 
     def react(event: Event) -> None:
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, SessionPhaseStarted):
             begun.append(event.detail)
         if isinstance(event, IntervalReported) and begun[-1] == word and not stop.is_requested:
             for _ in range(times):

@@ -82,7 +82,7 @@ class Session:
     def run(self) -> PlannedRun:
         return self.runs[0]
 
-    def begin_phase(self, *_: object) -> None:
+    def begin_session_phase(self, *_: object) -> None:
         """Nobody looks on."""
 
     async def read_back(self) -> ReadBackCount | None:

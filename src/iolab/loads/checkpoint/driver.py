@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.clock import ClockOffset
@@ -58,7 +58,7 @@ class CheckpointDriver(ProcessDriver):
     def __init__(self) -> None:
         self._run: _CheckpointPhases | None = None
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """See that the hosts can read what others save, and that the devices are idle."""
@@ -103,10 +103,10 @@ class CheckpointDriver(ProcessDriver):
             phases.fill_host_runs()
             await phases.remove_files()
 
-    def begin_load_phase(self, session: SessionContext, run: PlannedRun) -> None:
+    def begin_measure_phase(self, session: SessionContext, run: PlannedRun) -> None:
         """Which half it is; it ends with its work, and not at a time."""
         name = f"{run.point.title_text}, {self._current_run_phases.phase}"
-        session.begin_phase(Phase.MEASURE, run, name)
+        session.begin_session_phase(SessionPhase.MEASURE, run, name)
 
     def prepare_host_command(
         self,
@@ -189,7 +189,9 @@ class _CheckpointPhases:
 
         What the devices moved since the save had ended is kept.
         """
-        self._session.begin_phase(Phase.DROP_CACHES, self._run, "pages of the saved files")
+        self._session.begin_session_phase(
+            SessionPhase.DROP_CACHES, self._run, "pages of the saved files"
+        )
 
         async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
             client, folders = self._places[host_run.name], self._client_folders(host_run)

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.generator import RECORDED_FILE
 from iolab.core.limits import FILE_BYTES_MAX
 from iolab.core.run import EngineTotals, FileIdentityCheck, NeighbourPlan, PlannedRun
@@ -68,7 +68,7 @@ class IoDriver(ProcessDriver):
         # By data set: before its first load, and after its last.
         self._first_readbacks: dict[str, tuple[Readback, ...]] = {}
         self._last_readbacks: dict[str, tuple[Readback, ...]] = {}
-        self.phases_before_load = (
+        self.preparations = (
             prove_extents_written,
             send_trace_to_hosts,
             self._read_back_before_phases,
@@ -77,12 +77,12 @@ class IoDriver(ProcessDriver):
             record_file_identities,
         )
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The generator's limit known; then as `ProcessDriver` does."""
         await self._generator_limits.set_generator_limits(session, run, host_runs)
-        await super().run_phases_before_load(session, run, host_runs)
+        await super().prepare_for_load(session, run, host_runs)
 
     async def measure(
         self,
@@ -240,7 +240,7 @@ async def read_back(
     """
     if not Job.require_type(run.point.job).verify:
         return ()
-    session.begin_phase(Phase.PROVE, run, "every acknowledged write is read back")
+    session.begin_session_phase(SessionPhase.PROVE, run, "every acknowledged write is read back")
     data_set = session.plan.data_set(run.point.data_set)
 
     async def readback_on_host(host_run: HostRunInProgress) -> Readback:
@@ -306,7 +306,7 @@ async def send_trace_to_hosts(
         trace = read_trace(job.trace)
     except IoTraceError as fault:
         raise EngineError(f"The trace {job.trace} {fault}.", "See workload.*.trace.") from None
-    session.begin_phase(Phase.LAY_OUT, run, "sending the trace")
+    session.begin_session_phase(SessionPhase.LAY_OUT, run, "sending the trace")
 
     async def send_trace_to_host(host_run: HostRunInProgress) -> None:
         data_set = host_run.workdir.data_set_on_host(session.plan.data_set(run.point.data_set))
@@ -415,8 +415,11 @@ async def _measure_generator_limits(
         )
 
     detail = f"{engine.name}'s limit, on a null target"
-    session.begin_phase(
-        Phase.GENERATOR_LIMIT, run, detail, FILE_ENGINES[engine.name].generator_limit_measurement_s
+    session.begin_session_phase(
+        SessionPhase.GENERATOR_LIMIT,
+        run,
+        detail,
+        FILE_ENGINES[engine.name].generator_limit_measurement_s,
     )
     async with watch_for_background_io_during(session, host_runs):
         await run_on_each_host(host_runs, measure_generator_limit)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.run import CACHE_NOT_DROPPED, CacheDropProof, PlannedRun
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
@@ -202,7 +202,7 @@ async def drop_folder_caches(
         host_run.cache = CACHE_NOT_DROPPED
     if not session.study.method.drop_caches:
         return
-    session.begin_phase(Phase.DROP_CACHES, run, "pages of the databases")
+    session.begin_session_phase(SessionPhase.DROP_CACHES, run, "pages of the databases")
 
     async def drop_folder_cache_on_host(host_run: HostRunInProgress) -> None:
         host_run.cache = await drop_folder_cache(

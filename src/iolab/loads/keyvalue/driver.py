@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from iolab.core.events import Notice, Phase
+from iolab.core.events import Notice, SessionPhase
 from iolab.core.run import CACHE_NOT_DROPPED, PlannedRun, RunRecord
 from iolab.core.study import Method
 from iolab.errors import EngineError, HostError
@@ -216,11 +216,11 @@ class YcsbDriver(LoadDriver):
         self._tools = YcsbInstaller(kits)
         self._embedded = EmbeddedStores()
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
-        session.begin_phase(Phase.PROVE, run, "YCSB and Java on every client")
+        session.begin_session_phase(SessionPhase.PROVE, run, "YCSB and Java on every client")
         await run_on_each_host(host_runs, lambda host_run: self._find_tools(session, host_run))
 
         async def recreate_work_folder(host_run: HostRunInProgress) -> None:
@@ -258,7 +258,7 @@ class YcsbDriver(LoadDriver):
         seconds = execution_limit_s(
             session.study.method, server_settings(session.study).kind, len(host_runs)
         )
-        session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
+        session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, float(seconds))
         for host_run in host_runs:
             self._prepare_client_command(session, job, host_run, seconds)
         clients = YcsbClients(session, run, host_runs, counters, record_bytes=job.record_bytes)
@@ -419,7 +419,7 @@ class DbBenchDriver(LoadDriver):
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
@@ -443,7 +443,7 @@ class DbBenchDriver(LoadDriver):
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
         method = session.study.method
         seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_OVERRUN_S
-        session.begin_phase(Phase.MEASURE, run, run.point.title_text, float(seconds))
+        session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, float(seconds))
         halt = asyncio.Event()
         cells = {
             host_run.name: self._create_client_task(session, run, host_run, seconds)
@@ -461,7 +461,9 @@ class DbBenchDriver(LoadDriver):
     async def _read_versions(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
-        session.begin_phase(Phase.PROVE, run, "db_bench and sst_dump on every client")
+        session.begin_session_phase(
+            SessionPhase.PROVE, run, "db_bench and sst_dump on every client"
+        )
 
         async def read_version_on_host(host_run: HostRunInProgress) -> None:
             self._versions[host_run.name] = await self._programs.version_on_host(
@@ -516,7 +518,9 @@ class DbBenchDriver(LoadDriver):
         size_text = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
         hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
-        session.begin_phase(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
+        session.begin_session_phase(
+            SessionPhase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s
+        )
         halt = asyncio.Event()
 
         async def fill_database_on_client(host_run: HostRunInProgress) -> None:
@@ -558,7 +562,9 @@ class DbBenchDriver(LoadDriver):
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """A copy of each golden database, which is what that is."""
-        session.begin_phase(Phase.LAY_OUT, run, "a copy of the database on every client")
+        session.begin_session_phase(
+            SessionPhase.LAY_OUT, run, "a copy of the database on every client"
+        )
 
         async def copy_on_host(host_run: HostRunInProgress) -> None:
             host, gold = host_run.workdir.host, self._golden_databases[host_run.name]

@@ -25,18 +25,18 @@ from iolab.targets.context import run_seed
 class KvCacheDriver(ProcessDriver):
     """One process of the agent on each host, on its own part of the requests."""
 
-    phases_before_load = (prove_extents_written, drop_caches, watch_for_background_io)
+    preparations = (prove_extents_written, drop_caches, watch_for_background_io)
 
     def __init__(self) -> None:
         self._readers: dict[str, KvCacheLineReader] = {}
         self._replay: ReplayPlan | None = None
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The requests drawn; then as `ProcessDriver` does."""
         self._replay = _replay_of_run(session, run)
-        await super().run_phases_before_load(session, run, host_runs)
+        await super().prepare_for_load(session, run, host_runs)
 
     def prepare_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress

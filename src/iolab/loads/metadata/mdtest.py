@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from iolab.core.compressed import OutputCompressor
 from iolab.core.engine import validate_options
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.host import HostTransport
 from iolab.core.limits import MDTEST_OUTPUT_BYTES_MAX
 from iolab.core.run import PlannedRun, RunRecord
@@ -258,12 +258,12 @@ class MdtestDriver(LoadDriver):
     def __init__(self) -> None:
         self.rates: tuple[ReportedRate, ...] = ()
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
-        session.begin_phase(Phase.PROVE, run, "mdtest and MPI on every client")
+        session.begin_session_phase(SessionPhase.PROVE, run, "mdtest and MPI on every client")
         await run_on_each_host(
             host_runs,
             lambda host_run: _require_programs(host_run, MetadataJob.require_type(run.point.job)),
@@ -281,7 +281,7 @@ class MdtestDriver(LoadDriver):
     ) -> None:
         """Mdtest from its start to its end."""
         job = MetadataJob.require_type(run.point.job)
-        session.begin_phase(Phase.MEASURE, run, run.point.title_text)
+        session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text)
         halt = asyncio.Event()
         mpi = await _require_common_mpi(host_runs, job, halt)
         first = host_runs[0]

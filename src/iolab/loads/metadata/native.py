@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.histogram import MIDDLE_NS, dense_counts
 from iolab.core.run import CACHE_NOT_DROPPED, CacheDropProof, PlannedRun
 from iolab.core.samples import with_narrowest_type
@@ -359,7 +359,7 @@ def _raise_protocol_error(host: Host, part: str, fault: ValueError) -> NoReturn:
 class MetadataDriver(LoadDriver):
     """The built-in `metadata` engine; see `LoadDriver`."""
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
@@ -499,7 +499,9 @@ class _MetadataIteration:
 
     async def _drop_caches(self, operation: MetadataOperation) -> None:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
-        self._session.begin_phase(Phase.DROP_CACHES, self._run, f"before {operation.display_name}")
+        self._session.begin_session_phase(
+            SessionPhase.DROP_CACHES, self._run, f"before {operation.display_name}"
+        )
 
         async def drop_caches_on_host(host_run: HostRunInProgress) -> None:
             before = host_run.cache
@@ -514,7 +516,9 @@ class _MetadataIteration:
 
     async def _measure_phase(self, operation: MetadataOperation) -> None:
         seconds = expected_phase_seconds(self._job, operation)
-        self._session.begin_phase(Phase.MEASURE, self._run, operation.display_name, seconds)
+        self._session.begin_session_phase(
+            SessionPhase.MEASURE, self._run, operation.display_name, seconds
+        )
         await run_on_each_host(self._states, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
         start = common_start_time(self._session, self._states, set_up_s)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.core.events import Notice, Phase
+from iolab.core.events import Notice, SessionPhase
 from iolab.core.object_store import ObjectStore, session_object_prefix
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
@@ -137,7 +137,7 @@ class ObjectsDriver(ProcessDriver):
         self._readers: dict[str, ObjectsLineReader] = {}
         self._generator_limits: dict[GeneratorLimitKey, dict[str, GeneratorLimit]] = {}
 
-    async def run_phases_before_load(
+    async def prepare_for_load(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The bucket is there, and the objects that the run reads; devices are watched idle."""
@@ -238,7 +238,7 @@ class ObjectsDriver(ProcessDriver):
         job, study = ObjectsJob.require_type(run.point.job), session.study
         access = self._stores[run.point.configuration]
         hosts = load_host_names_of_point(study, run.point)
-        session.begin_phase(Phase.PROVE, run, "what the run put is read back")
+        session.begin_session_phase(SessionPhase.PROVE, run, "what the run put is read back")
 
         async def read_back_on_host(host_run: HostRunInProgress) -> None:
             if host_run.details is None:
@@ -317,8 +317,8 @@ class ObjectsDriver(ProcessDriver):
             return
         key = _generator_limit_key(run, host_runs)
         if key not in self._generator_limits and not session.stop.is_requested:
-            session.begin_phase(
-                Phase.GENERATOR_LIMIT, run, "s3's limit, on a null target", GENERATOR_LIMIT_S
+            session.begin_session_phase(
+                SessionPhase.GENERATOR_LIMIT, run, "s3's limit, on a null target", GENERATOR_LIMIT_S
             )
             measured: dict[str, GeneratorLimit] = {}
 
@@ -346,7 +346,7 @@ class ObjectsDriver(ProcessDriver):
         size = format_bytes(round(data_set.expected_bytes))
         makers = counted_noun(len(host_runs), "host")
         detail = f"{format_count(data_set.object_count)} objects, {size}, from {makers}"
-        session.begin_phase(Phase.LAY_OUT, run, detail)
+        session.begin_session_phase(SessionPhase.LAY_OUT, run, detail)
         laid_out: list[LayoutResult] = []
 
         async def lay_out_on_host(host_run: HostRunInProgress) -> None:

@@ -21,7 +21,7 @@ from iolab.targets.context import run_seed
 class TrainingDriver(ProcessDriver):
     """One process of the agent on each host, for its accelerators."""
 
-    phases_before_load = (prove_extents_written, drop_caches, watch_for_background_io)
+    preparations = (prove_extents_written, drop_caches, watch_for_background_io)
 
     def __init__(self) -> None:
         self._readers: dict[str, TrainingLineReader] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from iolab.core.events import Event, Notice, PhaseStarted
+from iolab.core.events import Event, Notice, SessionPhaseStarted
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.hosts.barrier import StopRequest
@@ -41,7 +41,7 @@ class Heard:
 
     @property
     def phases(self) -> list[str]:
-        return [event.phase for event in self.events if isinstance(event, PhaseStarted)]
+        return [event.phase for event in self.events if isinstance(event, SessionPhaseStarted)]
 
 
 @dataclass

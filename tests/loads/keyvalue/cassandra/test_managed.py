@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.errors import EngineError, Interrupted
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
@@ -122,7 +122,12 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
         "Statistics settle",
         "Rows ",
     ]
-    assert stage.heard.phases == [Phase.LAY_OUT, Phase.PROVE, Phase.LAY_OUT, Phase.LAY_OUT]
+    assert stage.heard.phases == [
+        SessionPhase.LAY_OUT,
+        SessionPhase.PROVE,
+        SessionPhase.LAY_OUT,
+        SessionPhase.LAY_OUT,
+    ]
     texts = " ".join(stage.heard.notices)
     assert "not officially supported by Cassandra 4.0" in texts
     assert "vm.max_map_count is 65530" in texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.events import Phase, PhaseStarted
+from iolab.core.events import SessionPhase, SessionPhaseStarted
 from iolab.core.run import RunRecord
 from iolab.hosts.barrier import StopRequest
 from iolab.loads.keyvalue.workload import KeyOperation
@@ -72,8 +72,8 @@ def stage(
     return Stage(made, text=text, sets=sets, stop=stop, notes=notes or Notes()).play()
 
 
-def phases(played: Stage) -> list[Phase]:
-    return [event.phase for event in played.notes.of(PhaseStarted) if event.run is not None]
+def phases(played: Stage) -> list[SessionPhase]:
+    return [event.phase for event in played.notes.of(SessionPhaseStarted) if event.run is not None]
 
 
 def done(record: RunRecord, operation: KeyOperation) -> list[int]:

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from iolab.core.events import Phase, PhaseStarted, SessionStatus
+from iolab.core.events import SessionPhase, SessionPhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
 from iolab.loads.keyvalue.databases import MARKER
@@ -230,12 +230,14 @@ def test_a_database_of_the_users_is_copied_and_never_changed() -> None:
     assert not any(flags["db"].startswith("/data") for flags in bench.started)
 
 
-@pytest.mark.parametrize("phase", [Phase.LAY_OUT, Phase.DROP_CACHES, Phase.MEASURE])
-def test_a_stop_ends_it_in_every_phase(phase: Phase) -> None:
+@pytest.mark.parametrize(
+    "phase", [SessionPhase.LAY_OUT, SessionPhase.DROP_CACHES, SessionPhase.MEASURE]
+)
+def test_a_stop_ends_it_in_every_phase(phase: SessionPhase) -> None:
     stop = StopRequest()
 
     def react(event: object) -> None:
-        if isinstance(event, PhaseStarted) and event.phase is phase:
+        if isinstance(event, SessionPhaseStarted) and event.phase is phase:
             stop.request_stop()
 
     played = stage(FakeDbBench(), stop=stop, notes=Notes(react))

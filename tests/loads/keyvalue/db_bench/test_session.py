@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.events import Phase
+from iolab.core.events import SessionPhase
 from iolab.core.run import RunStatus
 from iolab.loads.keyvalue.db_bench.engine import SeedRange
 from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
@@ -21,7 +21,7 @@ def test_caches_are_left_alone_where_the_method_says_so() -> None:
     assert record.hosts[0].cache.requested is False
     assert record.hosts[0].cache.resident_bytes_after is None
     assert played.hosts["local"].asked("evict") == []
-    assert Phase.DROP_CACHES not in phases(played)
+    assert SessionPhase.DROP_CACHES not in phases(played)
 
 
 def test_each_cell_of_a_study_is_measured_on_a_copy_of_one_database() -> None:
@@ -35,8 +35,14 @@ def test_each_cell_of_a_study_is_measured_on_a_copy_of_one_database() -> None:
     assert len(databases) == 1
     assert bench.loads[0]["db"] not in databases
     assert [flags["duration"] for flags in bench.measured] == ["3"] * 3
-    every = [Phase.PROVE, Phase.LAY_OUT, Phase.DROP_CACHES, Phase.IDLE, Phase.MEASURE]
-    assert phases(played) == [Phase.PROVE, Phase.LAY_OUT, *every[1:], *every, *every]
+    every = [
+        SessionPhase.PROVE,
+        SessionPhase.LAY_OUT,
+        SessionPhase.DROP_CACHES,
+        SessionPhase.IDLE,
+        SessionPhase.MEASURE,
+    ]
+    assert phases(played) == [SessionPhase.PROVE, SessionPhase.LAY_OUT, *every[1:], *every, *every]
     assert [len(flags) for flags in played.hosts["local"].asked("sync")] == [0]
     played.assert_left_clean()
 

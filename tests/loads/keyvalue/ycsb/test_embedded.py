@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.events import IntervalReported, Phase, PhaseStarted
+from iolab.core.events import IntervalReported, SessionPhase, SessionPhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
 from tests.loads.keyvalue.ycsb.play import Played, play, study_of
@@ -195,10 +195,14 @@ def test_a_java_that_is_too_old_is_told(program: Path, target: Path) -> None:
     assert "Java 1.7.0_80 on host 'local'" in fault.message
 
 
-def stopping_in(phase: Phase, words: str) -> Any:
+def stopping_in(phase: SessionPhase, words: str) -> Any:
     def arrange(session: Any) -> None:
         def react(event: object) -> None:
-            if isinstance(event, PhaseStarted) and event.phase is phase and words in event.detail:
+            if (
+                isinstance(event, SessionPhaseStarted)
+                and event.phase is phase
+                and words in event.detail
+            ):
                 session.stop.request_stop()
 
         session.recorder.react = react
@@ -208,7 +212,7 @@ def stopping_in(phase: Phase, words: str) -> Any:
 
 def test_a_stop_while_loading_leaves_nothing(program: Path, target: Path) -> None:
     behave(program, load={"sleep": 1000})
-    played = play(study_of(program), target, at_once=stopping_in(Phase.LAY_OUT, "records"))
+    played = play(study_of(program), target, at_once=stopping_in(SessionPhase.LAY_OUT, "records"))
     assert isinstance(played.fault, Interrupted)
     assert started(program, "measure") == []
     assert list(target.iterdir()) == []
@@ -216,7 +220,7 @@ def test_a_stop_while_loading_leaves_nothing(program: Path, target: Path) -> Non
 
 def test_a_stop_while_compacting_leaves_nothing(program: Path, target: Path) -> None:
     behave(program, shape={"sleep": 1000})
-    played = play(study_of(program), target, at_once=stopping_in(Phase.PROVE, "flush"))
+    played = play(study_of(program), target, at_once=stopping_in(SessionPhase.PROVE, "flush"))
     assert isinstance(played.fault, Interrupted)
     assert started(program, "measure") == []
     assert list(target.iterdir()) == []
@@ -226,7 +230,7 @@ def test_a_stop_while_measuring_ends_all_clients_without_a_fault(
     program: Path, target: Path
 ) -> None:
     behave(program, measure={"sleep": 1000})
-    stop_then = stopping_in(Phase.MEASURE, "")
+    stop_then = stopping_in(SessionPhase.MEASURE, "")
     played = play(study_of(program), target, hosts=("c1", "c2"), at_once=stop_then)
     assert played.faults == [None]
     assert all(mine.was_stopped_early for mine in played.runs[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.core.events import Notice, Phase
+from iolab.core.events import Notice, SessionPhase
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.loads.keyvalue.cassandra.server import (
@@ -165,13 +165,15 @@ class ExternalServer(KeyValueServer):
             require_columns(schema, record_set, self._settings)
             counted = await self._count_or_estimate_rows(tools, record_set)
         if counted is None or not counted.rows:
-            session.begin_phase(
-                Phase.LAY_OUT, run, f"{record_set} into {self._table_name} of the cluster"
+            session.begin_session_phase(
+                SessionPhase.LAY_OUT, run, f"{record_set} into {self._table_name} of the cluster"
             )
             await load()
             if session.stop.is_requested:
                 return
-            session.begin_phase(Phase.PROVE, run, f"that {self._table_name} holds {record_set}")
+            session.begin_session_phase(
+                SessionPhase.PROVE, run, f"that {self._table_name} holds {record_set}"
+            )
             counted = await session.stop.run_unless_stopped(
                 self._count_or_estimate_rows(tools, record_set)
             )

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from iolab.core.events import Notice, Phase
+from iolab.core.events import Notice, SessionPhase
 from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.telemetry import CounterCollector
@@ -212,7 +212,9 @@ class ManagedServer(KeyValueServer):
         load: InsertRecords,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
-        session.begin_phase(Phase.LAY_OUT, run, f"{record_set} into Cassandra {self._version.text}")
+        session.begin_session_phase(
+            SessionPhase.LAY_OUT, run, f"{record_set} into Cassandra {self._version.text}"
+        )
         folder = _filled_data_folder(workdir, record_set)
         await remove_folder(workdir.host, folder)
         node = await self._start_node(session, workdir, folder)
@@ -221,8 +223,8 @@ class ManagedServer(KeyValueServer):
         await self._insert_or_raise_node_death(load)
         if session.stop.is_requested:
             return
-        session.begin_phase(
-            Phase.PROVE, run, f"that Cassandra holds {record_set}, flushed and compacted"
+        session.begin_session_phase(
+            SessionPhase.PROVE, run, f"that Cassandra holds {record_set}, flushed and compacted"
         )
         await session.stop.run_unless_stopped(tools.flush_and_compact(node.plan.jmx_port))
         counting = count_table_rows(tools, self.addresses, record_set.records)
@@ -257,7 +259,7 @@ class ManagedServer(KeyValueServer):
     ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
         doing = f"Cassandra {self._version.text} starts on {record_set}"
-        session.begin_phase(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
+        session.begin_session_phase(SessionPhase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live_data_folder(workdir)
         cloning = clone_folder(workdir.host, _filled_data_folder(workdir, record_set), live)
         self.update_server_run(restored_by=await session.stop.run_unless_stopped(cloning))

@@ -20,7 +20,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
-from iolab.core.events import IntervalReported, Phase
+from iolab.core.events import IntervalReported, SessionPhase
 from iolab.core.limits import LEVELS_MAX, STREAM_BYTES_MAX
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, Interrupted
@@ -375,7 +375,7 @@ class _InsertProgress:
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
                 self._told_ns = now_ns
                 text = f"{sum(self._done.values()):,} of {self._records:,} records"
-                self._session.begin_phase(Phase.LAY_OUT, self._run, text)
+                self._session.begin_session_phase(SessionPhase.LAY_OUT, self._run, text)
 
         return report_insert_progress
 
@@ -584,7 +584,7 @@ class EmbeddedStores:
             shapes.update(await _fill_databases(session, run, job, missing, tools))
         if session.stop.is_requested:
             return
-        session.begin_phase(Phase.LAY_OUT, run, "a copy of the loaded database")
+        session.begin_session_phase(SessionPhase.LAY_OUT, run, "a copy of the loaded database")
 
         async def copy_database(host_run: HostRunInProgress) -> None:
             how = await clone_folder(
@@ -618,8 +618,10 @@ async def _fill_databases(
     async def remove_database_on_host(host_run: HostRunInProgress) -> None:
         await remove_folder(host_run.workdir.host, golden_database_folder(host_run.workdir, job))
 
-    session.begin_phase(
-        Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
+    session.begin_session_phase(
+        SessionPhase.LAY_OUT,
+        run,
+        f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes",
     )
     await run_on_each_host(missing, remove_database_on_host)
     await insert_records(
@@ -629,7 +631,7 @@ async def _fill_databases(
         lambda workdir: tools[workdir.name].kit,
         lambda workdir: _ycsb_store(workdir, job),
     )
-    session.begin_phase(Phase.PROVE, run, "flush, compact and count the records")
+    session.begin_session_phase(SessionPhase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
     async def compact_on_host(host_run: HostRunInProgress) -> None:
