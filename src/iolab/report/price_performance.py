@@ -105,7 +105,7 @@ def _purchase_chart_group(
     ]
     every = rates_per_size_table(configurations, peaks, anchors)
     return ChartGroup(
-        "Cost and capacity",
+        "",  # the section says it
         fill_page_width(figures),
         None,
         _purchase_note(configurations),
