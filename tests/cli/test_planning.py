@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from bench.store import write_session
@@ -120,6 +121,8 @@ def test_a_plan_says_what_events_destroy_when_they_are_undone_and_what_consents(
     # 2 s of warm-up and 40 s of phases, to three minutes more.
     assert document["budget"]["seconds"] - document["budget"]["least_seconds"] == 180
     assert tells(text, "phases of 40 s to 4 min")
+    # Of repeats, too, what witnesses may end is a range.
+    assert re.search(r"--repeats 3 takes \d+ (s|min) to \d+ min", text)
 
 
 def shown(text: str, *sets: str, fs_type: str | None = None) -> str:

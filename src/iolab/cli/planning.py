@@ -10,7 +10,7 @@ from rich.text import Text
 
 from iolab.core.configuration import Objective
 from iolab.core.power import meter_interval_s
-from iolab.core.run import Plan, PlanDemand, PlannedRun
+from iolab.core.run import Plan, PlannedRun
 from iolab.core.scenario import READBACK_PHASE, Action, EventPlan, ScenarioPlan
 from iolab.core.study import AnswerKind, Study
 from iolab.core.workload import AnyJob, Workload
@@ -19,7 +19,7 @@ from iolab.report.numbers import axis_values_text
 from iolab.report.phrases import load_limit_text
 from iolab.report.table import Column
 from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
-from iolab.study.cost import is_on_device
+from iolab.study.cost import demand_duration_text, is_on_device
 from iolab.study.forecast import forecast_verdicts
 from iolab.study.repeats import repeats_advice
 from iolab.study.schedule import searched_axes
@@ -85,7 +85,7 @@ def plan_lines(
     if summary:
         return
     yield ""
-    yield section_title(f"Time: {_duration_text(plan.budget)}")
+    yield section_title(f"Time: {demand_duration_text(plan.budget)}")
     seconds = [
         [Text(f"  {format_duration_s(part)}"), literal_text(why)]
         for why, part in plan.budget.time_items
@@ -96,7 +96,7 @@ def plan_lines(
 def _plan_cost_sentence(plan: Plan, writes: WriteForecast) -> str:
     """Time, runs and bytes as a whole."""
     writes_text = writes.text.partition(";")[0]
-    duration = capitalised(_duration_text(plan.budget))
+    duration = capitalised(demand_duration_text(plan.budget))
     return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
 
 
@@ -180,14 +180,6 @@ def plan_document(
         ],
         "guests": study_kinds_of(study).hosts.plan_document(study, facts),
     }
-
-
-def _duration_text(budget: PlanDemand) -> str:
-    """How long it takes, from the least to the most where runs end when they may."""
-    most = format_duration_s(budget.seconds)
-    if budget.least_seconds is None:
-        return f"about {most}"
-    return f"{format_duration_s(budget.least_seconds)} to {most}"
 
 
 def _workload_table(study: Study, plan: Plan) -> RenderableType:

@@ -337,6 +337,14 @@ def plan_demand(
     )
 
 
+def demand_duration_text(demand: PlanDemand) -> str:
+    """How long a plan takes, from the least to the most where runs end when they may."""
+    most = format_duration_s(demand.seconds)
+    if demand.least_seconds is None:
+        return f"about {most}"
+    return f"{format_duration_s(demand.least_seconds)} to {most}"
+
+
 def _needed_free_bytes(data_bytes: int) -> int:
     """Free space in a file system; a device needs none."""
     return with_free_space_margin(data_bytes) if data_bytes else 0

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from iolab.core.configuration import Objective
 from iolab.core.study import REPEATS_FOR_INTERVAL
 from iolab.record import Record
+from iolab.study.cost import demand_duration_text
 from iolab.study.schedule import make_plan
-from iolab.units import format_duration_s
 
 if TYPE_CHECKING:
     from iolab.core.study import Study
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class RepeatsAdvice(Record):
-    """A study whose points are measured `repeats` times; with enough repeats it takes `seconds`."""
+    """A study whose points are measured `repeats` times, and how long it takes with enough."""
 
     repeats: int
-    seconds: float
+    duration_text: str
 
     @property
     def text(self) -> str:
@@ -29,8 +29,8 @@ class RepeatsAdvice(Record):
         times = "once" if self.repeats == 1 else "twice"
         return (
             f"each point is measured {times}: no interval over repeats, so small differences may "
-            f"be chance and nothing can be ranked; --repeats {REPEATS_FOR_INTERVAL} takes about "
-            f"{format_duration_s(self.seconds)}"
+            f"be chance and nothing can be ranked; --repeats {REPEATS_FOR_INTERVAL} takes "
+            f"{self.duration_text}"
         )
 
 
@@ -44,4 +44,4 @@ def repeats_advice(study: Study, kinds: StudyKinds) -> RepeatsAdvice | None:
     if not follows_method or method.is_sequential or method.repeats >= REPEATS_FOR_INTERVAL:
         return None
     enough = replace(study, method=replace(method, repeats=REPEATS_FOR_INTERVAL))
-    return RepeatsAdvice(method.repeats, make_plan(enough, kinds).budget.seconds)
+    return RepeatsAdvice(method.repeats, demand_duration_text(make_plan(enough, kinds).budget))
