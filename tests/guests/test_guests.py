@@ -16,7 +16,7 @@ from iolab.guests.guest import (
 )
 from iolab.guests.hosts import image_directory, knee_guest_counts
 from iolab.study.parse import StudyOverrides, overrides_for_resume
-from iolab.study.schedule import expand_points, searches_in, shared_data_sets
+from iolab.study.schedule import expand_points, searches_among_points, shared_data_sets
 from iolab.study.targets import (
     hypervisors_of_study,
     load_host_names,
@@ -173,7 +173,7 @@ def test_an_inventory_tells_the_room_of_its_nodes_and_only_of_these() -> None:
 def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
     study = load(CURVE)
     plan = make_plan(study)
-    searches = searches_in(study, plan.points)
+    searches = searches_among_points(study, plan.points)
     assert [(search.axis_names, search.fixed_axis_values) for search in searches] == [
         (("vms_per_node",), (("iodepth", 1),)),
         (("vms_per_node",), (("iodepth", 8),)),
@@ -187,7 +187,7 @@ def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:
     known = CURVE.replace('"hypervisor"', '"hypervisor"\ncores = 24\nnuma_nodes = 4', 1)
     study = load(known)
     assert study.workloads[0].search_goal.headline == (3, 12)
-    (search, _) = searches_in(study, make_plan(study).points)
+    (search, _) = searches_among_points(study, make_plan(study).points)
     assert [point.per_node for point in search.first_points] == [1, 2, 3, 4, 8, 12, 16, 24]
     assert load(known, "workload.w.axis=listed").workloads[0].search_goal.headline == ()
 

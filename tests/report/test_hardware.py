@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from iolab.core.host import CgroupDeviceIoLimit, MachineFacts
 from iolab.core.kubernetes import PodFacts
 from iolab.report.hardware import (
-    demonstration_text,
     group_identical_hosts,
     hardware_fact_rows,
     hardware_tables,
     host_table,
     measured_storage_caveat,
+    virtual_disk_demonstration_text,
 )
 from tests.facts import tells
 from tests.report.machines import facts_of
@@ -111,13 +111,15 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     assert "limits" not in told
     assert drive.name not in told
     assert tells(measured_storage_caveat(plain, {"a": limited}), "loop1", "with I/O limits set")
-    assert not demonstration_text(plain, {"a": host})
-    assert demonstration_text(plain, {"a": on_loop}).startswith("Demonstration, not drives")
-    assert tells(demonstration_text(stated, {"a": on_loop}), "not the stated drives")
+    assert not virtual_disk_demonstration_text(plain, {"a": host})
+    assert virtual_disk_demonstration_text(plain, {"a": on_loop}).startswith(
+        "Demonstration, not drives"
+    )
+    assert tells(virtual_disk_demonstration_text(stated, {"a": on_loop}), "not the stated drives")
     vda = replace(drive, name="vda", model=None, parents=())
     rented = replace(host, target=replace(host.target, devices=("vda",)), disks=(vda,))
-    assert not demonstration_text(plain, {"a": rented})
-    assert tells(demonstration_text(stated, {"a": rented}), "not the stated drives")
+    assert not virtual_disk_demonstration_text(plain, {"a": rented})
+    assert tells(virtual_disk_demonstration_text(stated, {"a": rented}), "not the stated drives")
     assert tells(
         measured_storage_caveat(stated, {"a": on_loop}), "loop1", "not on the stated drives"
     )

@@ -41,7 +41,7 @@ def test_bytes_that_need_no_speed_are_exact_and_the_rest_is_seconds(
     study = load(workload(extra, rw=rw), *SETS)
     forecast = forecast_writes(study, make_plan(study), study_kinds())
     assert (forecast.known_bytes, forecast.seconds_at_target_speed) == (known, (open_s, open_s))
-    assert ("per GB/s" in forecast.text) is (open_s > 0)
+    assert ("per GB/s" in forecast.forecast_sentence) is (open_s > 0)
 
 
 def test_what_is_written_until_steady_is_in_the_forecast() -> None:

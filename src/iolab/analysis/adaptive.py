@@ -40,7 +40,7 @@ from iolab.study.schedule import (
     SENTINEL_EVERY_S,
     SearchSpace,
     build_point_at,
-    searches_in,
+    searches_among_points,
 )
 from iolab.study.targets import load_host_names_of_point
 
@@ -166,7 +166,7 @@ class DecisionGroup(Protocol):
 
 def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     """Every part of a study."""
-    searches = searches_in(study, plan.points)
+    searches = searches_among_points(study, plan.points)
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
     grid = [GridDecisionGroup(study, listed)] if study.method.is_sequential and listed else []

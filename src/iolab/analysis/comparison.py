@@ -93,7 +93,11 @@ def compare_sides(
     same = baseline.is_same_as(candidate)
     one_session = baseline.session == candidate.session
     first, second = (
-        {place: s for place, s in side.summaries.items() if not workloads or place[0] in workloads}
+        {
+            place: s
+            for place, s in side.summaries_by_point.items()
+            if not workloads or place[0] in workloads
+        }
         for side in (baseline, candidate)
     )
     pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
@@ -250,7 +254,7 @@ def find_history_changes(
     single figure is. The chance of a false alarm is shared among all series.
     """
     ordered = tuple(sorted(sessions, key=lambda side: (side.created_real_ns, side.session)))
-    places = dict.fromkeys(place for side in ordered for place in side.summaries)
+    places = dict.fromkeys(place for side in ordered for place in side.summaries_by_point)
     wanted = [
         (place, metric, values)
         for place in places
@@ -288,10 +292,12 @@ def _default_history_metrics(
     figure = workload.headline_metric
     if figure is not None:
         return [figure]
-    present = [side for side in sessions if workload_and_axis in side.summaries]
-    trusted = [side for side in present if side.summaries[workload_and_axis].is_trusted]
+    present = [side for side in sessions if workload_and_axis in side.summaries_by_point]
+    trusted = [side for side in present if side.summaries_by_point[workload_and_axis].is_trusted]
     return operation_rate_keys(
-        dict.fromkeys(key for side in present for key in side.summaries[workload_and_axis].metrics),
+        dict.fromkeys(
+            key for side in present for key in side.summaries_by_point[workload_and_axis].metrics
+        ),
         lambda key: all(_history_values([side], workload_and_axis, key) for side in trusted),
     )
 
@@ -302,7 +308,7 @@ def _history_values(
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     values = []
     for number, side in enumerate(sessions):
-        summary = side.summaries.get(workload_and_axis)
+        summary = side.summaries_by_point.get(workload_and_axis)
         if summary is None or not summary.is_trusted:
             continue
         figure = summary.metrics.get(metric)

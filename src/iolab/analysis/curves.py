@@ -12,7 +12,12 @@ from collections.abc import Sequence
 from iolab.analysis.findings import POINTS_MIN, LoadFindings
 from iolab.core.metric import Result
 from iolab.core.study import Study
-from iolab.study.schedule import SearchSpace, expand_points, load_curve_searches, searches_in
+from iolab.study.schedule import (
+    SearchSpace,
+    expand_points,
+    load_curve_searches,
+    searches_among_points,
+)
 
 
 def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
@@ -20,7 +25,9 @@ def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindin
     full_fleet = [result for result in results if not result.excluded_hosts]
     measured = {result.digest for result in full_fleet}
     points = [point for point in expand_points(study) if point.data_set]
-    searches = [s for s in searches_in(study, points) if _measured_point_count(s, measured)]
+    searches = [
+        s for s in searches_among_points(study, points) if _measured_point_count(s, measured)
+    ]
     lines = [
         s
         for s in load_curve_searches(study, points)

@@ -81,7 +81,7 @@ class ComparisonSide(Record, dict=True):
     analysis_versions: tuple[int, ...] = ()
 
     @cached_property
-    def summaries(self) -> dict[WorkloadAndAxis, PointSummary]:
+    def summaries_by_point(self) -> dict[WorkloadAndAxis, PointSummary]:
         """Each point that has a committed run."""
         points = summarise_points(self.results, self.study)
         return {(point.key.workload, point.key.axis): point for point in points}

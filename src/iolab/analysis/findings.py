@@ -214,7 +214,7 @@ class BuyerNeed(StrEnum):
     """Performance for its cost."""
 
 
-class NeedSide(Record):
+class NeedDimension(Record):
     """One side of a need, and how much of the best configuration's figure this one has.
 
     `name` is capacity, IOPS, bandwidth or operations; `share_of_best` is 1 for the best.
@@ -228,7 +228,7 @@ class Recommendation(Record):
     """The configuration that serves a need best, of `compared_count` that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
-    the geometric mean over `workloads`, or the least of its `need_sides`. `per_unit` is what
+    the geometric mean over `workloads`, or the least of its `need_dimensions`. `per_unit` is what
     figures are for: `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the
     figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
     all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
@@ -245,7 +245,7 @@ class Recommendation(Record):
     compared_count: int
     is_certain: bool
     has_single_runs: bool
-    need_sides: tuple[NeedSide, ...]
+    need_dimensions: tuple[NeedDimension, ...]
     workloads: tuple[str, ...]
     terabytes: float | None
     metric: str

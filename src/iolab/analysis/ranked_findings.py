@@ -15,7 +15,7 @@ from iolab.analysis.findings import (
     CrossoverFinding,
     Finding,
     LargestSpeedupFinding,
-    NeedSide,
+    NeedDimension,
     Recommendation,
     WinLossFinding,
     best_point_findings,
@@ -299,13 +299,13 @@ class ScoreInterval(Record):
 _ScoresByConfiguration = dict[str, ScoreInterval]
 
 
-class _Contenders(Record):
+class _RankedConfigurations(Record):
     """The configurations that are held against each other, and what is known of all of them.
 
     `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
-    `costs` are thousands of one currency, empty unless all tell theirs. `scores_by_side` are the
-    geometric means of the best figures by kind of performance, over the `workloads` that all have
-    in common, and `scores_by_workload` the figures of each of these.
+    `costs` are thousands of one currency, empty unless all tell theirs. `scores_by_dimension` are
+    the geometric means of the best figures by kind of performance, over the `workloads` that all
+    have in common, and `scores_by_workload` the figures of each of these.
     """
 
     configuration_ids: tuple[str, ...]
@@ -313,7 +313,7 @@ class _Contenders(Record):
     metric: str
     costs: Mapping[str, float]
     currency: str
-    scores_by_side: Mapping[str, _ScoresByConfiguration]
+    scores_by_dimension: Mapping[str, _ScoresByConfiguration]
     scores_by_workload: Mapping[str, _ScoresByConfiguration]
     workloads: tuple[str, ...]
     level: Level
@@ -346,12 +346,12 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _build_contenders(configurations_without_subsets(study.configurations), best)
+    field = _build_ranked_configurations(configurations_without_subsets(study.configurations), best)
     if len(field.configuration_ids) < 2:
         return
     if field.capacity:
         yield _capacity_recommendation(field)
-    performance = _mean_of_performance_scores(list(field.scores_by_side.values()))
+    performance = _mean_of_performance_scores(list(field.scores_by_dimension.values()))
     if performance:
         by_workload = _mean_of_performance_scores(list(field.scores_by_workload.values()))
         yield _performance_recommendation(
@@ -365,22 +365,22 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
                 field.per_unit,
                 by_workload=field.scores_per_cost(by_workload),
             )
-    sides = _sides_with_capacity(field, field.scores_by_side)
+    sides = _dimensions_with_capacity(field, field.scores_by_dimension)
     if len(sides) > 1:
         yield _performance_recommendation(
             field,
             BuyerNeed.BALANCE,
-            _least_of_sides(field, sides),
+            _minimum_over_dimensions(field, sides),
             field.per_unit,
             sides,
-            by_workload=_least_of_sides(
-                field, _sides_with_capacity(field, field.scores_by_workload)
+            by_workload=_minimum_over_dimensions(
+                field, _dimensions_with_capacity(field, field.scores_by_workload)
             ),
         )
 
 
-def _sides_with_capacity(
-    field: _Contenders, scores: Mapping[str, _ScoresByConfiguration]
+def _dimensions_with_capacity(
+    field: _RankedConfigurations, scores: Mapping[str, _ScoresByConfiguration]
 ) -> dict[str, _ScoresByConfiguration]:
     """Each as shares of its best, for money where all costs are known, and those of capacity."""
     sides = {name: _shares_of_best(field.scores_per_cost(own)) for name, own in scores.items()}
@@ -389,8 +389,8 @@ def _sides_with_capacity(
     return sides
 
 
-def _least_of_sides(
-    field: _Contenders, sides: Mapping[str, _ScoresByConfiguration]
+def _minimum_over_dimensions(
+    field: _RankedConfigurations, sides: Mapping[str, _ScoresByConfiguration]
 ) -> _ScoresByConfiguration:
     return {
         configuration_id: _elementwise_minimum_score(
@@ -417,25 +417,25 @@ def value_for_money(
     configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
 ) -> ValueForMoney:
     """Best rates for money, unless a configuration has no cost or rate, or there is only one."""
-    field = _build_contenders(configurations, best)
+    field = _build_ranked_configurations(configurations, best)
     if not field.costs or len(field.configuration_ids) < 2 or not field.workloads:
         return ValueForMoney({}, 0, (), depends_on_weighing=False)
     scores, by_workload = (
         field.scores_per_cost(_mean_of_performance_scores(list(each.values())))
-        for each in (field.scores_by_side, field.scores_by_workload)
+        for each in (field.scores_by_dimension, field.scores_by_workload)
     )
     leaders = {_configuration_ids_best_first(each)[0] for each in (scores, by_workload)}
     return ValueForMoney(
         scores,
         len(field.workloads),
-        tuple(field.scores_by_side),
+        tuple(field.scores_by_dimension),
         depends_on_weighing=len(leaders) > 1,
     )
 
 
-def _build_contenders(
+def _build_ranked_configurations(
     configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
-) -> _Contenders:
+) -> _RankedConfigurations:
     owners = tuple(configuration.id for configuration in configurations)
     rates = [
         figure for figure in best if figure.metric in SIDES and (figure.value.value or 0.0) > 0
@@ -460,13 +460,13 @@ def _build_contenders(
     }
     priced = {configuration_id: cost for configuration_id, cost in priced.items() if cost > 0}
     priced_alike = len(priced) == len(owners) and len(money) == 1
-    return _Contenders(
+    return _RankedConfigurations(
         configuration_ids=owners,
         capacity=capacity,
         metric=metric,
         costs=priced if priced_alike else {},
         currency=money[0] if priced_alike else "",
-        scores_by_side=_performance_scores(scores_of_configuration),
+        scores_by_dimension=_performance_scores(scores_of_configuration),
         scores_by_workload={
             name: {owner: _score_of_metric(by_place[owner, name].value) for owner in owners}
             for name in common
@@ -586,7 +586,7 @@ def _is_clear_leader(scores: _ScoresByConfiguration, best: str) -> bool:
     )
 
 
-def _capacity_recommendation(contenders: _Contenders) -> Recommendation:
+def _capacity_recommendation(contenders: _RankedConfigurations) -> Recommendation:
     scores = contenders.capacity_scores()
     best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
@@ -598,7 +598,7 @@ def _capacity_recommendation(contenders: _Contenders) -> Recommendation:
         compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
         has_single_runs=False,
-        need_sides=(),
+        need_dimensions=(),
         workloads=(),
         terabytes=scores[best].value,
         metric=contenders.metric,
@@ -608,7 +608,7 @@ def _capacity_recommendation(contenders: _Contenders) -> Recommendation:
 
 
 def _performance_recommendation(
-    contenders: _Contenders,
+    contenders: _RankedConfigurations,
     need: BuyerNeed,
     scores: _ScoresByConfiguration,
     per: str = "",
@@ -629,13 +629,15 @@ def _performance_recommendation(
         compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
         has_single_runs=contenders.has_single_runs,
-        need_sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
+        need_dimensions=tuple(
+            NeedDimension(name, side[best].value) for name, side in (sides or {}).items()
+        ),
         workloads=contenders.workloads,
         terabytes=None,
         metric="",
         level=contenders.level,
         runs=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
-        mean_kinds=tuple(contenders.scores_by_side),
+        mean_kinds=tuple(contenders.scores_by_dimension),
         leader_by_workload=leader if depends_on_weighing else "",
         lead_factor_by_workload=(
             by_workload[leader].value / by_workload[next_best].value if depends_on_weighing else 1.0

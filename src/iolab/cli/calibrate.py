@@ -171,7 +171,7 @@ def print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
         engines = [cost.document for cost in costs]
         print_json({**comparison_document(comparison), "engines": engines})
     elif output is OutputFormat.TABLE:
-        lines = (literal_text(cost.text) for cost in costs)
+        lines = (literal_text(cost.cost_text) for cost in costs)
         session = literal_text(f"Session: {directory}")
         print_renderables(*comparison_lines(comparison), "", *lines, session)
     else:
@@ -201,7 +201,7 @@ class ClientCost(Record):
         }
 
     @property
-    def text(self) -> str:
+    def cost_text(self) -> str:
         """The same in a line."""
         parts = [self.version]
         if self.cpu_ns_per_io is not None:

@@ -19,8 +19,16 @@ from iolab.errors import ExitCode, HostError, IolabError
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
-from iolab.loads.objects.store_check import EndpointStatus, check_store, endpoint_faults
-from iolab.loads.objects.store_tasks import list_session_prefixes, open_store, remove_objects
+from iolab.loads.objects.store_check import (
+    EndpointStatus,
+    check_object_store_endpoints,
+    endpoint_faults,
+)
+from iolab.loads.objects.store_tasks import (
+    list_session_prefixes,
+    open_object_store_access,
+    remove_objects,
+)
 from iolab.study.file import ObjectStoreTable
 from iolab.text import excerpt, one_line
 from iolab.units import format_bytes, format_count, format_duration_s, format_ns
@@ -37,11 +45,11 @@ async def object_store_findings(
     An object below a prefix of its own is put, read and removed.
     """
     store = _parse_store_options(keys)
-    access = open_store(store)
+    access = open_object_store_access(store)
     async with open_hosts(hosts) as opened:
         (await gather_hosts(tuple(opened.values()), Host.connect)).results_or_raise()
         prefix = session_object_prefix(f"doctor-{secrets.token_hex(4)}")
-        statuses = await check_store(tuple(opened.values()), access, prefix)
+        statuses = await check_object_store_endpoints(tuple(opened.values()), access, prefix)
     return tuple(
         (status.host, finding)
         for status in statuses
@@ -144,7 +152,7 @@ async def _list_or_remove_prefixes(
     failures: dict[str, str],
 ) -> list[str]:
     """The prefixes of sessions, without any given; else remove what lies below each of these."""
-    access = open_store(store)
+    access = open_object_store_access(store)
     async with open_hosts([HostSpec("local", HostTransport.LOCAL)]) as hosts:
         (host,) = hosts.values()
         await host.connect()

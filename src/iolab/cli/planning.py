@@ -19,7 +19,7 @@ from iolab.report.numbers import axis_values_text
 from iolab.report.phrases import load_limit_text
 from iolab.report.table import Column
 from iolab.report.terminal import literal_text, name_value_grid, section_title, terminal_table
-from iolab.study.cost import demand_duration_text, is_on_device
+from iolab.study.cost import demand_duration_text, is_target_block_device
 from iolab.study.forecast import forecast_verdicts
 from iolab.study.repeats import repeats_advice
 from iolab.study.schedule import searched_axes
@@ -95,7 +95,7 @@ def plan_lines(
 
 def _plan_cost_sentence(plan: Plan, writes: WriteForecast) -> str:
     """Time, runs and bytes as a whole."""
-    writes_text = writes.text.partition(";")[0]
+    writes_text = writes.forecast_sentence.partition(";")[0]
     duration = capitalised(demand_duration_text(plan.budget))
     return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
 
@@ -283,7 +283,7 @@ def _cost_rows(
     )
     yield from _phase_and_event_rows(study)
     yield from _data_set_rows(study, plan)
-    yield "writes", writes.text
+    yield "writes", writes.forecast_sentence
     if destroyed := (*plan.destroyed_device_texts, *_destructive_event_texts(study)):
         yield "destroys", Text(", ".join(one_line(item) for item in destroyed), "bold red")
     else:
@@ -381,7 +381,7 @@ def plan_note_texts(
     if study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         yield "the question wants an order, and there is one configuration: add [[configuration]]"
     if (advice := repeats_advice(study, study_kinds_of(study))) is not None:
-        yield advice.text
+        yield advice.advice_text
     yield from _core_limit_notes(study, facts)
 
 
@@ -430,7 +430,7 @@ def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     regions: list[int] = []
     for item in plan.data_sets:
         here = study.configuration(item.configuration)
-        on_device = {is_on_device(study, here.id, host) for host in here.hosts}
+        on_device = {is_target_block_device(study, here.id, host) for host in here.hosts}
         if True in on_device and study.guests is None:
             regions.append(max(item.with_jobs_of_host(host).bytes_per_host for host in here.hosts))
         if False in on_device:

@@ -173,7 +173,7 @@ class SessionRecorder:
         self._view.on_result(result)
         forecast = self._writes.add_result(result) if self._writes is not None else None
         if forecast is not None:
-            self._view.show_message(f"New estimate: writes {forecast.text}.")
+            self._view.show_message(f"New estimate: writes {forecast.forecast_sentence}.")
 
     def record_failure(self, reason: str) -> None:
         """Say in the session why it ended, if even that can be written."""
@@ -310,7 +310,7 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> int:
     for message in forecast.text_lines() if forecast.limits else ():
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
     if (writes := request.write_forecaster().forecast()).depends_on_target_speed:
-        _print_unless_quiet(wrap_for_terminal(f"Writes {writes.text}."), options)
+        _print_unless_quiet(wrap_for_terminal(f"Writes {writes.forecast_sentence}."), options)
     status = run_in_view(request, options)
     return _print_results(status, options, forecast.smoke_test_limit)
 
@@ -348,7 +348,7 @@ def _print_results(
         _print_unless_quiet(f"Report: {write_report(options.directory)}", options)
     _warn_of_outdated_report(options)
     if (advice := repeats_advice(study, study_kinds())) is not None:
-        _print_unless_quiet(f"Repeats: {advice.text}.", options)
+        _print_unless_quiet(f"Repeats: {advice.advice_text}.", options)
     _print_unless_quiet(f"Session: {options.directory}", options)
     if study.kubernetes is not None and study.kubernetes.keep:
         from iolab.cli.pods import remaining_pods_sentences

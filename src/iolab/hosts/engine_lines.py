@@ -123,7 +123,7 @@ class EngineLineReader(ABC):
         """What an interval's line tells of each operation. LineError where it tells nothing."""
 
     @abstractmethod
-    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """The sums of the last line. LineError when it lacks what every run has."""
 
     @abstractmethod
@@ -179,7 +179,7 @@ class EngineLineReader(ABC):
                 self._faults.add_fault("it ended without its last line")
             return None
         try:
-            totals = self.totals(self._head, self._end)
+            totals = self.parse_totals(self._head, self._end)
         except LineError as fault:
             self._faults.add_fault(str(fault))
             return None

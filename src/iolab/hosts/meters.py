@@ -210,7 +210,7 @@ class _ProgramMeter(Meter):
     try_hint: str
     """How to try the same by hand."""
 
-    async def _run(self, *words: str, environment: Mapping[str, str]) -> str:
+    async def _run_program(self, *words: str, environment: Mapping[str, str]) -> str:
         try:
             code, output, stderr = await run_local_process(
                 words,
@@ -248,7 +248,7 @@ class DcmiMeter(_ProgramMeter):
         began_ns = time.time_ns()
         # Without a cipher suite ipmitool asks for the valid ones, which takes 10 s a call.
         suite = str(self.spec.cipher_suite)
-        output = await self._run(
+        output = await self._run_program(
             *("ipmitool", "-E", "-C", suite, "-I", "lanplus", "-H", *self._host_arguments()),
             *("-U", self.spec.user, *DCMI_REQUEST),
             environment={"IPMI_PASSWORD": self._password},
@@ -293,7 +293,7 @@ class SnmpMeter(_ProgramMeter):
                 path = Path(folder) / "snmp.conf"
                 path.touch(mode=0o600)
                 path.write_text(f"defVersion 2c\ndefCommunity {self._password or 'public'}\n")
-                output = await self._run(
+                output = await self._run_program(
                     *("snmpget", "-Oqvt", "-r", "1", self.spec.address, self.spec.object_id),
                     environment={"SNMPCONFPATH": folder, "SNMP_PERSISTENT_DIR": folder, "MIBS": ""},
                 )
@@ -322,7 +322,7 @@ class RedfishMeter(Meter):
         began_ns = time.time_ns()
         if not self._resource:
             self._resource = await self._find_resource()
-        document = await self._get(self._resource)
+        document = await self._get_json(self._resource)
         watts, moment = redfish_watts(document)
         if moment is not None and moment == self._shown_at:
             return None
@@ -331,9 +331,9 @@ class RedfishMeter(Meter):
 
     async def _find_resource(self) -> str:
         """The first chassis' EnvironmentMetrics, else its Power, by the links that it has."""
-        members = (await self._get(REDFISH_CHASSIS)).get("Members")
+        members = (await self._get_json(REDFISH_CHASSIS)).get("Members")
         first = members[0] if isinstance(members, list) and members else {}
-        chassis = await self._get(_linked_path(first) or "")
+        chassis = await self._get_json(_linked_path(first) or "")
         for name in ("EnvironmentMetrics", "Power"):
             if path := _linked_path(chassis.get(name)):
                 return path
@@ -342,11 +342,11 @@ class RedfishMeter(Meter):
             "Give the URL of the resource that has its watts.",
         )
 
-    async def _get(self, path: str) -> dict[str, Any]:
+    async def _get_json(self, path: str) -> dict[str, Any]:
         base = urllib.parse.urlsplit(self.spec.address)
         url = f"{base.scheme}://{base.netloc}{path}"
         try:
-            return await asyncio.to_thread(self._fetch, url)
+            return await asyncio.to_thread(self._fetch_json, url)
         except (OSError, ValueError) as error:
             status = getattr(error, "code", None)
             reason = excerpt(str(getattr(error, "reason", error)), 200)
@@ -361,11 +361,11 @@ class RedfishMeter(Meter):
 
         return ssl.create_default_context(cafile=self.spec.ca_file or None)
 
-    def _fetch(self, url: str) -> dict[str, Any]:
+    def _fetch_json(self, url: str) -> dict[str, Any]:
         import http.client  # loads what sessions without such a meter never use
         import urllib.request
 
-        meter_origin = _origin(url)
+        meter_origin = _scheme_and_server(url)
 
         class SameOriginRedirects(urllib.request.HTTPRedirectHandler):
             """A login is never sent to another server, or by HTTP where it went by HTTPS."""
@@ -380,7 +380,7 @@ class RedfishMeter(Meter):
                 newurl: str,
             ) -> urllib.request.Request | None:
                 """See the base class; ValueError for another server."""
-                if _origin(newurl) != meter_origin:
+                if _scheme_and_server(newurl) != meter_origin:
                     text = f"it redirects to {quote_value(excerpt(newurl, 120))}, another server"
                     raise ValueError(text)
                 return super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -404,7 +404,7 @@ class RedfishMeter(Meter):
         return document
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _scheme_and_server(url: str) -> tuple[str, str]:
     """Scheme and server of a URL."""
     parts = urllib.parse.urlsplit(url)
     return parts.scheme.lower(), parts.netloc.lower()

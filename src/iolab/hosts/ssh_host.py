@@ -92,7 +92,7 @@ class SshConnections:
     async def acquire(self, host: str, route: SshRoute) -> SshSession:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
         what = f"Host '{excerpt(host)}'"
-        return await self._acquire(
+        return await self._acquire_through_jump_hosts(
             what, host, replace(route, jump=await self._jump_hosts_to(what, route))
         )
 
@@ -123,7 +123,9 @@ class SshConnections:
             hops = (*before, *hops)
         return hops
 
-    async def _acquire(self, description: str, host: str, route: SshRoute) -> SshSession:
+    async def _acquire_through_jump_hosts(
+        self, description: str, host: str, route: SshRoute
+    ) -> SshSession:
         """Log in by exactly the jump hosts that the route names."""
         prepared = await self._prepare_login(description, route)
         gate = await self._shared_jump_login(host, route) if route.jump else None
@@ -144,7 +146,9 @@ class SshConnections:
         gate = self._logins.get(way)
         if gate is None:
             what = f"Jump host '{excerpt(str(hop))}' of host '{excerpt(host)}'"
-            login = asyncio.create_task(self._acquire(what, host, way), name=what)
+            login = asyncio.create_task(
+                self._acquire_through_jump_hosts(what, host, way), name=what
+            )
             gate = self._logins[way] = _SharedJumpLogin(way, login)
         gate.users += 1
         try:

@@ -218,7 +218,7 @@ class DiskspdFieldReader:
         self._add_unreadable_fault(path, text)
         return None
 
-    def require(self, element: ET.Element, path: str) -> None:
+    def require_element(self, element: ET.Element, path: str) -> None:
         """A fault where there is no such element below."""
         if element.find(path) is None:
             self.add_fault(
@@ -228,7 +228,7 @@ class DiskspdFieldReader:
 
     def required_count(self, element: ET.Element, path: str) -> int | None:
         """A whole number that must be there; None, and a fault, where it is not."""
-        self.require(element, path)
+        self.require_element(element, path)
         return self.optional_count(element, path)
 
     def _add_unreadable_fault(self, name: str, text: str) -> None:
@@ -446,7 +446,7 @@ def _measured_span(
     end_ns: int | None,
     reader: DiskspdFieldReader,
 ) -> DiskspdTimeSpan | None:
-    reader.require(span, "TestTimeSeconds")
+    reader.require_element(span, "TestTimeSeconds")
     seconds = reader.optional_number(span, "TestTimeSeconds")
     threads = reader.required_count(span, "ThreadCount")
     moved = _counts_by_target(span, number, reader)

@@ -32,8 +32,8 @@ from iolab.importers.fio_documents import (
     UNREAD,
     Block,
     FioReportDocument,
-    entry_key,
     find_fio_documents,
+    fio_entry_key,
     group_reports_by_run,
 )
 from iolab.importers.fio_figures import DIRECTIONS, FioEntries
@@ -318,7 +318,7 @@ class _FioReport(Record):
         groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
         sums: list[Block] = []
         for entry in last.job_entries:
-            name, group, client = entry_key(entry)
+            name, group, client = fio_entry_key(entry)
             if name == ALL_CLIENTS:
                 sums.append(entry)
             else:
@@ -376,7 +376,7 @@ class _FioReport(Record):
         names = list(dict.fromkeys(chain.from_iterable(job.entries_by_client for job in jobs)))
         clients = tuple(self._imported_client(name, jobs) for name in names)
         if len(clients) == 1 and len(jobs) == 1:
-            alone = len({entry_key(entry)[:2] for entry in last.job_entries}) == 1
+            alone = len({fio_entry_key(entry)[:2] for entry in last.job_entries}) == 1
             clients = (self._client_with_logs(clients[0], first, alone=alone),)
         every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
         buffered = {job.is_buffered for job in jobs}
@@ -456,7 +456,9 @@ class _FioReport(Record):
             (
                 report.written_ns,
                 FioEntries(
-                    tuple(entry for entry in report.job_entries if entry_key(entry) in entry_keys),
+                    tuple(
+                        entry for entry in report.job_entries if fio_entry_key(entry) in entry_keys
+                    ),
                     final_entries.options,
                 ),
             )

@@ -194,7 +194,7 @@ def group_reports_by_run(
         yield run
 
 
-def entry_key(entry: Block) -> tuple[str, int, str]:
+def fio_entry_key(entry: Block) -> tuple[str, int, str]:
     """What tells an entry from others of its report: job, group and client."""
     client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
     return str(entry.get("jobname", "")), rounded_number(entry.get("groupid")) or 0, client
@@ -239,7 +239,7 @@ def _progress_by_job(document: FioReportDocument) -> dict[object, _JobProgress]:
     rows: dict[object, _JobProgress] = {}
     for entry in document.job_entries:
         blocks = [dict_or_empty(entry.get(way)) for way in ("read", "write", "trim", "mixed")]
-        place = (entry_key(entry), str(entry.get("job options")))
+        place = (fio_entry_key(entry), str(entry.get("job options")))
         before = rows.get(place, _JobProgress())
         rows[place] = _JobProgress(
             before.ios + sum(finite_number(block.get("total_ios")) or 0.0 for block in blocks),

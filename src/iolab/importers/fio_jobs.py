@@ -225,7 +225,7 @@ def _job_drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:
     group = 0
     groups: list[object] = []
     for _, options in sections:
-        group += _is_on(options.get("stonewall", "0"))
+        group += _is_option_true(options.get("stonewall", "0"))
         groups.append(options.get("wait_for", group))
     drafts = []
     for (name, options), own in zip(sections, groups, strict=True):
@@ -260,7 +260,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
     if job.runtime is None:
         reason = "changed: fio ends after size bytes, here after the study's runtime"
         job.add_note("runtime", reason)
-    elif not _is_on(options.get("time_based", "0")):
+    elif not _is_option_true(options.get("time_based", "0")):
         job.add_note(
             "runtime", "changed: fio may end earlier, after size bytes; here runs take it all"
         )
@@ -610,10 +610,10 @@ def _pop_flag(job: JobDraft, options: Options, option: str) -> bool:
     text = options.pop(option, "0")
     if _parse_whole_number(text) is None and text not in ("true", "false"):
         job.add_note(f"{option}={text}", "refused: it is 0 or 1, and 0 stands here")
-    return _is_on(text)
+    return _is_option_true(text)
 
 
-def _is_on(text: str) -> bool:
+def _is_option_true(text: str) -> bool:
     return text == "true" or bool(_parse_whole_number(text))
 
 

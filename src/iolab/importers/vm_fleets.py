@@ -165,13 +165,13 @@ class VmFleetImporter:
                 file.line_coverage.mark_left_out(number, number, reason)
                 continue
             file.line_coverage.mark_read(number)
-            runs.append(_fleet_run(file, number, columns, values))
+            runs.append(_vm_fleet_run(file, number, columns, values))
         if not runs:
             raise ForeignFileError("its table has no row.")
         return runs
 
 
-def _fleet_run(
+def _vm_fleet_run(
     file: ForeignFile, line: int, columns: Sequence[str], values: Mapping[str, str]
 ) -> ForeignRun:
     """A row; columns to the left of `IOPS` are its load, all others figures."""

@@ -75,7 +75,7 @@ class MinimumRate(Record):
     def name(self) -> str:
         """The workload, and the metric as it is written."""
         return (
-            f"{self.workload} {_written_name(metric_spec(self.metric))}".rstrip()
+            f"{self.workload} {_requirement_metric_name(metric_spec(self.metric))}".rstrip()
             if self.metric
             else self.workload
         )
@@ -102,7 +102,7 @@ class MaximumMetric(Record):
     maximum: float
 
     @property
-    def text(self) -> str:
+    def limit_text(self) -> str:
         """The limit as it is written: `p99 <= 2 ms`."""
         return f"{latency_limit_name(self)} <= {_metric_value_text(self.metric, self.maximum)}"
 
@@ -175,7 +175,7 @@ def _parse_rate(text: str, rate: re.Match[str]) -> MinimumRate:
     return MinimumRate(rate["workload"], spec.unit, least, spec.key)
 
 
-def _written_name(spec: MetricSpec) -> str:
+def _requirement_metric_name(spec: MetricSpec) -> str:
     """As needs name a metric: `save-time`; by its key where its label is no word."""
     is_plain = _PLAIN_LABEL.fullmatch(spec.label)
     return spec.label.replace(" ", "-") if is_plain else spec.key.replace("_", "-")
@@ -184,7 +184,7 @@ def _written_name(spec: MetricSpec) -> str:
 def _higher_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Metrics that kinds of load declare and that are better when higher."""
     return {
-        _written_name(spec): spec
+        _requirement_metric_name(spec): spec
         for spec in declared_metrics()
         if spec.better is BetterDirection.HIGHER
     }
@@ -193,7 +193,7 @@ def _higher_is_better_specs_by_name() -> dict[str, MetricSpec]:
 def _lower_is_better_specs_by_name() -> dict[str, MetricSpec]:
     """Times and factors that are declared and are better when lower."""
     return {
-        _written_name(spec): spec
+        _requirement_metric_name(spec): spec
         for spec in declared_metrics()
         if spec.better is BetterDirection.LOWER and spec.unit in _MAXIMUM_UNITS
     }
@@ -213,7 +213,7 @@ def _parse_maximum(text: str, spec: MetricSpec) -> float | None:
 def latency_limit_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
     if is_declared_metric(need.metric):
-        return _written_name(metric_spec(need.metric))
+        return _requirement_metric_name(metric_spec(need.metric))
     return latency_limit_label(need.metric)
 
 
@@ -477,7 +477,7 @@ def _rate_result(
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
     name = f"{need.name} >= {value_text(need.min_rate, need.unit)}"
     if limits:
-        name += "".join(f", {limit.text}" for limit in limits)
+        name += "".join(f", {limit.limit_text}" for limit in limits)
     rated = [
         point
         for point in offer.points
@@ -546,7 +546,7 @@ def _latency_result(
 
     Watts are also of so many times the nodes.
     """
-    name = f"{need.workload} {need.text}"
+    name = f"{need.workload} {need.limit_text}"
     points = [point for point in offer.points if point.workload == need.workload]
     candidates = [
         point

@@ -14,7 +14,7 @@ from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts
 from iolab.report.fast_facts import FastFact, fast_facts
-from iolab.report.hardware import demonstration_text
+from iolab.report.hardware import virtual_disk_demonstration_text
 from iolab.report.low_load import (
     is_surely_lower,
     low_load_rows,
@@ -145,7 +145,7 @@ def build_answer(
             brief.points,
             brief.kinds.answer_text(brief.study, brief.points),
             labels,
-            demonstration=demonstration_text(brief.study, brief.facts),
+            demonstration=virtual_disk_demonstration_text(brief.study, brief.facts),
         ),
         conclusion=conclusion,
         detail_texts=tuple(
@@ -187,10 +187,11 @@ def gravest_caveats_sentence(caveats: Sequence[Objection]) -> str:
     texts = [
         f"{caveat.message} ({caveat.code}, {_affected_run_count_text(caveat)})" for caveat in first
     ]
-    return f"Why {level.value}: {' '.join([*texts, *_other_reason_texts(own, first, level)])}"
+    texts = [*texts, *_unquoted_invalid_check_texts(own, first, level)]
+    return f"Why {level.value}: {' '.join(texts)}"
 
 
-def _other_reason_texts(
+def _unquoted_invalid_check_texts(
     caveats: Sequence[Objection], quoted: Sequence[Objection], level: Level
 ) -> Iterator[str]:
     """Which checks make the runs invalid that those quoted do not; nothing of lesser levels."""

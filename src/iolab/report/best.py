@@ -122,7 +122,7 @@ class BestFigure(Record):
     is_only_load: bool = False
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def repeats_low_and_high(self) -> tuple[float, float]:
         """The range of its repeats; the value itself where that stands for all of them."""
         value = self.value.value or 0.0
         return self.repeats_range or (value, value)

@@ -99,7 +99,7 @@ class RunSource(Record):
     repeat: int
 
     @property
-    def folder(self) -> str:
+    def run_folder(self) -> str:
         """The run's folder within its session."""
         return f"points/{self.digest}/run-{self.repeat}"
 

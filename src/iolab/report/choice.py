@@ -40,7 +40,7 @@ def choice_sentence(
         _unsupported_lead_sentence(
             rest, titles, beginning="" if winners or not is_advice else TAKE_NONE
         ),
-        _alike_sentence(rest, len(rows), is_advice=is_advice),
+        _indistinguishable_workloads_sentence(rest, len(rows), is_advice=is_advice),
         _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
     ]
@@ -115,7 +115,9 @@ def _unsupported_lead_sentence(
     return f"{beginning}{list_text(ahead)}; not certain ({reasons}; {step})."
 
 
-def _alike_sentence(rows: Sequence[WorkloadRow], workload_count: int, *, is_advice: bool) -> str:
+def _indistinguishable_workloads_sentence(
+    rows: Sequence[WorkloadRow], workload_count: int, *, is_advice: bool
+) -> str:
     alike = [row.title for row in rows if row.indistinguishable]
     if not alike:
         return ""

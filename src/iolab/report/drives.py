@@ -83,10 +83,10 @@ def _wear_notes(wear: DriveWear) -> Iterable[str]:
     if wear.energy_wh is not None:
         yield f"{factor_with_interval_text(wear.energy_wh)} Wh by the drive's own counter"
     if wear.power_measurement is not None:
-        yield _measurement_text(wear.power_measurement)
+        yield _drive_power_average_text(wear.power_measurement)
 
 
-def _measurement_text(measurement: DrivePowerMeasurement) -> str:
+def _drive_power_average_text(measurement: DrivePowerMeasurement) -> str:
     """The drive's own average; the page does not say since when it measures."""
     text = f"{measurement.average_w:.3g} W on average by the drive's own measurement"
     error = "" if measurement.error_percent is None else f" to {measurement.error_percent} %"

@@ -348,7 +348,7 @@ def _first_kind_text(texts: Iterable[str]) -> str:
     return f"{kinds[0]}{more}" if kinds else ""
 
 
-def demonstration_text(study: Study, facts: Mapping[str, HostFacts]) -> str:
+def virtual_disk_demonstration_text(study: Study, facts: Mapping[str, HostFacts]) -> str:
     """How an answer begins that tells nothing of drives; empty where drives were measured.
 
     Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive.

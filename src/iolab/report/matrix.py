@@ -135,7 +135,9 @@ class WorkloadRow(Record):
             return ratio_text(self.next_best_ratio)
         low, high = (
             ratio_text(first / other)
-            for first, other in zip(self.best.ends, second.ends[::-1], strict=True)
+            for first, other in zip(
+                self.best.repeats_low_and_high, second.repeats_low_and_high[::-1], strict=True
+            )
         )
         return f"{low} to {high}" if low != high else low
 

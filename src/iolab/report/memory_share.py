@@ -31,17 +31,17 @@ def _memory_shares(check: CheckResult) -> Iterator[float]:
     if check.code == _RAM_TARGET and check.level in (Level.INDICATIVE, Level.INVALID):
         yield 1.0
     elif check.code in _STORAGE_SHARES:
-        share = _number(check.evidence, _STORAGE_SHARES[check.code])
+        share = _evidence_number(check.evidence, _STORAGE_SHARES[check.code])
         if share is not None:
             yield 1 - share
     elif check.code == _COUNTED_BYTES:
-        claimed = _number(check.evidence, "claimed_read_bytes")
+        claimed = _evidence_number(check.evidence, "claimed_read_bytes")
         for name in ("device_read_bytes", "below_read_bytes"):
-            read = _number(check.evidence, name)
+            read = _evidence_number(check.evidence, name)
             if claimed and read is not None:
                 yield 1 - read / claimed
 
 
-def _number(evidence: Evidence, name: str) -> float | None:
+def _evidence_number(evidence: Evidence, name: str) -> float | None:
     value = evidence.get(name)
     return float(value) if isinstance(value, int | float) else None

@@ -384,15 +384,15 @@ def _value_for_money_recommendation_text(recommendation: Recommendation, second:
 
 
 def _balance_recommendation_text(recommendation: Recommendation, second: str) -> str:
-    weakest = min(recommendation.need_sides, key=lambda side: side.share_of_best)
+    weakest = min(recommendation.need_dimensions, key=lambda side: side.share_of_best)
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
-        names = list_text([side.name for side in recommendation.need_sides])
+        names = list_text([side.name for side in recommendation.need_dimensions])
         best = f"the best in {names}{_per_unit_text(recommendation)}"
     else:
         parts = [
             f"{percent_text(side.share_of_best)} of the best {side.name}"
-            for side in recommendation.need_sides
+            for side in recommendation.need_dimensions
         ]
         best = f"with {list_text(parts)}{_per_unit_text(recommendation)}"
     return f"{best}; {second} has {least} of the best where it is weakest"
@@ -411,7 +411,7 @@ def _best_rates_scope_text(recommendation: Recommendation) -> str:
 
 
 def _weakest_side_scope_text(recommendation: Recommendation) -> str:
-    names = list_text([side.name for side in recommendation.need_sides])
+    names = list_text([side.name for side in recommendation.need_dimensions])
     return f" where each is weakest of {names}{_per_unit_text(recommendation)}"
 
 

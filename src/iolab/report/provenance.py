@@ -527,7 +527,7 @@ def _changed_precheck_setting_rows(method: Method) -> Iterator[tuple[Cell, ...]]
         yield row_of_cells("Generator limit", "not measured")
 
 
-def _measured_range_text(seconds: Sequence[float], asked_s: float) -> str:
+def _measured_durations_text(seconds: Sequence[float], asked_s: float) -> str:
     """`6 s were asked for ({}), 5.0 to 6.1 s measured`; shorter where that is the same.
 
     Cut and not rounded, as the check of the length of runs tells them.
@@ -549,7 +549,7 @@ def _phases_duration_text(scenario: ScenarioPlan, measured_s: Sequence[float]) -
     if least_s < most_s:
         length = f"{format_duration_s(least_s)} to {length}, as witnesses end them"
     first = scenario.phases[0]
-    range_text = _measured_range_text(measured_s, first.max_duration_s).format(first.id)
+    range_text = _measured_durations_text(measured_s, first.max_duration_s).format(first.id)
     return f"phases of {length}; of the first, whose figures are the run's, {range_text}"
 
 
@@ -561,7 +561,7 @@ def _duration_rows(study: Study, measured_s: Sequence[float]) -> tuple[tuple[Cel
         return (
             row_of_cells(
                 "Duration",
-                _measured_range_text(measured_s, method.runtime_s).format(kind)
+                _measured_durations_text(measured_s, method.runtime_s).format(kind)
                 if study.scenario is None
                 else _phases_duration_text(study.scenario, measured_s),
             ),
@@ -721,5 +721,5 @@ def run_folders_table(brief: Brief) -> Table | None:
 def _run_folder_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
     trace = brief.sessions.run_source(result.key)
     return row_of_cells(
-        result_run_name_text(result), result.configuration, trace.label, trace.folder
+        result_run_name_text(result), result.configuration, trace.label, trace.run_folder
     )

@@ -202,7 +202,7 @@ def run_storage_location_text(brief: Brief, result: Result) -> str:
         for member in brief.sessions.members
         if member.label == trace.label
     )
-    return f"Session {next(ids, brief.session.id)}, {trace.folder}"
+    return f"Session {next(ids, brief.session.id)}, {trace.run_folder}"
 
 
 def slowest_and_fastest_shares_table(

@@ -63,7 +63,7 @@ class _SentencePart(Record):
     amount: float = 0.0
 
     @property
-    def form(self) -> tuple[str, ...]:
+    def comparable_form(self) -> tuple[str, ...]:
         """What other sentences have in its place if they say the same."""
         if self.kind:
             return (self.kind, self.before, self.after, _SCALES[self.unit][0])
@@ -73,10 +73,12 @@ class _SentencePart(Record):
 def merge_sentences(sentences: Iterable[str]) -> MergedSentence:
     """The most frequent form of at least one sentence, with the ranges of its numbers."""
     every = [(sentence, _sentence_parts(sentence)) for sentence in sentences]
-    forms = Counter(tuple(part.form for part in parts) for _, parts in every)
+    forms = Counter(tuple(part.comparable_form for part in parts) for _, parts in every)
     ((form, _),) = forms.most_common(1)
     alike = {
-        sentence: parts for sentence, parts in every if tuple(part.form for part in parts) == form
+        sentence: parts
+        for sentence, parts in every
+        if tuple(part.comparable_form for part in parts) == form
     }
     words: list[str] = []
     for parts in zip(*alike.values(), strict=True):

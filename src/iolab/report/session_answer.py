@@ -19,7 +19,7 @@ from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
 from iolab.report.choice import MEASURE_AGAIN, choice_sentence
-from iolab.report.hardware import demonstration_text
+from iolab.report.hardware import virtual_disk_demonstration_text
 from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
@@ -88,7 +88,7 @@ def session_answer(
     objections = merge_objections(results)
     own = kinds.answer_text(study, points)
     names = configuration_names_for_screen(study)
-    demonstration = demonstration_text(study, facts)
+    demonstration = virtual_disk_demonstration_text(study, facts)
     sentence = answer_sentence(
         study,
         figures,

@@ -59,7 +59,7 @@ async def resolve_action(study: Study, host: Host, action: Action) -> ResolvedAc
     answer = await host.request(
         "resolve",
         deadline_s=AGENT_LIMIT_S,
-        what=_named_action(action),
+        what=_action_request(action),
         targets=targets,
         members=list(host.spec.devices),
     )
@@ -149,7 +149,7 @@ async def _host_leftovers(host: Host) -> Leftovers:
     return read_answer(host.name, Leftovers, answer)
 
 
-def _named_action(action: Action) -> dict[str, object]:
+def _action_request(action: Action) -> dict[str, object]:
     named: dict[str, object] = {"action": action.kind.value.replace("-", "_")}
     if action.kind in {ActionKind.STOP, ActionKind.KILL}:
         return {**named, "process": action.unit or action.pid_file}

@@ -61,7 +61,7 @@ _PURGE_WORDS: Final = {
 }
 
 
-def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
+def is_target_block_device(study: Study, configuration_id: str, host: str) -> bool:
     """Whether a configuration's target on that host is a block device."""
     return target_serial(study.configuration(configuration_id), study.host(host)) is not None
 
@@ -77,7 +77,7 @@ def max_fill_bytes_per_host(study: Study, data_sets: Iterable[DataSet]) -> int:
     for data_set in data_sets:
         here = study.configuration(data_set.configuration)
         for host in here.hosts:
-            key = (host, is_on_device(study, here.id, host))
+            key = (host, is_target_block_device(study, here.id, host))
             sizes.setdefault(key, []).append(data_set.with_jobs_of_host(host).bytes_per_host)
     each = [
         # Data sets lie over each other on a device, and beside each other in a directory.
@@ -275,7 +275,7 @@ def plan_demand(
             for data_set in data_sets
             if host in study.configuration(data_set.configuration).hosts
             # A device is written over as a whole instead.
-            and not is_on_device(study, data_set.configuration, host)
+            and not is_target_block_device(study, data_set.configuration, host)
         )
         for host in {name for item in study.configurations for name in item.hosts}
     }

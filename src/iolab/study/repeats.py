@@ -24,7 +24,7 @@ class RepeatsAdvice(Record):
     duration_text: str
 
     @property
-    def text(self) -> str:
+    def advice_text(self) -> str:
         """What is missing, and the option that adds it with the time that the session takes."""
         times = "once" if self.repeats == 1 else "twice"
         return (

@@ -262,7 +262,7 @@ class SearchSpace(Record):
         return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
 
 
-def searches_in(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
+def searches_among_points(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
     """Every search among the points of a study, in their order."""
     axes = {
         item.id: searched_axes(item) for item in study.workloads if item.search_goal.is_adaptive
@@ -356,7 +356,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     """
     points = expand_points(study)
     sets = shared_data_sets(study, points)
-    searches = searches_in(study, points)
+    searches = searches_among_points(study, points)
     first = {point.digest for search in searches for point in search.first_points}
     searched = {item.id for item in study.workloads if item.search_goal.is_adaptive}
     certain = tuple(p for p in points if p.workload not in searched or p.digest in first)

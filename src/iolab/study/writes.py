@@ -73,7 +73,7 @@ class WriteForecast(Record):
         return self.known_bytes + self.measured_bytes
 
     @property
-    def text(self) -> str:
+    def forecast_sentence(self) -> str:
         """A sentence for people, with what it assumes."""
         least = "at least " if self.depends_on_target_speed or self.runs_more else "about "
         parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
@@ -102,7 +102,7 @@ class WriteForecast(Record):
             "measured_runs": self.measured_runs,
             "bytes_per_gb_per_s": [round(seconds * GB) for seconds in self.seconds_at_target_speed],
             "runs_more": self.runs_more,
-            "text": self.text,
+            "text": self.forecast_sentence,
         }
 
 

@@ -409,7 +409,7 @@ class Preconditioner:
                 run,
                 f"{purge.value}: {where} on {counted_noun(len(workdirs), 'host')}",
             )
-            (await gather_hosts(workdirs, self._purge)).results_or_raise()
+            (await gather_hosts(workdirs, self._purge_target)).results_or_raise()
             now_ns = self._context.clock.real_ns()
             self._ledger.save_entries(
                 *(
@@ -427,10 +427,10 @@ class Preconditioner:
             )
         if purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
             await self._workdirs.lay_out_again(run)
-        await self._fill(run, workdirs)
+        await self._overwrite_targets(run, workdirs)
         await self._update_ledger(workdirs, start_state_key(self._precondition.restore, run))
 
-    async def _purge(self, workdir: WorkDirectory) -> None:
+    async def _purge_target(self, workdir: WorkDirectory) -> None:
         purge, path = self._precondition.purge, self._targets[workdir.key].path
         if self._context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
@@ -443,7 +443,7 @@ class Preconditioner:
             if purge is PurgeMethod.FSTRIM:
                 await trim_file_system(workdir, workdir.dir if workdir.scratch else path)
 
-    async def _fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _overwrite_targets(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
         laid_out = 0 if workdirs[0].is_raw_device else 1
         passes = self._precondition.fill - laid_out

@@ -95,7 +95,7 @@ def test_balance_is_the_best_least_share_of_all_sides() -> None:
     # high-capacity has all of the capacity, 0.60 of the IOPS and 0.49 of the bandwidth;
     # both others have 0.31 of the capacity, and mainstream is the first of them in the study.
     assert (balance.configuration, balance.runner_up) == ("high-capacity", "mainstream")
-    shares = {side.name: side.share_of_best for side in balance.need_sides}
+    shares = {side.name: side.share_of_best for side in balance.need_dimensions}
     assert shares["capacity"] == 1.0
     assert shares["IOPS"] == pytest.approx((5.2 / 6.6 * 1.1 / 2.4) ** 0.5)
     assert shares["bandwidth"] == pytest.approx(112 / 227)
@@ -117,7 +117,7 @@ def test_with_costs_everything_is_for_money_but_performance() -> None:
     second = ((5.1 * 1.1) ** 0.5 * 104) ** 0.5 / 360
     first = ((6.6 * 2.4) ** 0.5 * 227) ** 0.5 / 620
     assert value.lead_factor == pytest.approx(first / second)
-    least = min(side.share_of_best for side in found[BuyerNeed.BALANCE].need_sides)
+    least = min(side.share_of_best for side in found[BuyerNeed.BALANCE].need_dimensions)
     assert least == pytest.approx((304 / 360) / (973 / 900))
 
 

@@ -146,7 +146,9 @@ def test_the_generator_makes_what_the_published_trace_has(seed: int) -> None:
         (50_000, 0.355),
         (10**9, 0.366),
     ):
-        assert count_lru_hits(requests, capacity).share == pytest.approx(published_share, abs=0.035)
+        assert count_lru_hits(requests, capacity).hit_share == pytest.approx(
+            published_share, abs=0.035
+        )
     due_s = [request.due_ns / 1e9 for request in requests]
     for seconds, least, most in ((10, 1.2, 2.5), (60, 1.8, 4.5)):
         counts, _ = np.histogram(due_s, bins=np.arange(0, REAL_SECONDS, seconds))

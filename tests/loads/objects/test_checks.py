@@ -16,7 +16,7 @@ from iolab.loads.objects.metrics import ObjectsView
 from iolab.loads.objects.report import (
     endpoint_latencies_table,
     endpoints_table,
-    sizes_table,
+    object_size_latencies_table,
 )
 from iolab.loads.objects.workload import (
     EndpointCount,
@@ -225,7 +225,7 @@ def test_endpoints_and_sizes_have_rows_of_all_hosts_together() -> None:
     rows = [[cell.text for cell in row] for row in endpoints_table(runs).rows]
     assert [row[:3] for row in rows] == [[FAR.endpoint, "1", "1"], [other.endpoint, "2", "20"]]
     assert rows[1][-2:] == ["1 ms", "4"]
-    (row,) = ([cell.text for cell in row] for row in sizes_table(runs).rows)
+    (row,) = ([cell.text for cell in row] for row in object_size_latencies_table(runs).rows)
     assert row[:3] == ["object-get", "up to 4 KiB", "100"]
     assert row[4:] == ["1.08 ms", "1.00 ms", "1.00 ms"]
 

@@ -11,7 +11,7 @@ import pytest
 from iolab.core.object_store import ObjectStore
 from iolab.errors import HostError
 from iolab.loads.objects.credentials import load_credentials
-from iolab.loads.objects.engine import StoreAccess, engine_command
+from iolab.loads.objects.engine import ObjectStoreAccess, engine_command
 from tests.facts import tells
 
 STORE = ObjectStore(("http://127.0.0.1:9000",), "tests")
@@ -90,7 +90,7 @@ def test_a_command_prints_keys() -> None:
 
 def test_keys_are_in_the_standard_input_of_a_process_alone() -> None:
     environment = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
-    access = StoreAccess(STORE, None, load_credentials(STORE, environment))
+    access = ObjectStoreAccess(STORE, None, load_credentials(STORE, environment))
     told = access.document(STORE.endpoints, 5.0)
     made = engine_command(access, {**told, "task": "check"}, "/tmp", limit_s=5.0)
     assert SECRET.encode() in made.stdin

@@ -15,7 +15,7 @@ from iolab.loads.objects.engine import (
     load_document,
     parse_read_back,
     parse_task_answer,
-    task_faults,
+    task_failure_sentences,
 )
 from iolab.loads.objects.workload import (
     S3_ENGINE,
@@ -168,8 +168,8 @@ def test_what_is_read_back_is_counted_once() -> None:
 def test_a_task_answers_or_tells_its_faults() -> None:
     lines = b'{"progress": {"objects": 1}}\n{"layout": {"objects": 5}}\n'
     assert parse_task_answer(lines, "layout") == {"objects": 5}
-    assert task_faults(lines) == ()
-    assert task_faults(b'{"fault": ["NoSuchBucket: there is no bucket"]}\n') == (
+    assert task_failure_sentences(lines) == ()
+    assert task_failure_sentences(b'{"fault": ["NoSuchBucket: there is no bucket"]}\n') == (
         "NoSuchBucket: there is no bucket",
     )
 

@@ -23,7 +23,7 @@ from iolab.loads.objects import store_tasks
 from iolab.loads.objects.credentials import Credentials
 from iolab.loads.objects.data_set import required_data_set
 from iolab.loads.objects.driver import GeneratorLimit, ObjectsDriver
-from iolab.loads.objects.engine import Document, StoreAccess, engine_command
+from iolab.loads.objects.engine import Document, ObjectStoreAccess, engine_command
 from iolab.loads.objects.study import ObjectsStudyKind
 from iolab.loads.objects.workload import ObjectsRun, ReadBackCount, RequestCount
 from iolab.session.context import SessionContext
@@ -74,7 +74,7 @@ class Session:
         self.state = HostRunInProgress(WorkDirectory(host, "/tmp", None, ""), details=RUN_OF_PUTS)
         self.driver = ObjectsDriver()
         store = ObjectStore(("http://127.0.0.1:9",), "bucket")
-        access = StoreAccess(store, None, Credentials("KEY", "SECRET"))
+        access = ObjectStoreAccess(store, None, Credentials("KEY", "SECRET"))
         self.driver._stores[self.run.point.configuration] = access
         self.state.command = engine_command(access, {}, "/", limit_s=1)
 
@@ -212,7 +212,7 @@ def test_a_stopped_task_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     access = session.driver._stores[session.run.point.configuration]
     with pytest.raises(Interrupted):
         asyncio.run(
-            store_tasks.run_store_task(
+            store_tasks.run_object_store_task(
                 session.hosts["local"], access, {"task": "layout"}, "layout", stop=session.stop
             )
         )

@@ -53,12 +53,12 @@ def check_neighbour_absent(view: RunView) -> CheckAnswer:
             answers.append(invalid_answer(text, event=run.event, host=run.host.host))
     points = {run.event: run.point for run in view.record.neighbours}
     for neighbour in _neighbours(view):
-        answers += _activity_answers(neighbour)
-        answers += _rate_answers(neighbour, points[neighbour.event])
+        answers += _neighbour_activity_answers(neighbour)
+        answers += _neighbour_rate_answers(neighbour, points[neighbour.event])
     return worst_answer(answers)
 
 
-def _activity_answers(neighbour: NeighbourFigures) -> Iterator[CheckAnswer]:
+def _neighbour_activity_answers(neighbour: NeighbourFigures) -> Iterator[CheckAnswer]:
     """Whether it did I/O in each second, without errors."""
     event, seconds = neighbour.event, sum(phase.seconds for phase in neighbour.phases)
     name = quote_value(event)
@@ -72,7 +72,7 @@ def _activity_answers(neighbour: NeighbourFigures) -> Iterator[CheckAnswer]:
         yield indicative_answer(text, event=event, failed=neighbour.failed_ios)
 
 
-def _rate_answers(neighbour: NeighbourFigures, point: Point) -> Iterator[CheckAnswer]:
+def _neighbour_rate_answers(neighbour: NeighbourFigures, point: Point) -> Iterator[CheckAnswer]:
     """Whether it came to the rate that its workload asks for, where nothing limits it."""
     each = point.job.target_iops_per_job
     if each is None or neighbour.limit_figures:

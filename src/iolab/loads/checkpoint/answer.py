@@ -33,7 +33,9 @@ def lost_time_share(save_s: float, restore_s: float, failure_interval_s: float) 
 
 def checkpoints_sentence(study: Study, points: Sequence[PointSummary]) -> str:
     """Each checkpoint that was measured without being invalid; empty where none was."""
-    return " ".join(_point_sentence(study, point) for point in _points_with_save(study, points))
+    return " ".join(
+        _checkpoint_point_sentence(study, point) for point in _points_with_save(study, points)
+    )
 
 
 def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | None:
@@ -76,7 +78,7 @@ def _save_and_restore_seconds(point: PointSummary) -> tuple[float, float] | None
     return save_ns / NS_PER_S, restore_ns / NS_PER_S
 
 
-def _point_sentence(study: Study, point: PointSummary) -> str:
+def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
     """`Saves a Llama 3 70B checkpoint (978 GB, 64 ranks, 8 hosts) durably in 38 s [36, 40], …`."""
     job = _checkpoint_job(study, point)
     hosts = len(point.results[0].hosts) if point.results else 1

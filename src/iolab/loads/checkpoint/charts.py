@@ -70,7 +70,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, 
     last = ranks[-1].run.rank
     step = max(-(-(last + 1) // LABELS), 1)
     places = [(float(rank.run.rank), scale.to_scale_unit(rank.run.end_ns)) for rank in ranks]
-    slowest = times.slowest
+    slowest = times.slowest_rank
     at = (float(slowest.run.rank), scale.to_scale_unit(slowest.run.end_ns))
     middle = scale.to_scale_unit(times.median_ns)
     is_left = slowest.run.rank <= last / 2
@@ -100,11 +100,11 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, 
 
 
 def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
-    slowest = times.slowest
+    slowest = times.slowest_rank
     return (
         f"The {times.phase.value} ends with rank {slowest.run.rank} on "
         f"{hosts[slowest.host].host} after {value_text(times.until_last_rank_ns, 'ns')}, "
-        f"{times.spread or 1:.2f} x the median."
+        f"{times.slowest_over_median or 1:.2f} x the median."
     )
 
 

@@ -109,7 +109,7 @@ def check_slowest_rank(view: CheckpointView) -> CheckAnswer:
 
 
 def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer:
-    slowest = times.slowest
+    slowest = times.slowest_rank
     limit = ALIKE_SHARE * slowest.run.bytes
     alike = [
         rank.run.end_ns for rank in times.ranks if abs(rank.run.bytes - slowest.run.bytes) <= limit

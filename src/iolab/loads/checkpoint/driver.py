@@ -117,9 +117,13 @@ class CheckpointDriver(ProcessDriver):
         """See `ProcessDriver`."""
         return self._current_run_phases.phase_command_of_host(host_run)
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> CheckpointLineReader:  # noqa: ARG002 - as above
+    def output_reader_of_host(
+        self,
+        run: PlannedRun,  # noqa: ARG002 - of the present run
+        host_run: HostRunInProgress,
+    ) -> CheckpointLineReader:
         """See `ProcessDriver`."""
-        return self._current_run_phases.reader(host_run)
+        return self._current_run_phases.output_reader_of_host(host_run)
 
     @property
     def _current_run_phases(self) -> _CheckpointPhases:
@@ -177,7 +181,7 @@ class _CheckpointPhases:
             sequence=self._sequence,
         )
 
-    def reader(self, host_run: HostRunInProgress) -> CheckpointLineReader:
+    def output_reader_of_host(self, host_run: HostRunInProgress) -> CheckpointLineReader:
         """What reads the output of that command."""
         client = self._places[host_run.name]
         ranks = ranks_of_client(self.job, self.phase, len(self._states), client)

@@ -168,7 +168,7 @@ class CheckpointLineReader(EngineLineReader):
         part = require_operation_table(document, self._direction.key)
         return (parse_operation_interval(self._direction, part),)
 
-    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `EngineLineReader`; with what each rank did."""
         self.ranks = tuple(_parse_rank(document) for document in _rank_documents(last_line))
         return parse_engine_totals(

@@ -55,19 +55,19 @@ class PhaseTimes(Record, dict=True):
     ranks: tuple[HostRank, ...]
 
     @cached_property
-    def slowest(self) -> HostRank:
+    def slowest_rank(self) -> HostRank:
         """The rank that ended last."""
         return max(self.ranks, key=lambda rank: rank.run.end_ns)
 
     @property
-    def first(self) -> HostRank:
+    def first_rank(self) -> HostRank:
         """The rank with the lowest number."""
         return min(self.ranks, key=lambda rank: rank.run.rank)
 
     @property
     def until_last_rank_ns(self) -> int:
         """From the common start until the last rank ended."""
-        return self.slowest.run.end_ns
+        return self.slowest_rank.run.end_ns
 
     @property
     def total_bytes(self) -> int:
@@ -80,7 +80,7 @@ class PhaseTimes(Record, dict=True):
         return median(rank.run.end_ns for rank in self.ranks)
 
     @property
-    def spread(self) -> float | None:
+    def slowest_over_median(self) -> float | None:
         """The slowest rank's time over the median one's."""
         return self.until_last_rank_ns / self.median_ns if self.median_ns else None
 
@@ -92,13 +92,13 @@ class PhaseTimes(Record, dict=True):
     @property
     def published_rate_bytes_per_s(self) -> float | None:
         """All bytes over the time of the first rank by its own clock."""
-        first = self.first.run
+        first = self.first_rank.run
         return _bytes_per_s(self.total_bytes, first.end_ns - first.begin_ns)
 
     @property
     def sync_share(self) -> float | None:
         """Part of the slowest rank's time that it flushed, closed and renamed."""
-        run = self.slowest.run
+        run = self.slowest_rank.run
         took = run.end_ns - run.begin_ns
         return (run.sync_ns + run.close_ns + run.rename_ns) / took if took > 0 else None
 
@@ -203,14 +203,14 @@ def checkpoint_metrics(
             SAVE.key: save.until_last_rank_ns,
             SAVE_RATE.key: save.rate_bytes_per_s,
             SAVE_SYNC_SHARE.key: save.sync_share,
-            SAVE_SPREAD.key: save.spread,
+            SAVE_SPREAD.key: save.slowest_over_median,
         }
     restore = view.phase_times(PhaseName.RESTORE, hosts)
     if restore is not None:
         values |= {
             RESTORE.key: restore.until_last_rank_ns,
             RESTORE_RATE.key: restore.rate_bytes_per_s,
-            RESTORE_SPREAD.key: restore.spread,
+            RESTORE_SPREAD.key: restore.slowest_over_median,
         }
     if hosts is None:
         # The published figures are of the fleet, and so is what its devices moved.

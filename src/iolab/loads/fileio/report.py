@@ -30,7 +30,7 @@ class FileReport(SingleFigureReport):
         """Each with the block size, jobs and depth that its title and its place leave out."""
         jobs = {workload.id: workload.job for workload in measurements.study.workloads}
         return tuple(
-            replace(figure, load_text=_load_text(jobs[figure.workload], figure))
+            replace(figure, load_text=_block_jobs_and_depth_text(jobs[figure.workload], figure))
             for figure in super().best_figures(measurements)
         )
 
@@ -98,7 +98,7 @@ def _number_range_text(workloads: Sequence[Workload], key: str) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-def _load_text(job: AnyJob, figure: BestFigure) -> str:
+def _block_jobs_and_depth_text(job: AnyJob, figure: BestFigure) -> str:
     """`4 KiB · 4 jobs · iodepth 8`, without what the title or the place of the axes says."""
     if not isinstance(job, Job):
         return ""

@@ -293,7 +293,7 @@ class YcsbDriver(LoadDriver):
             server_settings(session.study),
             lambda text: session.emit(Notice(text)),
         )
-        host_run.engine_version = tools.versions
+        host_run.engine_version = tools.ycsb_and_java_text
 
     async def _prepare_server(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]

@@ -55,7 +55,11 @@ class KvCacheDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> KvCacheLineReader:  # noqa: ARG002 - of all
+    def output_reader_of_host(
+        self,
+        run: PlannedRun,  # noqa: ARG002 - of the present run
+        host_run: HostRunInProgress,
+    ) -> KvCacheLineReader:
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 

@@ -121,7 +121,7 @@ class KvCacheLineReader(EngineLineReader):
         self._write_backlog.append(require_count(document, "write_backlog"))
         return tuple(parts)
 
-    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `EngineLineReader`; with what was counted of requests."""
         self.details = self._run_details(require_operation_table(last_line, "requests"))
         return parse_engine_totals(first_line, last_line, self._job.data_directions, 1)

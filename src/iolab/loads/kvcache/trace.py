@@ -100,7 +100,7 @@ class HitCounts(Record):
     hits: int
 
     @property
-    def share(self) -> float:
+    def hit_share(self) -> float:
         """The part that was held."""
         return self.hits / self.references if self.references else 0.0
 

@@ -24,11 +24,11 @@ from iolab.loads.metadata.metrics import sum_metadata_phases
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     bare_rate_text,
-    iterations_text,
+    iteration_count_text,
     mean_rate_text,
     point_statistics_text,
     rate_basis_text,
-    rate_note,
+    rates_and_latencies_note,
     summary_table,
 )
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
@@ -115,8 +115,8 @@ def operation_charts(
         curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, brief.run_anchors)
-    iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
-    note = f"{iterations}. {rate_note(table)}"
+    iterations = "; ".join(dict.fromkeys(iteration_count_text(point) for point in points))
+    note = f"{iterations}. {rates_and_latencies_note(table)}"
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
 

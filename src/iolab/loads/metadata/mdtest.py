@@ -245,7 +245,7 @@ def _missing_output_faults(
     if output.iterations != 1:
         yield f"mdtest ran {output.iterations} iterations, and one was requested"
     for operation in MetadataOperation:
-        row = output.row(operation)
+        row = output.summary_row(operation)
         if row is None or row.minimum <= 0:
             yield f"mdtest gave no rate for {operation.display_name}"
     if not output.finished:

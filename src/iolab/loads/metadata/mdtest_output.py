@@ -116,7 +116,7 @@ class MdtestOutput(Record):
     messages: tuple[str, ...]
     faults: tuple[str, ...]
 
-    def row(self, operation: MetadataOperation) -> SummaryRow | None:
+    def summary_row(self, operation: MetadataOperation) -> SummaryRow | None:
         """The summary's line of that operation."""
         return next((row for row in self.rows if row.operation is operation), None)
 

@@ -284,7 +284,7 @@ def _bin_columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int
     return [number for number, _ in bins], [count for _, count in bins]
 
 
-def wall_limit_s(operation_count: int) -> float:
+def phase_wall_limit_s(operation_count: int) -> float:
     """How long a phase of so many operations on one host may take."""
     return LIMIT_S_MIN + operation_count / SLOWEST_OPS_PER_S
 
@@ -338,7 +338,7 @@ async def measure_phase(
         except ValueError as fault:
             _raise_protocol_error(host, "an interval", fault)
 
-    limit_s = start.lead_s + wall_limit_s(operation_count)
+    limit_s = start.lead_s + phase_wall_limit_s(operation_count)
     timed = {**request, "start_at_real_ns": go_real_ns}
     final = await request_phase(host, timed, halt, add_and_report_interval, limit_s=limit_s)
     measured = read_answer(host.name, MetadataPhaseAnswer, final)
@@ -627,7 +627,7 @@ class _MetadataIteration:
                     self._operation_request(host_run, operation, shifted=False),
                     halt,
                     lambda _: None,
-                    limit_s=wall_limit_s(operations_per_client(self._job, operation)),
+                    limit_s=phase_wall_limit_s(operations_per_client(self._job, operation)),
                 )
 
         async def remove_files_on_all_hosts() -> None:

@@ -23,7 +23,7 @@ from iolab.loads.metadata.tables import (
     jobs_table,
     operation_columns,
     operation_rates_line,
-    rate_note,
+    rates_and_latencies_note,
     summary_table,
 )
 from iolab.loads.metadata.terminal import operation_lines
@@ -137,7 +137,7 @@ class MetadataReport(LoadReport):
     def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
         """A row for each operation of each point."""
         table = summary_table(point_statistics(results), study, {})
-        return f"\n{table_markdown(table)}\n\n{rate_note(table)}\n"
+        return f"\n{table_markdown(table)}\n\n{rates_and_latencies_note(table)}\n"
 
     def result_document_parts(
         self,

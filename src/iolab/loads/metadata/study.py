@@ -34,7 +34,7 @@ MPIEXEC: Final = "mpiexec"
 MPICH: Final = "mpichversion"
 
 
-def mpi_text(facts: HostFacts) -> str:
+def mpi_and_mdtest_text(facts: HostFacts) -> str:
     """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
     return (
         _mpi_version_text(facts)
@@ -59,7 +59,7 @@ MPI_PROGRAM: Final = HostProgram(
     "MPI",
     # MPICH's mpiexec has no version in its first line; `mpichversion` does.
     {MDTEST: (MDTEST, "-h"), MPIEXEC: (MPIEXEC, "--version"), MPICH: (MPICH,)},
-    mpi_text,
+    mpi_and_mdtest_text,
     unequal_versions_hint="For mdtest, install it and the same MPI in the same version on all "
     "clients.",
 )
@@ -162,9 +162,9 @@ def _job_phrase(job: MetadataJob) -> str:
     return (
         f"{job.engine}: {counted_noun(job.ranks, 'rank')}, "
         f"{counted_noun(job.files_per_rank, 'file')}"
-        f"{size} each{_phase_end_text(job)}, rank shift {job.rank_shift}"
+        f"{size} each{_phase_time_limit_text(job)}, rank shift {job.rank_shift}"
     )
 
 
-def _phase_end_text(job: MetadataJob) -> str:
+def _phase_time_limit_text(job: MetadataJob) -> str:
     return "" if job.phase_s is None else f" at most, phases of {format_duration_s(job.phase_s)}"

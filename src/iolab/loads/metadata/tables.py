@@ -56,7 +56,7 @@ POINT_HEADING: Final = "Point"
 ITERATIONS_HEADING: Final = "n"
 
 
-def rate_note(table: Table) -> str:
+def rates_and_latencies_note(table: Table) -> str:
     """What the rates and latencies of a table are of; nothing of what it has not."""
     texts = {cell.text for row in table.rows for cell in row}
     windows = [note for name, note in _WINDOW_NOTES if name in texts]
@@ -64,7 +64,7 @@ def rate_note(table: Table) -> str:
     return f"{'; '.join(parts)}. Latencies are of each operation’s own median iteration."
 
 
-def run_rate(result: Result, operation: MetadataOperation) -> Metric:
+def operation_rate_of_run(result: Result, operation: MetadataOperation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
     for key in (operation.rate_key, operation.phase_rate_key):
         metric = result.metrics.get(key)
@@ -98,7 +98,7 @@ def operation_rates_line(result: Result) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
         f"{operation.key.removeprefix('file_')} "
-        f"{metric_value_text(run_rate(result, operation), bare_rate=True)}"
+        f"{metric_value_text(operation_rate_of_run(result, operation), bare_rate=True)}"
         for operation in FILE_OPERATIONS
     )
     return f"{', '.join(rates)} ops/s"
@@ -118,7 +118,7 @@ def point_statistics_text(point: PointStatistics, study: Study) -> str:
     return ", ".join(parts)
 
 
-def iterations_text(point: PointStatistics) -> str:
+def iteration_count_text(point: PointStatistics) -> str:
     """`3 iterations`, and how many did not count."""
     left_out = f", {point.left_out} not done and left out" if point.left_out else ""
     return f"{counted_noun(len(point.results), 'iteration')}{left_out}"

@@ -16,7 +16,7 @@ from iolab.loads.metadata.tables import (
     ITERATIONS_HEADING,
     OPERATION_NAMES,
     POINT_HEADING,
-    iterations_text,
+    iteration_count_text,
     point_statistics_text,
     summary_table,
 )
@@ -72,4 +72,4 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
 def _point_line(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
     parts = [titles.get(point.workload, point.workload), point_statistics_text(point, study)]
-    return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"
+    return f"{': '.join(part for part in parts if part)}, {iteration_count_text(point)}"

@@ -30,7 +30,7 @@ from iolab.loads.objects.data_set import (
 )
 from iolab.loads.objects.engine import (
     ObjectsLineReader,
-    StoreAccess,
+    ObjectStoreAccess,
     engine_command,
     load_document,
     load_time_and_output_limits,
@@ -38,14 +38,14 @@ from iolab.loads.objects.engine import (
     read_back_document,
 )
 from iolab.loads.objects.remedies import request_failure_hint
-from iolab.loads.objects.store_check import check_store, endpoint_faults
+from iolab.loads.objects.store_check import check_object_store_endpoints, endpoint_faults
 from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
     LONG_TASK_LIMIT_S,
     create_bucket_if_missing,
-    open_store,
+    open_object_store_access,
     remove_objects,
-    run_store_task,
+    run_object_store_task,
 )
 from iolab.loads.objects.workload import (
     GENERATOR_LIMIT_LOAD_S,
@@ -96,7 +96,7 @@ class GeneratorLimit(Record):
         return self.threads / (plain_s + run.tls_ns / NS_PER_S / run.done)
 
 
-class LayoutResult(Record):
+class ObjectLayoutResult(Record):
     """What a layout found and wrote on all hosts together; `examples` say why objects failed."""
 
     objects: int = 0
@@ -106,7 +106,7 @@ class LayoutResult(Record):
     examples: tuple[str, ...] = ()
 
     @classmethod
-    def from_answer(cls, answer: object) -> LayoutResult:
+    def from_answer(cls, answer: object) -> ObjectLayoutResult:
         """What one host told. LineError for anything else."""
         table = require_object(answer)
         return cls(
@@ -117,8 +117,8 @@ class LayoutResult(Record):
             printable_sentences(table.get("examples"))[:EXAMPLES_MAX],
         )
 
-    def __add__(self, other: LayoutResult) -> LayoutResult:
-        return LayoutResult(
+    def __add__(self, other: ObjectLayoutResult) -> ObjectLayoutResult:
+        return ObjectLayoutResult(
             self.objects + other.objects,
             self.bytes + other.bytes,
             self.found_objects + other.found_objects,
@@ -132,7 +132,7 @@ class ObjectsDriver(ProcessDriver):
 
     def __init__(self) -> None:
         self._session: SessionContext | None = None
-        self._stores: dict[str, StoreAccess] = {}
+        self._stores: dict[str, ObjectStoreAccess] = {}
         self._data_set_bytes: dict[str, int] = {}
         self._readers: dict[str, ObjectsLineReader] = {}
         self._generator_limits: dict[GeneratorLimitKey, dict[str, GeneratorLimit]] = {}
@@ -227,7 +227,11 @@ class ObjectsDriver(ProcessDriver):
             waits_for_start=True,
         )
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> ObjectsLineReader:  # noqa: ARG002 - of all
+    def output_reader_of_host(
+        self,
+        run: PlannedRun,  # noqa: ARG002 - of the present run
+        host_run: HostRunInProgress,
+    ) -> ObjectsLineReader:
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 
@@ -258,7 +262,7 @@ class ObjectsDriver(ProcessDriver):
             )
             limit_s, _ = load_time_and_output_limits(LONG_TASK_LIMIT_S, job.timeout_s)
             try:
-                count = await run_store_task(
+                count = await run_object_store_task(
                     host_run.workdir.host,
                     access,
                     document,
@@ -293,11 +297,11 @@ class ObjectsDriver(ProcessDriver):
 
     async def _open_store_access(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
-    ) -> StoreAccess:
+    ) -> ObjectStoreAccess:
         """The store of a run's configuration, whose bucket is made where the study says so."""
         name = run.point.configuration
         if name not in self._stores:
-            access = open_store(_object_store(session, name))
+            access = open_object_store_access(_object_store(session, name))
             if access.store.create_bucket:
                 await create_bucket_if_missing(host_runs[0].workdir.host, access)
             self._stores[name] = access
@@ -308,7 +312,7 @@ class ObjectsDriver(ProcessDriver):
         session: SessionContext,
         run: PlannedRun,
         host_runs: Sequence[HostRunInProgress],
-        access: StoreAccess,
+        access: ObjectStoreAccess,
     ) -> None:
         """Give each host what it makes on a null target, measured once for each kind of load."""
         if not session.study.method.generator_limit:
@@ -339,7 +343,7 @@ class ObjectsDriver(ProcessDriver):
         session: SessionContext,
         run: PlannedRun,
         host_runs: Sequence[HostRunInProgress],
-        access: StoreAccess,
+        access: ObjectStoreAccess,
         data_set: ObjectDataSet,
     ) -> None:
         """Each host puts its part of the objects that are not there yet with their size."""
@@ -347,7 +351,7 @@ class ObjectsDriver(ProcessDriver):
         makers = counted_noun(len(host_runs), "host")
         detail = f"{format_count(data_set.object_count)} objects, {size}, from {makers}"
         session.begin_session_phase(SessionPhase.LAY_OUT, run, detail)
-        laid_out: list[LayoutResult] = []
+        laid_out: list[ObjectLayoutResult] = []
 
         async def lay_out_on_host(host_run: HostRunInProgress) -> None:
             place = [each.name for each in host_runs].index(host_run.name)
@@ -360,7 +364,7 @@ class ObjectsDriver(ProcessDriver):
                 "parts_in_flight": PARTS_IN_FLIGHT,
             }
             with suppress(Interrupted):
-                result = await run_store_task(
+                result = await run_object_store_task(
                     host_run.workdir.host,
                     access,
                     document,
@@ -369,14 +373,14 @@ class ObjectsDriver(ProcessDriver):
                     endpoints=access.store.endpoints_of_host(place),
                     limit_s=LONG_TASK_LIMIT_S,
                     stop=session.stop,
-                    parse=LayoutResult.from_answer,
+                    parse=ObjectLayoutResult.from_answer,
                 )
                 laid_out.append(result)
 
         await run_on_each_host(host_runs, lay_out_on_host)
         if session.stop.is_requested:
             return
-        whole = sum(laid_out, LayoutResult())
+        whole = sum(laid_out, ObjectLayoutResult())
         if whole.failed or whole.objects < data_set.object_count:
             why = "; ".join(example.rstrip(".") for example in whole.examples)
             message = (
@@ -415,7 +419,7 @@ def _generator_limit_key(
 
 
 async def _measure_generator_limit(
-    host_run: HostRunInProgress, access: StoreAccess, job: ObjectsJob
+    host_run: HostRunInProgress, access: ObjectStoreAccess, job: ObjectsJob
 ) -> GeneratorLimit:
     """What one host makes of a job on a null target, or why that is not known."""
     sizes = [{"bytes": job.object_bytes, "share": 1.0}]
@@ -430,7 +434,7 @@ async def _measure_generator_limit(
     document = load_document(job, objects, NULL_PREFIX, 1)
     document |= {"task": "generator-limit", "runtime_s": GENERATOR_LIMIT_LOAD_S}
     try:
-        answer = await run_store_task(
+        answer = await run_object_store_task(
             host_run.workdir.host,
             access,
             document,
@@ -485,9 +489,11 @@ async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
     faults: list[Fault] = []
     for configuration in session.study.configurations:
         if configuration.id in used and configuration.object_store is not None:
-            access = open_store(configuration.object_store)
+            access = open_object_store_access(configuration.object_store)
             hosts = [session.hosts[name] for name in configuration.hosts if name in session.hosts]
-            statuses = await check_store(hosts, access, session_object_prefix(session.session_id))
+            statuses = await check_object_store_endpoints(
+                hosts, access, session_object_prefix(session.session_id)
+            )
             faults += endpoint_faults(access.store, statuses)
     return tuple(dict.fromkeys(faults))
 

@@ -71,7 +71,7 @@ MS_MAX: Final = 10 * 365 * 86_400_000
 Document = dict[str, Any]
 
 
-class StoreAccess(Record):
+class ObjectStoreAccess(Record):
     """What every request to a store needs: where it is, its authorities, and the keys to it."""
 
     store: ObjectStore
@@ -95,7 +95,7 @@ class StoreAccess(Record):
 
 
 def engine_command(
-    access: StoreAccess,
+    access: ObjectStoreAccess,
     document: Mapping[str, Any],
     directory: str,
     *,
@@ -205,11 +205,11 @@ class ObjectsLineReader(EngineLineReader):
         self._backlog.append(require_count(document, "backlog"))
         return tuple(parts)
 
-    def totals(self, first_line: Document, last_line: Document) -> EngineTotals:
+    def parse_totals(self, first_line: Document, last_line: Document) -> EngineTotals:
         """See `EngineLineReader`; with what was counted of requests."""
         # The errors of objects are told by class, and have no number of the kernel's.
         plain = {key: value for key, value in last_line.items() if key != "errors"}
-        self.details = self._details(first_line, last_line)
+        self.details = self._parse_run_details(first_line, last_line)
         return parse_engine_totals(first_line, plain, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, last_line: Document) -> None:  # noqa: ARG002
@@ -229,7 +229,7 @@ class ObjectsLineReader(EngineLineReader):
     def _has_sizes(self) -> bool:
         return len(self._job.sizes) > 1 or self._job.size_spread is not None
 
-    def _details(self, first_line: Document, last_line: Document) -> ObjectsRun:
+    def _parse_run_details(self, first_line: Document, last_line: Document) -> ObjectsRun:
         counts = require_operation_table(last_line, "objects")
         connections, clock = (
             optional_table(counts, "connections"),
@@ -246,8 +246,8 @@ class ObjectsLineReader(EngineLineReader):
             opened=optional_count(connections, "opened"),
             closed_by_server=optional_count(connections, "closed_by_server"),
             connect_failures=optional_count(connections, "connect_failures"),
-            ahead_min_ms=_milliseconds(clock, "ahead_min_ms"),
-            ahead_max_ms=_milliseconds(clock, "ahead_max_ms"),
+            ahead_min_ms=_optional_milliseconds(clock, "ahead_min_ms"),
+            ahead_max_ms=_optional_milliseconds(clock, "ahead_max_ms"),
             tls=excerpt(" ".join(str(word) for word in words if word), 100),
             tls_ns=optional_count(parts, "tls_ns"),
             contents_ns=optional_count(parts, "contents_ns"),
@@ -278,7 +278,7 @@ def _cpu_ns(cpu: Mapping[str, Any]) -> int:
     return round(seconds * NS_PER_S)
 
 
-def _milliseconds(table: Mapping[str, Any], key: str) -> float | None:
+def _optional_milliseconds(table: Mapping[str, Any], key: str) -> float | None:
     """A number of either sign; None where there is none."""
     value = table.get(key)
     if value is None:
@@ -392,7 +392,7 @@ def parse_task_answer(output: bytes, answer_key: str) -> Any:  # noqa: ANN401 - 
     raise LineError(f"it told no {answer_key}")
 
 
-def task_faults(output: bytes) -> tuple[str, ...]:
+def task_failure_sentences(output: bytes) -> tuple[str, ...]:
     """The sentences with which a task says that it could not be done."""
     for line in reversed(output.splitlines()):
         document = _parse_json_line(line)

@@ -12,7 +12,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
-from iolab.loads.objects.study import operations_text, sizes_text
+from iolab.loads.objects.study import object_sizes_text, operations_text
 from iolab.loads.objects.workload import (
     EndpointCount,
     EndpointLatency,
@@ -83,7 +83,7 @@ class ObjectsReport(SingleFigureReport):
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The operations and objects of each workload, and where they lie."""
-        return (workloads_table(study), stores_table(study))
+        return (workloads_table(study), object_stores_table(study))
 
     def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """What went over each endpoint, and to objects of which size, in the whole run."""
@@ -91,7 +91,11 @@ class ObjectsReport(SingleFigureReport):
         if manifest is None:
             return ()
         runs = [run for host in manifest.hosts if (run := objects_run_of_host(host))]
-        tables = (endpoints_table(runs), endpoint_latencies_table(runs), sizes_table(runs))
+        tables = (
+            endpoints_table(runs),
+            endpoint_latencies_table(runs),
+            object_size_latencies_table(runs),
+        )
         return tuple(table for table in tables if table.rows)
 
 
@@ -190,7 +194,7 @@ def _latency_cells(counts: Sequence[EndpointLatency | SizeCount]) -> tuple[str, 
     return mean, p50, p99
 
 
-def sizes_table(runs: Sequence[ObjectsRun]) -> Table:
+def object_size_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
     """The latencies of all hosts by the sizes of objects, merged bin by bin."""
     counts: dict[tuple[str, int], list[SizeCount]] = {}
     for run in runs:
@@ -219,7 +223,7 @@ def workloads_table(study: Study) -> Table:
         row_of_cells(
             workload.title,
             operations_text(job),
-            _objects_text(workload, job),
+            _objects_of_workload_text(workload, job),
             format_count(job.prefix_count),
             format_bytes(job.part_bytes) if job.has_parts and job.part_bytes else DASH,
             workload.axis_values_texts.get("concurrency", str(job.concurrency)),
@@ -231,12 +235,12 @@ def workloads_table(study: Study) -> Table:
     return Table("Workloads on objects", text_and_number_columns(texts), rows)
 
 
-def _objects_text(workload: Workload, job: ObjectsJob) -> str:
-    sizes = workload.axis_values_texts.get("size") or sizes_text(job)
+def _objects_of_workload_text(workload: Workload, job: ObjectsJob) -> str:
+    sizes = workload.axis_values_texts.get("size") or object_sizes_text(job)
     return f"{format_count(job.object_count)} of {sizes}"
 
 
-def stores_table(study: Study) -> Table:
+def object_stores_table(study: Study) -> Table:
     """Where the objects of each configuration lie, and how requests go there."""
     texts = ("Configuration", "Endpoints", "Bucket", "Addressing", "Encrypted", "Contents signed")
     rows = tuple(

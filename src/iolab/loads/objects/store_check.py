@@ -12,9 +12,9 @@ from iolab.core.object_store import ObjectStore
 from iolab.errors import EngineError, Fault
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
-from iolab.loads.objects.engine import StoreAccess
+from iolab.loads.objects.engine import ObjectStoreAccess
 from iolab.loads.objects.remedies import OTHER_HINT, PROBLEMS, problem_name_in_text
-from iolab.loads.objects.store_tasks import run_store_task
+from iolab.loads.objects.store_tasks import run_object_store_task
 from iolab.record import Record
 from iolab.text import excerpt, list_text, quote_value
 from iolab.units import format_duration_s
@@ -47,8 +47,8 @@ class EndpointStatus(Record):
     tried_rights: bool = False
 
 
-async def check_store(
-    hosts: Sequence[Host], access: StoreAccess, prefix: str
+async def check_object_store_endpoints(
+    hosts: Sequence[Host], access: ObjectStoreAccess, prefix: str
 ) -> tuple[EndpointStatus, ...]:
     """What each host sees of the endpoints that it uses.
 
@@ -65,7 +65,7 @@ async def check_store(
             tries_rights = not found and places[host.name] == 0
             document = {"task": "check", "prefix": prefix if tries_rights else ""}
             try:
-                answer = await run_store_task(
+                answer = await run_object_store_task(
                     host, access, document, CHECK_ANSWER, endpoints=(endpoint,)
                 )
             except EngineError as error:
@@ -103,11 +103,11 @@ def _endpoint_fault(store: ObjectStore, status: EndpointStatus) -> Fault:
     problem = PROBLEMS.get(status.error_class)
     if problem is None:
         return Fault(f"{status.endpoint} does not serve: {words}", OTHER_HINT)
-    text = problem.text.format(bucket=store.bucket, skew=_skew_text(status.clock_ahead_ms))
+    text = problem.text.format(bucket=store.bucket, skew=_clock_skew_text(status.clock_ahead_ms))
     return Fault(f"{status.endpoint} {text}: {words}", problem.hint)
 
 
-def _skew_text(ahead_ms: int | None) -> str:
+def _clock_skew_text(ahead_ms: int | None) -> str:
     if ahead_ms is None:
         return ""
     direction = "ahead" if ahead_ms > 0 else "behind"
@@ -135,15 +135,17 @@ def _endpoint_status(host: str, row: Mapping[str, Any]) -> EndpointStatus:
     ahead = row.get("ahead_ms")
     return EndpointStatus(
         host=host,
-        endpoint=_text(row.get("endpoint")),
-        error_class=_text(row.get("error_class")),
-        error=_text(row.get("error")),
+        endpoint=_printable_text_or_empty(row.get("endpoint")),
+        error_class=_printable_text_or_empty(row.get("error_class")),
+        error=_printable_text_or_empty(row.get("error")),
         clock_ahead_ms=ahead if isinstance(ahead, int) else None,
         request_ns=tuple(ns for ns in row.get("request_ns") or () if isinstance(ns, int)),
         keeps_alive=_bool_or_none(row.get("keep_alive")),
         rejects_wrong_secret=_bool_or_none(row.get("rejects_wrong_secret")),
-        server=_text(row.get("server")),
-        tls=" ".join(map(_text, tls.values())) if isinstance(tls := row.get("tls"), dict) else "",
+        server=_printable_text_or_empty(row.get("server")),
+        tls=" ".join(map(_printable_text_or_empty, tls.values()))
+        if isinstance(tls := row.get("tls"), dict)
+        else "",
     )
 
 
@@ -151,5 +153,5 @@ def _bool_or_none(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _text(value: object) -> str:
+def _printable_text_or_empty(value: object) -> str:
     return excerpt(value, limits.SENTENCE_CHARACTERS_MAX) if isinstance(value, str) else ""

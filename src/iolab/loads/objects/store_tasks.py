@@ -16,10 +16,10 @@ from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.loads.objects.credentials import load_credentials
 from iolab.loads.objects.engine import (
     Document,
-    StoreAccess,
+    ObjectStoreAccess,
     engine_command,
     parse_task_answer,
-    task_faults,
+    task_failure_sentences,
 )
 from iolab.loads.objects.remedies import request_failure_hint
 from iolab.text import excerpt
@@ -35,7 +35,7 @@ CONCURRENCY: Final = 16
 CA_BYTES_MAX: Final = 1 << 20
 
 
-def open_store(store: ObjectStore) -> StoreAccess:
+def open_object_store_access(store: ObjectStore) -> ObjectStoreAccess:
     """The store with its keys and authorities. HostError where they cannot be had."""
     ca_pem = None
     if store.ca_file is not None:
@@ -49,12 +49,12 @@ def open_store(store: ObjectStore) -> StoreAccess:
         if "-----BEGIN CERTIFICATE-----" not in ca_pem:
             message = f"{path} has no certificate in PEM."
             raise HostError(message, "See target.ca_file.")
-    return StoreAccess(store, ca_pem, load_credentials(store))
+    return ObjectStoreAccess(store, ca_pem, load_credentials(store))
 
 
-async def run_store_task(
+async def run_object_store_task(
     host: Host,
-    access: StoreAccess,
+    access: ObjectStoreAccess,
     document: Mapping[str, Any],
     answer_key: str,
     *,
@@ -77,7 +77,7 @@ async def run_store_task(
     ending = await (run_with_background(work, stop.forward_to_event(halt)) if stop else work)
     if ending.halted:
         raise Interrupted(f"s3 on host '{host.name}' was stopped.", "Resume the session to go on.")
-    faults = task_faults(bytes(printed))
+    faults = task_failure_sentences(bytes(printed))
     if faults:
         raise EngineError(
             _fault_text(host.name, access.store, faults), request_failure_hint(" ".join(faults))
@@ -95,21 +95,23 @@ def _fault_text(host: str, store: ObjectStore, faults: Sequence[str]) -> str:
     return f"{store.url_text}, from host '{host}': {reason}."
 
 
-async def create_bucket_if_missing(host: Host, access: StoreAccess) -> bool:
+async def create_bucket_if_missing(host: Host, access: ObjectStoreAccess) -> bool:
     """Make the bucket; False where it was there already."""
-    answer = await run_store_task(host, access, {"task": "create-bucket"}, "bucket")
+    answer = await run_object_store_task(host, access, {"task": "create-bucket"}, "bucket")
     return isinstance(answer, dict) and answer.get("created") is True
 
 
-async def remove_objects(host: Host, access: StoreAccess, prefix: str) -> Document:
+async def remove_objects(host: Host, access: ObjectStoreAccess, prefix: str) -> Document:
     """Remove everything below a prefix of iolab's own; what was removed."""
     document = {"task": "delete", "prefix": prefix, "concurrency": CONCURRENCY}
-    answer = await run_store_task(host, access, document, "delete", limit_s=LONG_TASK_LIMIT_S)
+    answer = await run_object_store_task(
+        host, access, document, "delete", limit_s=LONG_TASK_LIMIT_S
+    )
     return answer if isinstance(answer, dict) else {}
 
 
-async def list_session_prefixes(host: Host, access: StoreAccess, prefix: str) -> list[str]:
+async def list_session_prefixes(host: Host, access: ObjectStoreAccess, prefix: str) -> list[str]:
     """The prefixes of sessions that have objects in the bucket."""
     document = {"task": "list-prefixes", "prefix": prefix}
-    answer = await run_store_task(host, access, document, "prefixes")
+    answer = await run_object_store_task(host, access, document, "prefixes")
     return [str(each) for each in answer] if isinstance(answer, list) else []

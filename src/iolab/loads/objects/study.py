@@ -50,7 +50,7 @@ class ObjectsStudyKind(LoadStudyKind):
         if job.rate is not None:
             pace = f"{format_count(job.rate)}/s, {pace} at most"
         count = format_count(job.object_count) if job.reads_data_set else "new"
-        objects = f"{count} objects of {sizes_text(job)}"
+        objects = f"{count} objects of {object_sizes_text(job)}"
         return f"{operations_text(job)} of {objects}, {pace}"
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
@@ -77,7 +77,7 @@ class ObjectsStudyKind(LoadStudyKind):
         """With the objects that are put before the runs, by all hosts together."""
         demand = super().load_demand(study, runs, rate, hosts)
         generator_limit_items = _generator_limit_time_items(study, self.runs_of_kind(runs))
-        read_back_items = _read_back_items(study, self.runs_of_kind(runs))
+        read_back_items = _read_back_time_items(study, self.runs_of_kind(runs))
         demand = replace(
             demand,
             generator_limit_measurements=generator_limit_items,
@@ -109,13 +109,13 @@ class ObjectsStudyKind(LoadStudyKind):
         used = {run.point.configuration for run in self.runs_of_kind(plan.runs)}
         if not used:
             return []
-        from iolab.loads.objects.store_tasks import open_store  # brings numpy
+        from iolab.loads.objects.store_tasks import open_object_store_access  # brings numpy
 
         faults: list[Fault] = []
         for configuration in study.configurations:
             if configuration.id in used and configuration.object_store is not None:
                 try:
-                    open_store(configuration.object_store)
+                    open_object_store_access(configuration.object_store)
                 except HostError as error:
                     faults.append(Fault(error.message, error.hint))
         return list(dict.fromkeys(faults))
@@ -138,7 +138,9 @@ class ObjectsStudyKind(LoadStudyKind):
             )
 
 
-def _read_back_items(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+def _read_back_time_items(
+    study: Study, runs: Iterable[PlannedRun]
+) -> tuple[tuple[str, float], ...]:
     """What reading back takes: about as long as it was put."""
     count = sum(ObjectsJob.require_type(run.point.job).read_back for run in runs)
     seconds = study.method.load_seconds_range[1]
@@ -167,7 +169,7 @@ def operations_text(job: ObjectsJob) -> str:
     return ", ".join(f"{names[kind]} {share}" for kind, share in job.operation_shares)
 
 
-def sizes_text(job: ObjectsJob) -> str:
+def object_sizes_text(job: ObjectsJob) -> str:
     """The sizes of a job's objects."""
     if job.size_spread is not None:
         spread = job.size_spread

@@ -74,7 +74,7 @@ def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointS
             f"Does not keep {emulated} of {name} at {percent_text(job.threshold)}: "
             f"{_utilisation_text(least)}{_wait_cause_text(least)}"
         )
-        return f"{text}{_doubt_text(least)}."
+        return f"{text}{_indicative_suffix(least)}."
     best = fed[-1]
     count = accelerators_of_point(workload, best)
     text = f"Keeps {_accelerators_text(job, count)} of {name} at {_utilisation_text(best)}"
@@ -84,7 +84,7 @@ def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointS
     else:
         more = accelerators_of_point(workload, beyond)
         text += f"; {more} fall to {_utilisation_text(beyond)}{_wait_cause_text(beyond)}"
-    return f"{text}; {_read_rate_text(best)}{_doubt_text(best)}."
+    return f"{text}; {_read_rate_text(best)}{_indicative_suffix(best)}."
 
 
 def _accelerators_text(job: TrainingJob, count: int) -> str:
@@ -116,5 +116,5 @@ def _read_rate_text(point: PointSummary) -> str:
     return f"{rate}, in later epochs no faster than in the first"
 
 
-def _doubt_text(point: PointSummary) -> str:
+def _indicative_suffix(point: PointSummary) -> str:
     return " (indicative)" if point.level is Level.INDICATIVE else ""

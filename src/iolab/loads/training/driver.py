@@ -42,7 +42,11 @@ class TrainingDriver(ProcessDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, host_run: HostRunInProgress) -> TrainingLineReader:  # noqa: ARG002 - of all
+    def output_reader_of_host(
+        self,
+        run: PlannedRun,  # noqa: ARG002 - of the present run
+        host_run: HostRunInProgress,
+    ) -> TrainingLineReader:
         """See `ProcessDriver`."""
         return self._readers[host_run.name]
 

@@ -83,7 +83,7 @@ class TrainingLineReader(EngineLineReader):
         )
         return tuple(parts)
 
-    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `EngineLineReader`; with what was counted of epochs."""
         self.details = self._run_details(require_operation_table(last_line, "training"))
         return parse_engine_totals(first_line, last_line, (Direction.READ,), 1)

@@ -58,7 +58,7 @@ class TrainingReport(SingleFigureReport):
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the utilisation, and how long storage is waited for."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
-        return tuple(best_figure(headline, _wait_texts(headline)) for headline in headlines)
+        return tuple(best_figure(headline, _storage_wait_texts(headline)) for headline in headlines)
 
     def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """See `training_sentence`."""
@@ -80,7 +80,7 @@ class TrainingReport(SingleFigureReport):
         return (workloads_table(study),)
 
 
-def _wait_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
+def _storage_wait_texts(headline: BestPointHeadline) -> tuple[tuple[str, str], ...]:
     metrics = {} if headline.best is None else headline.best.metrics
     return tuple(
         (spec.label, metric_value_text(metrics[spec.key]))

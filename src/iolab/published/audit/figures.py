@@ -263,7 +263,7 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
             part, total = match.groups()
             parts = [q for q in own if q.name.startswith(f"{part}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _matching_total(published, element, q, total):
+                for at, other in _totals_for_part(published, element, q, total):
                     computed = q.value * exact_range(100) / other.value
                     how = f"{q.printed} of {inner_key_text(other.name)} {other.printed}"
                     where = join_locations(element.location, at.location)
@@ -275,7 +275,7 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
                     )
 
 
-def _matching_total(
+def _totals_for_part(
     published: PublishedSet, element: PublishedElement, part: FigureQuantity, total: str
 ) -> Iterator[tuple[PublishedElement, FigureQuantity]]:
     first = part.name.partition("_")[0]

@@ -51,7 +51,7 @@ def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
     printed.feed_stderr(STATUS + b"said\n")
     printed.feed_stderr(b"x" * (KEPT_BYTES + 1))
     assert [status.operations for status in heard] == [12306]
-    assert printed.compressed[0].decompress() == b"[OVERALL]"
+    assert printed.compressed_streams[0].decompress() == b"[OVERALL]"
     assert len(printed.stderr) == KEPT_BYTES
 
 

@@ -32,7 +32,7 @@ def tools_with(settings: ServerSettings) -> YcsbInstall:
 
 def test_iolab_brings_its_own(tmp_path: Path) -> None:
     found = tools_with(replace(EMBEDDED_SERVER, java=str(java(tmp_path))))
-    assert found.versions == "YCSB 0.17.0, Java 17.0.15"
+    assert found.ycsb_and_java_text == "YCSB 0.17.0, Java 17.0.15"
     assert found.kit.classpath == ("/scratch/ycsb.jar",)
 
 

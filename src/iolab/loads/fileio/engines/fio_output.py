@@ -311,7 +311,7 @@ class FioDocument(Record):
         """I/Os completed since the start."""
         return sum(part.ios for part in self.progress.values())
 
-    def totals(self, job_count: int, directions: Sequence[Direction]) -> EngineTotals:
+    def engine_totals(self, job_count: int, directions: Sequence[Direction]) -> EngineTotals:
         """The engine's own figures for the run that ends with this document.
 
         Raises DocumentError when one of them is a number that cannot be kept.

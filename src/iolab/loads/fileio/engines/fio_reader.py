@@ -93,7 +93,7 @@ class FioOutputReader:
 
     def _totals(self, last_document: FioDocument) -> EngineTotals | None:
         try:
-            return last_document.totals(self._jobs, self._directions)
+            return last_document.engine_totals(self._jobs, self._directions)
         except DocumentError as fault:
             self._faults.add_fault(str(fault))
             return None

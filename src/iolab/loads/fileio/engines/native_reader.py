@@ -49,7 +49,7 @@ class NativeLineReader(EngineLineReader):
             return text
         return excerpt(f"{text} ({method})", limits.SENTENCE_CHARACTERS_MAX)
 
-    def totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
+    def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `parse_engine_totals`."""
         return parse_engine_totals(first_line, last_line, self._directions, self._jobs)
 

@@ -168,7 +168,7 @@ class CassandraVersion(Record):
         """Whether its settings have their unit in the value, not in the name (from 4.1 on)."""
         return self.series >= (4, 1)
 
-    def supports(self, java: JavaInstallation) -> bool:
+    def supports_java(self, java: JavaInstallation) -> bool:
         """Whether its own documentation names that release of Java."""
         return java.release in _SUPPORTED[self.series]
 
@@ -199,7 +199,7 @@ def require_java(java: JavaInstallation, version: CassandraVersion, host: str) -
 def java_text_for_record(java: JavaInstallation, version: CassandraVersion) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
     java_version = excerpt(java.version, 60)
-    if version.supports(java):
+    if version.supports_java(java):
         return java_version
     major, minor = version.series
     return f"{java_version} (not officially supported by Cassandra {major}.{minor})"
@@ -235,7 +235,7 @@ async def _prepare_host(
     tools = CassandraToolRunner(host, settings, own)
     preflight = await tools.check_node_start()
     storage_port, jmx_port = _require_storage_and_jmx_ports(preflight, settings, host.name)
-    if not version.supports(java):
+    if not version.supports_java(java):
         notify(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
             f"{java_text_for_record(java, version)}."

@@ -167,7 +167,7 @@ class RowCount(Record):
     error: int = 0
 
     @property
-    def text(self) -> str:
+    def count_text(self) -> str:
         """The number for people."""
         return f"{self.rows:,}" if self.method == COUNT else f"about {self.rows:,}"
 
@@ -205,9 +205,8 @@ def sampled_range_count(record_count: int) -> int:
 def require_rows(row_count: RowCount, record_count: int, table: str, hint: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
     if not row_count.is_compatible_with(record_count):
-        message = (
-            f"The table {table} holds {row_count.text} rows, and should hold {record_count:,}."
-        )
+        held = row_count.count_text
+        message = f"The table {table} holds {held} rows, and should hold {record_count:,}."
         raise EngineError(message, hint)
 
 

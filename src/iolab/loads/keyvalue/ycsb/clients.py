@@ -165,7 +165,7 @@ class YcsbStreams:
         return replace(ending, stderr_tail=words.decode("utf-8", "replace"))
 
     @property
-    def compressed(self) -> tuple[CompressedBytes, CompressedBytes]:
+    def compressed_streams(self) -> tuple[CompressedBytes, CompressedBytes]:
         """Both streams for the record."""
         return CompressedBytes.compress(bytes(self.stdout)), CompressedBytes.compress(
             bytes(self.stderr)
@@ -259,7 +259,7 @@ class YcsbClients:
         finally:
             if host_run.ending is not None:
                 host_run.ending = printed.ending_without_status_lines(host_run.ending)
-            host_run.output, host_run.files[STDERR] = printed.compressed
+            host_run.output, host_run.files[STDERR] = printed.compressed_streams
         killed = out_of_memory_error("YCSB", host_run.name, host_run.command, ending, MEMORY_HINT)
         if fault := killed or process_ending_error(YCSB_ENGINE, host_run):
             raise fault
@@ -416,7 +416,7 @@ class YcsbInstall(Record):
     version: str
 
     @property
-    def versions(self) -> str:
+    def ycsb_and_java_text(self) -> str:
         """Both versions, as a record has them."""
         return f"YCSB {self.version}, Java {self.java.version}"
 
