@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, read_foreign_files
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet, read_foreign_files
 from iolab.importers.line_coverage import LineCoverage
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import plan_imported_session
@@ -93,7 +93,7 @@ def test_no_line_of_a_recorded_file_is_left_without_a_word(name: str, tmp_path: 
     for importer in IMPORTERS:
         if importer.recognises(file):
             with suppress(ForeignFileError):
-                importer.read(file, ImportFolder([file]))
+                importer.read(file, ImportFileSet([file]))
                 assert file.line_coverage.is_begun
                 assert file.line_coverage.unmarked_lines() == []
 

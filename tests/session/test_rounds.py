@@ -11,7 +11,7 @@ from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import ParsedEngineOutput
 from iolab.hosts.remote_process import ProcessEnding
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.targets.precondition import round_error
+from iolab.targets.precondition import preconditioning_round_error
 from tests.analysis.records import GENERATOR, engine_totals
 
 EXITED = ExitedAnswer(code=0, signal=None, user_s=1, system_s=1, max_rss_bytes=0, real_ns=0)
@@ -24,7 +24,7 @@ def fault(
 ) -> str | None:
     ending = ProcessEnding(replace(EXITED, **how), stderr, halted=False)
     reading = ParsedEngineOutput("native-0.1.0", 0, 1, (), totals, faults)
-    found = round_error(NATIVE_ENGINE, "c1", 2, ending, reading)
+    found = preconditioning_round_error(NATIVE_ENGINE, "c1", 2, ending, reading)
     return found.message if found else None
 
 

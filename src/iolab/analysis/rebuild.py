@@ -88,7 +88,7 @@ def _bytes_written_beyond_baseline(view: RunView, before: Window, rebuild: Windo
     if not series or before.seconds <= 0:
         return None
     devices = [
-        sum(_written_bytes(view, member, window) for member in series)
+        sum(_device_bytes_written_in_window(view, member, window) for member in series)
         for window in (before, rebuild)
     ]
     claimed = [_bytes_written_by_clients(view, window) for window in (before, rebuild)]
@@ -131,7 +131,7 @@ def _member_write_series(view: RunView) -> list[CounterSeries]:
     return list(found.values())
 
 
-def _written_bytes(view: RunView, series: CounterSeries, window: Window) -> float:
+def _device_bytes_written_in_window(view: RunView, series: CounterSeries, window: Window) -> float:
     shared = view.step_overlap_ns(series, window)
     known = (shared > 0) & np.isfinite(series.value)
     return float((series.value[known] * shared[known]).sum() / NS_PER_S)

@@ -137,15 +137,16 @@ class SteadinessView(Record):
     """What rule D says of a run, and what a check needs beside it.
 
     `window` is what the rule counts, on the controller's clock. `halves_difference` is the relative
-    difference of its two halves, `episodes` how often it stalled. `mean_excess` is how far the mean
-    over the time that the result is of lies from the mean of the steady part, as a share of this.
+    difference of its two halves, `episodes` how often it stalled.
+    `planned_window_mean_excess` is how far the mean over the time that the result is of lies from
+    the mean of the steady part, as a share of this.
     """
 
     steadiness: Steadiness
     window: Window
     halves_difference: float
     episodes: int
-    mean_excess: float
+    planned_window_mean_excess: float
 
 
 def judge_steadiness(

@@ -216,7 +216,7 @@ def _drive_wear(view: RunView, host_index: int, change: DriveCounterChange) -> D
         host_bytes=_counter_difference_metric(
             change.written_data_units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
         ),
-        energy_wh=_energy_metric(change),
+        energy_wh=_drive_energy_metric(change),
         power_measurement=power_measurement(change.after),
     )
     before, after = media_bytes(change.before), media_bytes(change.after)
@@ -316,7 +316,7 @@ def _counter_difference_metric(count: int, step: int) -> Metric:
     return Metric(float(count), "bytes", float(max(count - step, 0)), float(count + step))
 
 
-def _energy_metric(change: DriveCounterChange) -> Metric | None:
+def _drive_energy_metric(change: DriveCounterChange) -> Metric | None:
     before, after = change.smart_before, change.smart_after
     if before is None or after is None or before.energy_wh is None or after.energy_wh is None:
         return None

@@ -208,7 +208,7 @@ def _shared_machine_and_cpu_notes(
                 f"{count * guests.vcpus} vCPUs share the {cpu.threads} processors of {together}: "
                 "guests may wait for them"
             )
-        free = unpinned_guest_count(assign_pins(cpu, count, guests.vcpus, guests.pinning))
+        free = unpinned_guest_count(assign_cpu_pins(cpu, count, guests.vcpus, guests.pinning))
         if guests.pinning is Pinning.CORES and free:
             yield (
                 f"{together}: for {free} of {count} guests no processors of their own are left; "
@@ -223,7 +223,7 @@ class CpuPin(Record):
     memory_node: int | None = None
 
 
-def assign_pins(
+def assign_cpu_pins(
     facts: CpuFacts, guest_count: int, vcpu_count: int, pinning: Pinning
 ) -> tuple[CpuPin, ...]:
     """A pin for each guest of a machine, in their order.
@@ -252,7 +252,7 @@ def guest_pins_of_machine(
     """
     turns = zip_longest(*nodes)
     names = [name for turn in turns for name in turn if name is not None]
-    return dict(zip(names, assign_pins(facts, len(names), vcpu_count, pinning), strict=True))
+    return dict(zip(names, assign_cpu_pins(facts, len(names), vcpu_count, pinning), strict=True))
 
 
 def unpinned_guest_count(pins: Sequence[CpuPin]) -> int:

@@ -156,13 +156,13 @@ def hypervisors_table(named_results: Sequence[Named]) -> Table | None:
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
-    return _run_rows_table(
+    return _table_without_run_column_of_one(
         named_results,
         Table("Each node", text_and_number_columns(_NODE, numbers, ("Verdict",)), tuple(rows)),
     )
 
 
-def _run_rows_table(named_results: Sequence[Named], table: Table) -> Table | None:
+def _table_without_run_column_of_one(named_results: Sequence[Named], table: Table) -> Table | None:
     """The table, whose first column names the run where there are several; None without a row."""
     if not table.rows:
         return None
@@ -184,7 +184,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
             )
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = text_and_number_columns(_NODE, numbers, ("Verdict",))
-    return _run_rows_table(
+    return _table_without_run_column_of_one(
         named_results, Table("Bytes written on their way down", heads, tuple(rows))
     )
 
@@ -260,7 +260,7 @@ def outliers_table(named_results: Sequence[Named]) -> Table | None:
     ]
     texts = (*_NODE, "What", "Which", "Measured")
     heads = text_and_number_columns(texts, ("Value", "Median of all", "Times as much"))
-    return _run_rows_table(
+    return _table_without_run_column_of_one(
         named_results, Table("What stands out among its like", heads, tuple(rows))
     )
 
@@ -356,15 +356,15 @@ def guests_table(fleet: GuestFleet) -> Table | None:
 
 def vcpu_wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | None:
     """For which share of their time a guest's vCPUs were ready and on no processor."""
-    return None if guest.use is None else _vcpu_share(guest.use, settings, "vcpu_wait_s")
+    return None if guest.use is None else _vcpu_time_share(guest.use, settings, "vcpu_wait_s")
 
 
 def _vcpu_share_text(use: GuestCpuTime | None, settings: GuestSettings | None, name: str) -> str:
-    share = None if use is None else _vcpu_share(use, settings, name)
+    share = None if use is None else _vcpu_time_share(use, settings, name)
     return DASH if share is None else percent_text(share)
 
 
-def _vcpu_share(use: GuestCpuTime, settings: GuestSettings | None, name: str) -> float | None:
+def _vcpu_time_share(use: GuestCpuTime, settings: GuestSettings | None, name: str) -> float | None:
     total_s = use.wall_s * (settings.vcpus if settings else 1)
     return float(getattr(use, name)) / total_s if total_s > 0 else None
 

@@ -48,13 +48,13 @@ class CounterBlock(Record):
         shape = (len(self.names), self.real_ns.size)
         return DeviceMetricCells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
 
-    def span_ns(self) -> Ints:
+    def step_lengths_ns(self) -> Ints:
         """The length of each step, shape (samples - 1,)."""
         return self.real_ns[1:] - self.real_ns[:-1]
 
     def usable_step_flags(self) -> Flags:
         """Steps over which a rate may be taken: forward in time and of about the usual length."""
-        spans, samples = self.span_ns(), np.diff(self.seq)
+        spans, samples = self.step_lengths_ns(), np.diff(self.seq)
         forward = (spans > 0) & (samples > 0)
         if not forward.any():
             return forward

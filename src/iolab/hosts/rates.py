@@ -149,7 +149,7 @@ def _series_of_devices(host: str, scope: str, part: _DerivedMetric) -> Iterator[
 
 
 def _derive_disk(block: CounterBlock) -> Iterator[_DerivedMetric]:
-    grown, span_ns = counter_deltas(block, _DISK), block.span_ns()
+    grown, span_ns = counter_deltas(block, _DISK), block.step_lengths_ns()
     values = grown.deltas_by_metric
     yield from _read_and_write_rates(block, grown, "time_ns")
     depth = _ratio_or_nan(values["queue_time_ns"], span_ns)
@@ -164,7 +164,7 @@ def _read_and_write_rates(
     block: CounterBlock, grown: CounterDeltas, time: str
 ) -> Iterator[_DerivedMetric]:
     """What was read and written: I/Os and bytes a second, and the mean time of an I/O."""
-    values, per_s = grown.deltas_by_metric, _per_second_factor(block.span_ns())
+    values, per_s = grown.deltas_by_metric, _per_second_factor(block.step_lengths_ns())
     for direction in ("read", "write"):
         ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
         yield _metric_over_steps(block, f"{direction}_iops", ios * per_s, grown.is_usable)
@@ -194,7 +194,7 @@ def _derive_all_cores(block: CounterBlock) -> Iterator[_DerivedMetric]:
 def _cpu_state_share_metrics(
     block: CounterBlock, names: Sequence[str], grown: CounterDeltas
 ) -> Iterator[_DerivedMetric]:
-    states, span_ns = grown.deltas_by_metric, block.span_ns()
+    states, span_ns = grown.deltas_by_metric, block.step_lengths_ns()
     total = grown.growth.sum(axis=0)
     sound = grown.is_usable & (total > 0)
     shares = {
@@ -219,7 +219,7 @@ def _sum_member_deltas(grown: CounterDeltas, members: Flags | slice) -> CounterD
 def _derive_nic(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = counter_deltas(block, NIC)
     for metric in NIC:
-        rate = grown.deltas_by_metric[metric] * _per_second_factor(block.span_ns())
+        rate = grown.deltas_by_metric[metric] * _per_second_factor(block.step_lengths_ns())
         yield _metric_over_steps(block, f"{metric}_per_s", rate, grown.is_usable)
 
 
@@ -232,7 +232,9 @@ def _derive_pressure(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The share of time in which some (or all) tasks waited, for each kind of pressure."""
     for metric in block.metrics:
         grown = counter_deltas(block, (metric,))
-        share = np.minimum(_ratio_or_nan(grown.deltas_by_metric[metric], block.span_ns()), 1.0)
+        share = np.minimum(
+            _ratio_or_nan(grown.deltas_by_metric[metric], block.step_lengths_ns()), 1.0
+        )
         yield _metric_over_steps(
             block, f"{metric.removesuffix('_ns')}_share", share, grown.is_usable
         )
@@ -240,21 +242,21 @@ def _derive_pressure(block: CounterBlock) -> Iterator[_DerivedMetric]:
 
 def _derive_thermal(block: CounterBlock) -> Iterator[_DerivedMetric]:
     grown = counter_deltas(block, ("throttle_events",))
-    rate = grown.deltas_by_metric["throttle_events"] * _per_second_factor(block.span_ns())
+    rate = grown.deltas_by_metric["throttle_events"] * _per_second_factor(block.step_lengths_ns())
     yield _metric_over_steps(block, "throttle_events_per_s", rate, grown.is_usable)
 
 
 def _derive_agent(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """The agent's own cost; its share is of one core."""
     grown = counter_deltas(block, ("cpu_ns",))
-    share = _ratio_or_nan(grown.deltas_by_metric["cpu_ns"], block.span_ns())
+    share = _ratio_or_nan(grown.deltas_by_metric["cpu_ns"], block.step_lengths_ns())
     yield _metric_over_steps(block, "cpu_share", share, grown.is_usable)
     yield _metric_at_samples(block, "rss_bytes", "rss_bytes")
 
 
 def _derive_cassandra(block: CounterBlock) -> Iterator[_DerivedMetric]:
     """What a node counts of itself; a counter that its version does not have gives no series."""
-    span_ns = block.span_ns()
+    span_ns = block.step_lengths_ns()
     for counter in SERVER_COUNTS:
         grown = counter_deltas(block, (counter,))
         yield _metric_over_steps(
@@ -289,7 +291,7 @@ def _derive_guest(block: CounterBlock) -> Iterator[_DerivedMetric]:
     yield from _read_and_write_rates(block, counter_deltas(block, GUEST_DISK), "ns")
     used = counter_deltas(block, GUEST_USE)
     for what in ("run", "wait"):
-        share = _ratio_or_nan(used.deltas_by_metric[f"vcpu_{what}_ns"], block.span_ns())
+        share = _ratio_or_nan(used.deltas_by_metric[f"vcpu_{what}_ns"], block.step_lengths_ns())
         yield _metric_over_steps(block, f"vcpu_{what}_share", share, used.is_usable)
 
 
@@ -346,7 +348,9 @@ def _deriver_for_scope(
 def _metric_over_steps(
     block: CounterBlock, metric: str, value: Floats, is_usable: Flags
 ) -> _DerivedMetric:
-    return _DerivedMetric(metric, block.names, block.real_ns[1:], block.span_ns(), value, is_usable)
+    return _DerivedMetric(
+        metric, block.names, block.real_ns[1:], block.step_lengths_ns(), value, is_usable
+    )
 
 
 def _metric_at_samples(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet
 from iolab.importers.foreign_run import ForeignRun, ImportedRun, OperationFigures
 from iolab.importers.summaries import summary_row_run
 from iolab.record import DECODE_ERRORS
@@ -63,7 +63,7 @@ class AiperfImporter:
             and b'"request_latency"' in head
         )
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Requests and times to the first token; its CSV holds the same."""
         try:
             document: Any = msgspec.json.decode(file.utf8_bytes)

@@ -16,7 +16,7 @@ from iolab.importers.files import (
     SENTENCE_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     parse_time_as_utc_ns,
 )
 from iolab.importers.foreign_run import (
@@ -81,7 +81,7 @@ class DiskspdImporter:
         """By its first element."""
         return b"<Results>" in file.first_bytes and b"<Tool>" in file.first_bytes
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The spans. ForeignFileError where there is no whole document."""
         del folder
         output = parse_diskspd_xml(file.text)

@@ -20,7 +20,7 @@ from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     broken_table_error,
     dict_or_empty,
     parse_number,
@@ -275,7 +275,7 @@ class ElbenchoImporter:
             file.first_bytes.startswith(b"ISO date,") and b"time ms [last]" in file.first_bytes
         )
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Phases in which anything was read, written, made or removed.
 
         Of a CSV and a JSON file with one name and as many phases the JSON file is read: it has

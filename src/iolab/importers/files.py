@@ -136,7 +136,7 @@ class ForeignFile(Record, dict=True):
         return self.path.stat().st_mtime_ns
 
 
-class ImportFolder(Struct):
+class ImportFileSet(Struct):
     """The files of an import beside each other.
 
     `used_paths` are those that were read into a run.
@@ -185,7 +185,7 @@ class Importer(Protocol):
     def recognises(self, file: ForeignFile) -> bool:
         """Whether a file is of this format, be it one that `read` refuses with what to do."""
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The runs that it tells of, with what lies beside it. ForeignFileError with a sentence.
 
         It marks every line in `file.account`, see `iolab.importers.line_coverage`; of files beside
@@ -313,7 +313,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     """Every file by the format that knows it."""
     collected = collect_files(paths)
     files, faults = collected.files, collected.faults
-    folder = ImportFolder(files)
+    folder = ImportFileSet(files)
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
     read: list[ForeignFile] = []
@@ -428,7 +428,7 @@ def _match_importers(
 
 
 def _with_memory_from_meminfo(
-    file: ForeignFile, foreign_run: ForeignRun, folder: ImportFolder
+    file: ForeignFile, foreign_run: ForeignRun, folder: ImportFileSet
 ) -> ForeignRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
     if foreign_run.details.memory_bytes is not None:

@@ -18,7 +18,7 @@ from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     dict_or_empty,
     finite_number,
     printable_name,
@@ -170,7 +170,7 @@ class FioImporter:
             return b"{" in file.utf8_bytes
         return any(unread.search(file.utf8_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Each job of each report that is no interval of a later one."""
         if '"fio version"' not in file.text:
             text = UNREAD[0].search(file.utf8_bytes) is not None
@@ -277,7 +277,7 @@ class _FioReport(Record):
     """One run of fio: its last report, and those before that say how it went."""
 
     file: ForeignFile
-    files: ImportFolder
+    files: ImportFileSet
     reports: Sequence[FioReportDocument]
 
     def foreign_runs(self) -> list[ForeignRun]:

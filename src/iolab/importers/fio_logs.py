@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import field
 
 from iolab.core.bins import BIN_COUNT
-from iolab.importers.files import ForeignFile, ImportFolder
+from iolab.importers.files import ForeignFile, ImportFileSet
 from iolab.importers.fio_units import is_option_on
 from iolab.importers.foreign_run import Bins, ForeignRun, ImportedSecond
 from iolab.record import Record
@@ -57,7 +57,7 @@ class OrphanFioLogImporter:
         """By its name, and a line of numbers."""
         return _NAME.fullmatch(file.path.name) is not None and bool(_LINE.match(file.first_bytes))
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """None; what it is stands in the account."""
         folder.mark_left_out(
             file,
@@ -82,7 +82,7 @@ Windows = dict[tuple[str, int], float]
 
 def read_fio_logs(
     file: ForeignFile,
-    folder: ImportFolder,
+    folder: ImportFileSet,
     job: str,
     options: Mapping[str, str],
     *,
@@ -175,7 +175,7 @@ def _seconds_from_per_io_logs(
 
 def _log_files(
     file: ForeignFile,
-    folder: ImportFolder,
+    folder: ImportFileSet,
     job: str,
     options: Mapping[str, str],
     kind: str,
@@ -191,7 +191,7 @@ def _log_files(
 
 
 def _log_rows(
-    folder: ImportFolder, logs: Sequence[ForeignFile], options: Mapping[str, str]
+    folder: ImportFileSet, logs: Sequence[ForeignFile], options: Mapping[str, str]
 ) -> list[list[_LogRow]]:
     """The lines of each log, its times from when the job began; none where a line is of no log."""
     every: list[list[_LogRow]] = []
@@ -216,7 +216,7 @@ def _log_rows(
 
 
 def _parse_log_lines(
-    folder: ImportFolder, log: ForeignFile, *, max_columns: int | None = None
+    folder: ImportFileSet, log: ForeignFile, *, max_columns: int | None = None
 ) -> list[list[int]]:
     """The first numbers of each line; nothing of a log with a line of something else."""
     rows: list[list[int]] = []
@@ -257,7 +257,7 @@ def _usual_line_interval_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     return max(gaps[len(gaps) // 2], 1) if gaps else 1000
 
 
-def _merged_bins(folder: ImportFolder, files: Sequence[ForeignFile]) -> dict[str, Bins]:
+def _merged_bins(folder: ImportFileSet, files: Sequence[ForeignFile]) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
     for file in files:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet, parse_number
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedRun,
@@ -64,7 +64,7 @@ class GdsioImporter:
         """By a line of results."""
         return b"XferType: " in file.utf8_bytes and _GDSIO_ROW.search(file.text) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Each line; lines of commands hold no result."""
         del folder
         runs = []
@@ -139,7 +139,7 @@ class NixlbenchImporter:
             _NIXL_HEADING.match(LOG_PREFIX.sub("", line).strip()) for line in file.lines
         )
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Rows below each heading, with the configuration that stands before it."""
         del folder
         runs = list(_nixl_runs(file))

@@ -13,7 +13,7 @@ from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     parse_number,
 )
 from iolab.importers.foreign_run import (
@@ -64,7 +64,7 @@ class Io500Importer:
             match["mark"].strip() for match in map(_RESULT.match, file.lines) if match
         )
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Each phase; files of the same folder that bear its name belong to it."""
         # What belongs to one summary of a folder is no output of the next one.
         neighbours = {
@@ -91,7 +91,7 @@ class Io500Importer:
 
 
 def _mark_neighbour_files(
-    file: ForeignFile, used_results: Sequence[Sequence[str]], folder: ImportFolder
+    file: ForeignFile, used_results: Sequence[Sequence[str]], folder: ImportFileSet
 ) -> None:
     """Mark what IO500 wrote beside its summary; all other files are read for themselves."""
     names = {name for files in used_results for name in files}
@@ -180,7 +180,7 @@ def _with_tool_output(
     try:
         if not importer.recognises(tool_file):
             return foreign_run
-        read = importer.read(tool_file, ImportFolder(()))
+        read = importer.read(tool_file, ImportFileSet(()))
     except (ForeignFileError, IolabError, OSError):
         return foreign_run
     same = [other for other in read if other.operation_names == (operation_figures.operation,)]

@@ -13,7 +13,7 @@ from iolab.importers.files import (
     SENTENCE_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     parse_number,
     parse_time_as_utc_ns,
 )
@@ -89,7 +89,7 @@ class IorImporter:
         """By the first line of an invocation, wherever it stands."""
         return b": MPI Coordinated Test of Parallel I/O" in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The rows of every invocation in the file."""
         del folder
         runs: list[ForeignRun] = []

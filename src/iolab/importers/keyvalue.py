@@ -19,7 +19,7 @@ from iolab.importers.files import (
     SENTENCE_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     parse_number,
     parse_time_as_utc_ns,
 )
@@ -101,7 +101,7 @@ class DbBenchImporter:
         """By the line of a result."""
         return b"DB path: [" in file.utf8_bytes or _RESULT.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
         beside = folder.matching_neighbours(file, re.compile(rf"{stem}\.err"))
@@ -360,7 +360,7 @@ class YcsbImporter:
         """By the summary."""
         return b"[OVERALL], RunTime(ms)," in file.utf8_bytes or _YCSB_JSON in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The summary of each run in the file: a load and its transactions may stand in one log.
 
         Standard error and latency logs of the same name beside it belong to its only run.
@@ -377,7 +377,7 @@ class YcsbImporter:
         return runs
 
     def _run_of_section(
-        self, part: OutputSection, folder: ImportFolder, *, has_logs: bool
+        self, part: OutputSection, folder: ImportFileSet, *, has_logs: bool
     ) -> ForeignRun:
         file = part.file
         stem = re.escape(file.path.stem)
@@ -445,7 +445,7 @@ class YcsbImporter:
         )
 
     def _latency_logs(
-        self, file: ForeignFile, folder: ImportFolder, sections: Mapping[str, Mapping[str, str]]
+        self, file: ForeignFile, folder: ImportFileSet, sections: Mapping[str, Mapping[str, str]]
     ) -> Iterator[tuple[str, HdrLog]]:
         """The logs of the operations, each used whether or not it can be read."""
         for name in sections:

@@ -15,7 +15,7 @@ from iolab.importers.files import (
     SENTENCE_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     parse_number,
     parse_time_as_utc_ns,
 )
@@ -80,7 +80,7 @@ class MdtestImporter:
         """By the line that tells how many tasks were launched."""
         return _LAUNCHED.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The rows of every summary. ForeignFileError where there is none."""
         del folder
         runs: list[ForeignRun] = []

@@ -19,7 +19,7 @@ from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     dict_or_empty,
     parse_number,
     printable_name,
@@ -142,7 +142,7 @@ class KubestrImporter:
             return b'"fioConfig"' in data and b'"TestName"' in data
         return _KUBESTR_TEXT.search(data) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The jobs of every result."""
         folder.mark_used(file)
         if b'"fioConfig"' in file.utf8_bytes:
@@ -150,7 +150,7 @@ class KubestrImporter:
         return _kubestr_text_runs(file)
 
 
-def _kubestr_json_runs(file: ForeignFile, folder: ImportFolder) -> list[ForeignRun]:
+def _kubestr_json_runs(file: ForeignFile, folder: ImportFileSet) -> list[ForeignRun]:
     runs = list(FioImporter().read(file, folder))
     document, first, last = _first_json_value(file)
     file.line_coverage.mark_read(first, last)
@@ -344,7 +344,7 @@ class KbenchImporter:
         """By the heading of its summary."""
         return _KBENCH.search(file.text) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The figures of every summary."""
         del folder
         runs: list[ForeignRun] = []
@@ -443,7 +443,7 @@ class DbenchImporter:
         """By the heading of its summary, or by that of its first test."""
         return _DBENCH.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The tests of every log, or the figures of its summary where it holds no more."""
         folder.mark_used(file)
         _mark_progress_lines(file, _DBENCH_PROGRESS)
@@ -459,7 +459,7 @@ class DbenchImporter:
         return runs
 
 
-class _DirectionSums:
+class _FioTextDirectionSums:
     """What fio's text tells of one direction, over the jobs of a test."""
 
     def __init__(self) -> None:
@@ -489,11 +489,11 @@ class _DirectionSums:
         self.printed.update(words)
 
 
-class _FioText:
+class _FioTextParser:
     """What the text of one fio tells."""
 
     def __init__(self) -> None:
-        self.sums: dict[str, _DirectionSums] = {}
+        self.sums: dict[str, _FioTextDirectionSums] = {}
         self.version = ""
         self.percentile_lines: list[int] = []
         self._way = ""
@@ -502,7 +502,7 @@ class _FioText:
         """Take the figures of a line, if it has any."""
         if row := _FIO_TEXT_ROW.match(line):
             self._way = row[1]
-            self.sums.setdefault(row[1], _DirectionSums()).add_row(row[2])
+            self.sums.setdefault(row[1], _FioTextDirectionSums()).add_row(row[2])
         elif count := _FIO_TEXT_COUNT.match(line):
             for place, way in enumerate(("read", "write"), start=1):
                 if way in self.sums:
@@ -526,7 +526,7 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     test = _DBENCH_TESTS.get((head and head["test"]) or "")
     if test is None:
         return
-    text = _FioText()
+    text = _FioTextParser()
     for number, line in section.numbered_lines:
         text.read_line(number, line)
     section.mark_read()
@@ -544,7 +544,7 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     )
 
 
-def _dbench_figures(direction: str, sums: _DirectionSums) -> OperationFigures:
+def _dbench_figures(direction: str, sums: _FioTextDirectionSums) -> OperationFigures:
     low, mean, high = sums.latency or (None, None, None)
     return replace(
         _operation_figures(direction, sums.rate or None, sums.speed or None, sums.printed),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder, parse_number
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet, parse_number
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedRun,
@@ -72,7 +72,7 @@ class RadosBenchImporter:
             )
         )
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The totals of a text, or those that CBT made a JSON object of."""
         if file.first_bytes.lstrip().startswith(b"{"):
             return _runs_of_json(file, folder)
@@ -122,7 +122,7 @@ def _invocation_text_before(file: ForeignFile, line: int) -> str:
     return "\n".join(lines[start:])
 
 
-def _runs_of_json(file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+def _runs_of_json(file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
     """What `--format json` prints, or CBT's `json_output.N.HOST`.
 
     Beside that lies `output.N.HOST`, which tells more.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from iolab.importers.files import ForeignFile, ForeignFileError, ImportFolder
+from iolab.importers.files import ForeignFile, ForeignFileError, ImportFileSet
 from iolab.importers.foreign_run import ForeignRun
 from iolab.record import Record
 
@@ -62,7 +62,7 @@ class UnreadImporter:
         """By the beginning of the file."""
         return any(unread.pattern.search(file.first_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """ForeignFileError with what to do."""
         del folder
         unread = next(unread for unread in UNREAD if unread.pattern.search(file.first_bytes))

@@ -12,7 +12,7 @@ from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     parse_number,
 )
 from iolab.importers.foreign_run import (
@@ -61,7 +61,7 @@ class VdbenchImporter:
             re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.first_bytes, re.M) is not None
         )
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The averages, with the intervals that they are of."""
         del folder
         columns: list[str] = []

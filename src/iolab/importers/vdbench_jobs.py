@@ -130,7 +130,7 @@ _SECONDS: Final = {"": 1, "m": 60, "h": 3600}
 _NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{0,6})?|\.\d{1,6})([kmgt]?)b?", re.IGNORECASE)
 
 
-class _Definition(Struct):
+class _VdbenchDefinition(Struct):
     """One `sd`, `wd`, `rd`, `fsd`, `fwd` or `hd` with its parameters by their full names."""
 
     kind: str
@@ -168,10 +168,10 @@ def jobs_from_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote
     return jobs, notes
 
 
-def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
+def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_VdbenchDefinition]:
     """The definitions but defaults, which those after them have taken."""
     defaults: dict[str, dict[str, str]] = {}
-    definitions: list[_Definition] = []
+    definitions: list[_VdbenchDefinition] = []
     kind = ""
     options: dict[str, str] = {}
     for parameter in _split_parameters(text):
@@ -181,7 +181,9 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
             kind = key
             options = defaults.setdefault(kind, {})
             if value != "default":
-                definition = _Definition(kind, excerpt(value, NAME_CHARACTERS), dict(options))
+                definition = _VdbenchDefinition(
+                    kind, excerpt(value, NAME_CHARACTERS), dict(options)
+                )
                 options = definition.options
                 definitions.append(definition)
         elif not kind or not equals or key == "include":
@@ -199,7 +201,9 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_Definition]:
         taken = {item.kind for item in definitions if item.options.items() >= options.items()}
         if options and kind not in taken:
             reason = "not needed: no definition comes after it"
-            notes.append(OptionNote(FILE, str(_Definition(kind, "default", options)), reason))
+            notes.append(
+                OptionNote(FILE, str(_VdbenchDefinition(kind, "default", options)), reason)
+            )
     return definitions
 
 
@@ -252,7 +256,7 @@ def _ignored_parameter_reason(name: str) -> str:
 
 
 def _jobs_of_run_definition(
-    run: _Definition, definitions: Sequence[_Definition], used_names: set[str]
+    run: _VdbenchDefinition, definitions: Sequence[_VdbenchDefinition], used_names: set[str]
 ) -> Iterator[JobDraft]:
     """A job for each workload definition that the run has at once."""
     by_kind = {kind: [item for item in definitions if item.kind == kind] for kind in ("sd", "wd")}
@@ -265,7 +269,7 @@ def _jobs_of_run_definition(
     names = options.pop("wd", "")
     workloads = _matching_definitions(names, by_kind["wd"])
     if not names and "sd" in options:
-        workloads = [_Definition("wd", "default")]
+        workloads = [_VdbenchDefinition("wd", "default")]
     if not workloads:
         job = JobDraft(run.name)
         job.refuse_job(str(run), f"there is no wd={names}" if names else "it has no wd=")
@@ -301,7 +305,7 @@ def _jobs_of_run_definition(
         yield job
 
 
-def _note_storage_differences(job: JobDraft, storages: Sequence[_Definition]) -> None:
+def _note_storage_differences(job: JobDraft, storages: Sequence[_VdbenchDefinition]) -> None:
     """Tell where the storages of a workload are not alike."""
     for first, other in pairwise(storages):
         for option in sorted(set(first.options) | set(other.options)):
@@ -311,9 +315,11 @@ def _note_storage_differences(job: JobDraft, storages: Sequence[_Definition]) ->
                 job.add_note(f"{other.name} {option}={values[1]}", reason)
 
 
-def _matching_definitions(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
+def _matching_definitions(
+    names: str, definitions: Sequence[_VdbenchDefinition]
+) -> list[_VdbenchDefinition]:
     """Those that a list of names, beginnings with `*` and ranges `sd1-sd4` is about."""
-    found: dict[str, _Definition] = {}
+    found: dict[str, _VdbenchDefinition] = {}
     for name in names.strip("()").split(","):
         numbers = re.fullmatch(r"(\D*)(\d{1,9})-\1(\d{1,9})", name)
         for item in definitions:

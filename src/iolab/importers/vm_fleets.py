@@ -11,7 +11,7 @@ from iolab.importers.files import (
     SENTENCE_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     broken_table_error,
     parse_number,
 )
@@ -52,7 +52,7 @@ class HciBenchImporter:
         text = file.utf8_bytes
         return b"THROUGHPUT" in text and b"R_LATENCY" in text and b"VMs" in text
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Each block of figures."""
         del folder
         runs = list(_hci_runs(file))
@@ -148,7 +148,7 @@ class VmFleetImporter:
         columns = [column.strip('"') for column in heading.split("\t")]
         return all(name in columns for name in _FLEET_COLUMNS)
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """Each row."""
         del folder
         try:

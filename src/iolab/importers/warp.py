@@ -25,7 +25,7 @@ from iolab.importers.files import (
     SENTENCE_CHARACTERS,
     ForeignFile,
     ForeignFileError,
-    ImportFolder,
+    ImportFileSet,
     broken_table_error,
     dict_or_empty,
     finite_number,
@@ -134,7 +134,7 @@ class WarpLogImporter:
         """By its header."""
         return file.first_bytes.startswith(_HEADER)
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The phases of the log; warp's JSON of the same run beside it is not read twice."""
         stem = re.escape(re.sub(r"\.(?:csv|tsv)(?:\.zst)?$", "", file.path.name))
         for twin in folder.matching_neighbours(file, re.compile(rf"{stem}\.json(?:\.zst)?")):
@@ -159,7 +159,7 @@ class WarpResultImporter:
         """By the first words of its document, which may stand behind what warp printed before."""
         return b'"by_op_type"' in file.utf8_bytes and _DOCUMENT.search(file.text) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFolder) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
         """The operations of each document."""
         del folder
         runs: list[ForeignRun] = []

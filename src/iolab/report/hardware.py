@@ -235,7 +235,7 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     stated = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra)
     names = (*stated, *_HOST_FACT_NAMES)
     nodes = _hypervisor_facts(study, facts)
-    node = _texts_with_hosts({name: _node_text(host) for name, host in nodes.items()}) or DASH
+    node = _texts_with_hosts({name: _hypervisor_text(host) for name, host in nodes.items()}) or DASH
     every = zip(
         names,
         *(
@@ -295,7 +295,7 @@ def hardware_fact_rows(
             [
                 owner.object_store.url_text
                 if owner.object_store
-                else _first_kind_text(_disk_texts(hosts))
+                else _first_of_kinds_text(_disk_texts(hosts))
                 for owner, hosts in own
             ],
         )
@@ -329,7 +329,7 @@ def _host_hardware_line(hosts: Mapping[str, HostFacts]) -> str:
         f"{format_bytes(host.memory.total_bytes)}"
         for host in hosts.values()
     ]
-    return _first_kind_text(lines)
+    return _first_of_kinds_text(lines)
 
 
 def _stated_drive_text(configuration: Configuration) -> str:
@@ -342,7 +342,7 @@ def _disk_texts(hosts: Mapping[str, HostFacts]) -> list[str]:
     return [_disk_models_text(host).replace(DASH, "") for host in hosts.values()]
 
 
-def _first_kind_text(texts: Iterable[str]) -> str:
+def _first_of_kinds_text(texts: Iterable[str]) -> str:
     kinds = list(dict.fromkeys(filter(None, texts)))
     more = f" and {counted_noun(len(kinds) - 1, 'other kind')}" if len(kinds) > 1 else ""
     return f"{kinds[0]}{more}" if kinds else ""
@@ -461,7 +461,7 @@ def _hypervisor_facts(study: Study, facts: Mapping[str, HostFacts]) -> dict[str,
     return {name: facts[name] for name in nodes if name in facts}
 
 
-def _node_text(host: HostFacts) -> str:
+def _hypervisor_text(host: HostFacts) -> str:
     """A node of guests in one cell: what they share."""
     kernel = host.kernel
     parts = (

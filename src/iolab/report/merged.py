@@ -495,7 +495,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
     hosts = new_host_names(labels, [_study_host_names(study) for study in studies], facts)
     study = merge_studies(studies, [tuple(by_id.values()) for by_id in named], hosts)
     parts = tuple(
-        _member_parts(sources, shown, named, hosts, (study, identical_workload_ids(studies)))
+        _session_parts(sources, shown, named, hosts, (study, identical_workload_ids(studies)))
     )
     session = merge_session_documents(labels, [source.session for source in readers], study)
     return MergedSession(
@@ -567,7 +567,7 @@ def _is_same_or_host_subset(configuration: Configuration, full: Configuration) -
     return configuration.id == full.id or configuration.id.startswith(f"{full.id} without ")
 
 
-def _member_parts(
+def _session_parts(
     sources: Sequence[tuple[str, StoredSessionReader]],
     studies_and_results: Sequence[tuple[Study, tuple[Result, ...]]],
     configurations_by_id: Sequence[Mapping[str, Configuration]],

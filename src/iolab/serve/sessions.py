@@ -305,7 +305,9 @@ class SessionLibrary:
             until = self._clock() + limit_s
             lines = [self._session_line(place, until) for place in found.folders]
             complete = all(line.summary or line.fault for line in lines)
-            return SessionListing(tuple(sorted(lines, key=_line_sort_key)), found.notes, complete)
+            return SessionListing(
+                tuple(sorted(lines, key=_session_line_sort_key)), found.notes, complete
+            )
 
     def session_count(self) -> int:
         """How many sessions there are, none of them read."""
@@ -406,7 +408,7 @@ class SessionLibrary:
         return remembered[1]
 
 
-def _line_sort_key(line: SessionLine) -> tuple[int, int, str]:
+def _session_line_sort_key(line: SessionLine) -> tuple[int, int, str]:
     """Running sessions first, then by age; what cannot be read comes last."""
     if line.summary is None:
         return (2 if line.fault else 1, 0, line.folder.name)

@@ -192,16 +192,16 @@ class HostMonitors:
     @asynccontextmanager
     async def watch_all(self) -> AsyncIterator[None]:
         """Their clocks are read and their disks counted before and after what is done within."""
-        await self._run_on_each(self._reachable_hosts(), self._begin_watch)
+        await self._run_on_each_or_record_error(self._reachable_hosts(), self._begin_watch)
         following = asyncio.create_task(
-            self._run_on_each(self._reachable_hosts(), self._follow_watch)
+            self._run_on_each_or_record_error(self._reachable_hosts(), self._follow_watch)
         )
         try:
             yield
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-            await self._run_on_each(self._reachable_hosts(), self._end_watch)
+            await self._run_on_each_or_record_error(self._reachable_hosts(), self._end_watch)
 
     def monitored_hosts(self) -> tuple[MonitoredHost, ...]:
         """What is to be recorded of them."""
@@ -228,7 +228,7 @@ class HostMonitors:
     def _reachable_hosts(self) -> list[_MonitoredHostState]:
         return [observer for observer in self._states if observer.error is None]
 
-    async def _run_on_each(
+    async def _run_on_each_or_record_error(
         self,
         members: Iterable[_MonitoredHostState],
         work: Callable[[_MonitoredHostState], Awaitable[None]],

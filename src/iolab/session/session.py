@@ -82,7 +82,9 @@ async def remove_folders_of_lost_hosts(
 ) -> tuple[str, ...]:
     """Leave no folder on hosts that were lost; a sentence on each that is left."""
     lost = {
-        name: folders for name, folders in session.held_folders.items() if _was_lost(session, name)
+        name: folders
+        for name, folders in session.held_folders.items()
+        if _was_host_lost(session, name)
     }
     swept = await asyncio.gather(
         *(_remove_host_folders(session, host_factory, name, lost[name]) for name in lost)
@@ -90,7 +92,7 @@ async def remove_folders_of_lost_hosts(
     return tuple(sentence for sentences in swept for sentence in sentences)
 
 
-def _was_lost(session: SessionContext, name: str) -> bool:
+def _was_host_lost(session: SessionContext, name: str) -> bool:
     host = session.all_hosts.get(name)
     # A guest's disk goes with the guest.
     if host is None or host.spec.kind is HostTransport.VM:

@@ -143,7 +143,7 @@ def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
         for section in form.sections
         if section.name in single
     }
-    items = {name: read_items(document, name, form) for name in ITEMS}
+    items = {name: read_table_array(document, name, form) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         hint = "Describe at least one under [[workload]]."
         document.add_fault((), "The study has no workload.", hint)
@@ -187,7 +187,7 @@ def read_table(
         return None
 
 
-def read_items(
+def read_table_array(
     document: StudyDocument, name: str, form: StudyFileSchema | None = None
 ) -> tuple[TableItem, ...]:
     """The elements of an array of tables."""

@@ -163,7 +163,7 @@ async def run_preconditioning_rounds(
     for number in range(1, wish.rounds_max + 1):
         detail = f"{run.point.title_text}: round {number} of at most {wish.rounds_max}"
         context.begin_session_phase(SessionPhase.PRECONDITION, run, detail, wish.round_s)
-        totals = await _run_round(context, workdirs, run, number)
+        totals = await _run_preconditioning_round(context, workdirs, run, number)
         values.append(sum(_engine_iops(total) for total in totals.values()))
         for name, total in totals.items():
             written[name] += _engine_bytes_written(total)
@@ -182,7 +182,7 @@ async def run_preconditioning_rounds(
     return series, written
 
 
-async def _run_round(
+async def _run_preconditioning_round(
     context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun, number: int
 ) -> dict[str, EngineTotals | None]:
     engine = context.engine_for_run(run)
@@ -197,7 +197,7 @@ async def _run_round(
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(context, workdir, command, engine.measure_reader(job))
-        fault = round_error(engine.name, workdir.name, number, ending, reading)
+        fault = preconditioning_round_error(engine.name, workdir.name, number, ending, reading)
         if fault:
             raise fault
         return reading.totals
@@ -205,7 +205,7 @@ async def _run_round(
     return dict((await gather_hosts(workdirs, run_round_on_host)).results_or_raise())
 
 
-def round_error(
+def preconditioning_round_error(
     engine: EngineName, host: str, number: int, ending: ProcessEnding, reading: ParsedEngineOutput
 ) -> EngineError | None:
     """Why a round is not what was requested; None when it is. A failed I/O is enough."""
@@ -428,7 +428,9 @@ class Preconditioner:
         if purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
             await self._workdirs.lay_out_again(run)
         await self._overwrite_targets(run, workdirs)
-        await self._update_ledger(workdirs, start_state_key(self._precondition.restore, run))
+        await self._record_finished_writes(
+            workdirs, start_state_key(self._precondition.restore, run)
+        )
 
     async def _purge_target(self, workdir: WorkDirectory) -> None:
         purge, path = self._precondition.purge, self._targets[workdir.key].path
@@ -512,13 +514,15 @@ class Preconditioner:
             # Another mix of writes has been at work since: only the newest is still steady.
             entries.append(replace(old, written_bytes=total, steady=((key, series.is_steady),)))
         self._ledger.save_entries(*entries)
-        await self._update_ledger(workdirs, turn)
+        await self._record_finished_writes(workdirs, turn)
 
     def _mark_pending_write(self, workdirs: Sequence[WorkDirectory]) -> None:
         entries = (self._ledger.entry_of_target(workdir) for workdir in workdirs)
         self._ledger.save_entries(*(replace(entry, pending_write=PREPARING) for entry in entries))
 
-    async def _update_ledger(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
+    async def _record_finished_writes(
+        self, workdirs: Sequence[WorkDirectory], turn: str | None
+    ) -> None:
         """What was under way is done, and the counters agree with the entry."""
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:

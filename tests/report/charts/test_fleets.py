@@ -23,7 +23,7 @@ from iolab.report.charts.chart import Line, Rectangles
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import PLOT_WIDTH, parameter_axis
 from iolab.report.charts.series import NodePanel, Panel, panel_line_from_array
-from iolab.report.charts.svg import draw_inline_svg, ticks_with_room
+from iolab.report.charts.svg import draw_inline_svg, ticks_that_fit
 from tests.facts import tells
 from tests.report.charts.fleets import accounts, node, wide_node
 from tests.report.charts.outcomes import result
@@ -207,7 +207,7 @@ def test_labels_of_guests_tell_those_of_all_nodes_and_of_one() -> None:
 def test_labels_of_an_axis_do_not_touch(values: set[int], nodes: int) -> None:
     axis = parameter_axis("vms_per_node", map(float, values), nodes)
     placed = [(axis.offset_at(value), text) for value, text in axis.ticks]
-    kept = ticks_with_room(placed)
+    kept = ticks_that_fit(placed)
     assert {kept[0], kept[-1]} == {placed[0], placed[-1]}
     for (left, text), (right, other) in pairwise(kept[:-1]):
         assert right - left > 3 * (len(text) + len(other))

@@ -195,12 +195,11 @@ def check_startup_transient(view: RunView) -> CheckAnswer:
     steadiness, evidence = steady.steadiness, _steadiness_evidence(steady)
     if steadiness.status is SteadinessStatus.TRANSIENT:
         return _not_steady_answer(view, steady, evidence)
-    if abs(steady.mean_excess) > EXCESS_TOLERABLE:
+    if abs(steady.planned_window_mean_excess) > EXCESS_TOLERABLE:
+        excess = percent_text(steady.planned_window_mean_excess)
         return indicative_answer(
-            f"Warm-up was too short: the result lies {percent_text(steady.mean_excess)} off "
-            "what the "
-            "run "
-            f"came to after {steadiness.cut_s} s.",
+            f"Warm-up was too short: the result lies {excess} off what the run came to after "
+            f"{steadiness.cut_s} s.",
             **evidence,
         )
     return valid_answer(f"Steady after {steadiness.cut_s} s of {steadiness.seconds} s.", **evidence)
@@ -361,5 +360,5 @@ def _steadiness_evidence(steady: SteadinessView) -> EvidenceValues:
         "seconds": steadiness.seconds,
         "halves": steady.halves_difference,
         "tau_s": steadiness.tau_s,
-        "excess": steady.mean_excess,
+        "excess": steady.planned_window_mean_excess,
     }

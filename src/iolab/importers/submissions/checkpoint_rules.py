@@ -22,8 +22,8 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
-    counter_evidence,
     first_name_and_file_count,
+    host_counter_evidence,
     override_evidence,
 )
 from iolab.importers.submissions.training_rules import total_host_memory_bytes
@@ -83,11 +83,11 @@ def _direction_evidence(
     # One pair of snapshots holds what both ways moved.
     other = "load" if direction == "save" else "save"
     if number_at(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second") is None:
-        counted = list(counter_evidence(row, folder, claimed, WAYS[direction]))
+        counted = list(host_counter_evidence(row, folder, claimed, WAYS[direction]))
     else:
         counted = [
             each
-            for each in counter_evidence(row, folder, claimed, WAYS[direction])
+            for each in host_counter_evidence(row, folder, claimed, WAYS[direction])
             if each.kind is not EXPLAINS or "RDMA" in each.message
         ]
     yield from counted

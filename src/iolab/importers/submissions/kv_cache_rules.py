@@ -52,7 +52,7 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each option."""
     folder = row.folders[0]
     results = {
-        place: _rank_result(folder.document(name))
+        place: _parse_rank_result(folder.document(name))
         for place, name in folder.rank_result_files.items()
     }
     options = folder.summary.get("options")
@@ -66,7 +66,7 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     yield from _command_override_evidence(row, folder)
 
 
-def _rank_result(document: Document) -> KvCacheRankResult:
+def _parse_rank_result(document: Document) -> KvCacheRankResult:
     stats = ("summary", "cache_stats")
     read = number_at(document, *stats, "tier_storage_read_bandwidth_gbps") or 0.0
     moved = number_at(document, *stats, "tier_storage_kv_bytes_read_gb")

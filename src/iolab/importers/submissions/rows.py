@@ -36,9 +36,9 @@ from iolab.importers.submissions.row import (
     row_status,
 )
 from iolab.importers.submissions.shared_rules import (
-    code_image_evidence,
     line_rate_evidence,
     preload_evidence,
+    program_in_tree_evidence,
     pruned_file_evidence,
 )
 from iolab.importers.submissions.training_rules import training_evidence
@@ -190,7 +190,7 @@ def _row_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
             yield from kv_cache_evidence(row)
     yield from line_rate_evidence(row)
     yield from preload_evidence(row)
-    yield from code_image_evidence(row)
+    yield from program_in_tree_evidence(row)
     # The last one: it tells what the others could not read.
     yield from pruned_file_evidence(row)
 

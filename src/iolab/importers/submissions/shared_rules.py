@@ -39,7 +39,7 @@ _MOUNT_OPTION: Final = re.compile(r"\b(nobarrier|barrier=0|data=writeback)\b")
 SHOWN_NAMES: Final = 3
 
 
-def counter_evidence(
+def host_counter_evidence(
     row: SubmittedRow, folder: ResultFolder, claimed_bytes: float | None, operation: str
 ) -> Iterator[FileEvidence]:
     """Bytes that interfaces and disks of the hosts counted, beside those that were claimed."""
@@ -179,7 +179,7 @@ def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         for library in preloads_in_text(text):
             if library.path not in reported:
                 reported.add(library.path)
-                yield _preload_finding(row, folder, place, library)
+                yield _preload_evidence_of_library(row, folder, place, library)
     for folder, place, text in texts:
         for option in set(_MOUNT_OPTION.findall(text)) - reported:
             reported.add(option)
@@ -203,7 +203,7 @@ def _environment_texts(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]
                 yield f"{key}.{name}", f"{name}={text}"
 
 
-def _preload_finding(
+def _preload_evidence_of_library(
     row: SubmittedRow, folder: ResultFolder, place: tuple[str, str], library: LoadedLibrary
 ) -> FileEvidence:
     text = f"{excerpt(library.path, 200)} is loaded before the program's own libraries"
@@ -236,7 +236,7 @@ def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
             yield row.evidence("pruned-files", QUESTIONS, message, folder, (damaged[0], ""))
 
 
-def code_image_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
+def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Whether the program that a run names is in the tree."""
     pool = row.tree / row.organization if row.tree is not None else None
     if pool is None or not pool.is_dir():

@@ -21,7 +21,7 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
-    counter_evidence,
+    host_counter_evidence,
     override_evidence,
 )
 from iolab.text import counted_noun, percent_text
@@ -55,7 +55,7 @@ def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         yield from _throughput_unit_evidence(row, folder)
         yield from _epoch_time_evidence(row, folder)
         yield from _utilization_evidence(row, folder)
-        counted = list(counter_evidence(row, folder, _nominal_read_bytes(folder), "read"))
+        counted = list(host_counter_evidence(row, folder, _nominal_read_bytes(folder), "read"))
         yield from counted
         are_reads_counted = any(each.kind is SUPPORTS for each in counted)
         yield from _data_fits_in_memory_evidence(row, folder, are_reads_counted=are_reads_counted)

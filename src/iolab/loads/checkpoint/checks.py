@@ -229,7 +229,7 @@ def check_restored_from_memory(view: CheckpointView) -> CheckAnswer:
     groups = view.device_bytes_of_phase(PhaseName.RESTORE)
     if groups is not None:
         return worst_answer(map(_read_share_answer, groups), min_key="share")
-    return worst_answer(_cold_answers_of_hosts(view), max_key="resident_share")
+    return worst_answer(_restored_cold_answers_of_hosts(view), max_key="resident_share")
 
 
 def _read_share_answer(group: DevicePhaseBytes) -> CheckAnswer:
@@ -243,7 +243,7 @@ def _read_share_answer(group: DevicePhaseBytes) -> CheckAnswer:
     return valid_answer(f"{text}.", **_device_evidence(group, share))
 
 
-def _cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
+def _restored_cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswer]:
     """Where no device is counted: by who saved what a host restores, and what its memory held."""
     job, clients = view.checkpoint_job, len(view.hosts)
     each = job.ranks // max(clients, 1)

@@ -242,7 +242,7 @@ class _CheckpointPhases:
             state.offset = results.offset or state.offset
             state.before = results.before or state.before
             if results.readings:
-                state.reading = _joined_reading(results.readings)
+                state.reading = _join_phase_outputs(results.readings)
                 state.intervals = IntervalLog.from_intervals(state.reading.intervals)
             for name, output in results.outputs[:-1]:
                 state.files[f"{name}.jsonl"] = output
@@ -282,7 +282,7 @@ class _CheckpointPhases:
         }
 
 
-def _joined_reading(readings: Sequence[ParsedEngineOutput]) -> ParsedEngineOutput:
+def _join_phase_outputs(readings: Sequence[ParsedEngineOutput]) -> ParsedEngineOutput:
     """What several phases, one after the other, tell together."""
     start_ns, end_ns = readings[0].start_real_ns, readings[-1].end_real_ns
     intervals: list[Interval] = []
@@ -299,12 +299,14 @@ def _joined_reading(readings: Sequence[ParsedEngineOutput]) -> ParsedEngineOutpu
         start_real_ns=start_ns,
         end_real_ns=end_ns,
         intervals=intervals,
-        totals=_joined_totals(totals, start_ns, end_ns) if len(totals) == len(readings) else None,
+        totals=_join_phase_totals(totals, start_ns, end_ns)
+        if len(totals) == len(readings)
+        else None,
         faults=tuple(fault for reading in readings for fault in reading.faults),
     )
 
 
-def _joined_totals(
+def _join_phase_totals(
     totals: Sequence[EngineTotals], start_ns: int | None, end_ns: int | None
 ) -> EngineTotals:
     """Each phase's own direction; of what both have, the last one's, which verifies."""

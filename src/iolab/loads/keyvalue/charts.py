@@ -364,7 +364,7 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
         job = group.workload.job
         has_writer = isinstance(job, KeyValueJob) and job.has_writer
         for headline in group_headlines(group, study):
-            texts = tuple(_latency_texts(headline.best, group)) if headline.best else ()
+            texts = tuple(_operation_latency_texts(headline.best, group)) if headline.best else ()
             figure = best_figure(headline, texts)
             rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
             ratio = (figure.value.value or 0.0) / rate if rate else 0.0
@@ -373,7 +373,9 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
     return tuple(found)
 
 
-def _latency_texts(best: PointFigures, point_group: PointGroup) -> Iterator[tuple[str, str]]:
+def _operation_latency_texts(
+    best: PointFigures, point_group: PointGroup
+) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
     main = main_operation([best.metrics])
     tail = percentile_for_chart(point_group.workload.job, [best.metrics], main)

@@ -274,7 +274,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
         claimed = sum(count.completed for count in reply.counts if count.operation is not beside)
-    counted, busiest, covered_s = _interval_totals(view, host_index)
+    counted, busiest, covered_s = _whole_run_interval_totals(view, host_index)
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
@@ -310,7 +310,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     )
 
 
-def _interval_totals(view: KeyValueView, host_index: int) -> tuple[int, float, float]:
+def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> tuple[int, float, float]:
     """Whole operations in all intervals of a host, the most in a second, the time they cover."""
     table = view.record.intervals
     own_rows = table.host == host_index
@@ -409,7 +409,7 @@ def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswe
     then the rate of the measured seconds, beside which they are shown.
     """
     host, load, threads = view.hosts[index], view.key_value_sums, view.key_value_job.threads
-    operations = _operations_of_threads(view)
+    operations = _sequential_operations_of_threads(view)
     counts = [load.latency_sample_count(operation, (index,)) for operation in operations]
     means_ns = [load.mean_latency_ns(operation, (index,)) or 0.0 for operation in operations]
     seconds = float(load.seconds[index])
@@ -429,7 +429,7 @@ def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswe
         "mean_ns": 1e9 * mean_s,
         "rate": rate,
     }
-    if whole_s is not None and _thread_excess(waited_s / whole_s, threads) > (
+    if whole_s is not None and _in_flight_excess_share(waited_s / whole_s, threads) > (
         tolerable_concurrency_deviation(threads)
     ):
         return invalid_answer(
@@ -442,7 +442,7 @@ def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswe
         f"Rate × mean latency{view.host_suffix_text(host)} is {in_flight:.3g} operations in "
         f"flight, of at most {threads}"
     )
-    if _thread_excess(in_flight, threads) <= good_concurrency_deviation(threads):
+    if _in_flight_excess_share(in_flight, threads) <= good_concurrency_deviation(threads):
         return valid_answer(f"{text}.", **evidence)
     if not is_of_window:
         return indicative_answer(
@@ -450,17 +450,17 @@ def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswe
             "the measured seconds.",
             **evidence,
         )
-    if _thread_excess(in_flight, threads) <= tolerable_concurrency_deviation(threads):
+    if _in_flight_excess_share(in_flight, threads) <= tolerable_concurrency_deviation(threads):
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)
     return invalid_answer(f"{text}: the counts or times are wrong.", **evidence)
 
 
-def _thread_excess(in_flight: float, threads: int) -> float:
+def _in_flight_excess_share(in_flight: float, threads: int) -> float:
     """The share by which there are more in flight than threads."""
     return in_flight / max(threads, 1) - 1
 
 
-def _operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
+def _sequential_operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
     """What a job's threads do one after the other; a writer beside readers is none of them.
 
     A read-modify-write is the read and the update that it is made of.

@@ -161,12 +161,12 @@ def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
         for host in hosts
         if (reply := key_value_run_of_host(host)) is not None
     ]
-    sizes = _data_size_text(study)
+    sizes = _data_size_and_memory_text(study)
     texts = dict.fromkeys(text for text in builds if text)
     return tuple(f"{text}; {sizes}" if sizes else text for text in texts)
 
 
-def _data_size_text(study: Study) -> str:
+def _data_size_and_memory_text(study: Study) -> str:
     """`20.3 MB of keys and values, memory 256 MiB`: whether memory holds the data."""
     jobs = [workload.job for workload in study.workloads]
     own = [job for job in jobs if isinstance(job, KeyValueJob) and not job.database]
@@ -185,7 +185,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
         for host in hosts:
             reply = key_value_run_of_host(host)
             if reply is not None and reply.start is not None:
-                cells = _shape_cells(jobs.get(key), reply.start, reply.copied_by)
+                cells = _database_shape_cells(jobs.get(key), reply.start, reply.copied_by)
                 shapes[cells] = shapes.get(cells, 0) + 1
     if not shapes:
         return None
@@ -197,7 +197,9 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
     return Table("Databases as the runs began on them", heads, rows)
 
 
-def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple[Cell, ...]:
+def _database_shape_cells(
+    job: AnyJob | None, shape: StoreShape, copied_by: str
+) -> tuple[Cell, ...]:
     levels = "; ".join(
         f"L{level.level}: {counted_noun(level.files, 'file')}, {format_bytes(level.bytes)}"
         for level in shape.levels
@@ -284,11 +286,11 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
             )
             tables.append(Table(title, text_and_number_columns(("Statistic",), ("Value",)), rows))
     if server is not None and (server.statistics_before or server.statistics_after):
-        tables.append(_server_statistics(server))
+        tables.append(_server_statistics_table(server))
     return tuple(tables)
 
 
-def _server_statistics(server: ServerRun) -> Table:
+def _server_statistics_table(server: ServerRun) -> Table:
     before = {statistic.name: statistic for statistic in server.statistics_before}
     after = {statistic.name: statistic for statistic in server.statistics_after}
     names = list(dict.fromkeys([*before, *after]))[:STATISTICS_SHOWN]

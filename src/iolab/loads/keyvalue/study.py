@@ -201,11 +201,12 @@ class KeyValueStudyKind(LoadStudyKind):
         stores = jobs_of_distinct_stores(plan.points)
         if stores:
             sizes = [
-                f"{format_bytes(compacted_store_bytes(job))} ({_store_text(job)})" for job in stores
+                f"{format_bytes(compacted_store_bytes(job))} ({_database_contents_text(job)})"
+                for job in stores
             ]
             yield "databases", f"{counted_noun(len(stores), 'database')}: {'; '.join(sizes)}"
         if any(isinstance(job, YcsbJob) for job in stores):
-            yield "server", _server_text(server_settings(study))
+            yield "server", _server_location_text(server_settings(study))
 
     def plan_digest_content(self, study: Study) -> Mapping[str, object]:
         """The server, where any workload has one."""
@@ -236,7 +237,7 @@ def _memory_limit_text(memory_bytes: int | None) -> str:
     return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
 
 
-def _store_text(job: KeyJob) -> str:
+def _database_contents_text(job: KeyJob) -> str:
     """What a database holds."""
     if isinstance(job, YcsbJob):
         fields = f"{counted_noun(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
@@ -248,7 +249,7 @@ def _store_text(job: KeyJob) -> str:
     return f"{message}, {block}{own}"
 
 
-def _server_text(server: ServerSettings) -> str:
+def _server_location_text(server: ServerSettings) -> str:
     """Where the store of YCSB workloads runs."""
     match server.kind:
         case ServerKind.EMBEDDED:

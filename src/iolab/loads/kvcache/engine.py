@@ -123,7 +123,7 @@ class KvCacheLineReader(EngineLineReader):
 
     def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `EngineLineReader`; with what was counted of requests."""
-        self.details = self._run_details(require_operation_table(last_line, "requests"))
+        self.details = self._parse_run_details(require_operation_table(last_line, "requests"))
         return parse_engine_totals(first_line, last_line, self._job.data_directions, 1)
 
     def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
@@ -136,7 +136,7 @@ class KvCacheLineReader(EngineLineReader):
         if not require_operation_table(last_line, "requests").get("requests"):
             self.faults.add_fault("no request came")
 
-    def _run_details(self, counts: Mapping[str, Any]) -> KvCacheRun:
+    def _parse_run_details(self, counts: Mapping[str, Any]) -> KvCacheRun:
         warm, requests = self._replay.warm_and_replayed_requests(self._host)
         came = requests[: require_count(counts, "requests")]
         ideal = lru_hit_counts(self._job, warm, came)

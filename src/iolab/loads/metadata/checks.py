@@ -536,7 +536,7 @@ def check_metadata_operations_counted(view: MetadataView) -> CheckAnswer:
         (
             answer
             for members in systems.values()
-            for answer in _answers_by_file_system(view, members)
+            for answer in _created_file_count_answers(view, members)
         ),
         min_key="counted_share",
     )
@@ -550,7 +550,7 @@ class _FileCounts(Record):
     observed_s: float | None
 
 
-def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
+def _created_file_count_answers(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     target = view.target_of_host(view.hosts[members[0]])
     if target is None or (target.in_memory and len(members) > 1):
         yield not_applicable_answer("Whether the hosts share a file system in memory is not known.")
@@ -561,7 +561,7 @@ def _answers_by_file_system(view: MetadataView, members: list[int]) -> Iterator[
             f"The target's file system was requested its inodes {used.size} times, too few to tell."
         )
         return
-    files = _counted_files(view, members)
+    files = _files_claimed_by_hosts(view, members)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
     for word, claimed, counted in (
         (MetadataOperation.FILE_CREATE.display_name, files.created, most - begun),
@@ -609,7 +609,7 @@ def _used_inodes(view: MetadataView, host_index: int) -> Ints:
     return np.asarray(table.value[inode_rows], dtype=np.int64)
 
 
-def _counted_files(view: MetadataView, members: list[int]) -> _FileCounts:
+def _files_claimed_by_hosts(view: MetadataView, members: list[int]) -> _FileCounts:
     if not does_engine_report_host_counts(view):
         # mdtest tells of the fleet alone, whose clients all work on one file system.
         job = view.metadata_job

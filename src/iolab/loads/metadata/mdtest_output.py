@@ -187,7 +187,7 @@ class _MdtestParser:
         elif line.startswith("-- finished at "):
             self._finished = True
         elif _ERROR.search(line) and not line.startswith("WARNING"):
-            self._add_message(line)
+            self._add_error_line(line)
 
     def build_output(self) -> MdtestOutput:
         """All lines are read."""
@@ -246,7 +246,7 @@ class _MdtestParser:
         if operation not in TREES:
             self._rule = _rate_rule(match)
 
-    def _add_message(self, line: str) -> None:
+    def _add_error_line(self, line: str) -> None:
         if len(self._messages) < ERROR_LINES_MAX:
             self._messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 

@@ -85,7 +85,7 @@ class TrainingLineReader(EngineLineReader):
 
     def parse_totals(self, first_line: dict[str, Any], last_line: dict[str, Any]) -> EngineTotals:
         """See `EngineLineReader`; with what was counted of epochs."""
-        self.details = self._run_details(require_operation_table(last_line, "training"))
+        self.details = self._parse_run_details(require_operation_table(last_line, "training"))
         return parse_engine_totals(first_line, last_line, (Direction.READ,), 1)
 
     def add_totals_faults(self, totals: EngineTotals, last_line: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ class TrainingLineReader(EngineLineReader):
                 "fewer samples than one batch for each"
             )
 
-    def _run_details(self, counts: Mapping[str, Any]) -> TrainingRun:
+    def _parse_run_details(self, counts: Mapping[str, Any]) -> TrainingRun:
         return TrainingRun(
             accelerators=self._accelerators,
             samples=require_count(counts, "samples"),

@@ -707,11 +707,11 @@ def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
             tuple(column.title for column in table.columns[:_POINT_COLUMNS]),
             *(tuple(cell.text for cell in row[:_POINT_COLUMNS]) for row in rows),
         )
-        tables[key] = _with_quantities_of(tables[key], table) if key in tables else table
-    return [table_without_constant_columns(_without_single_names(t)) for t in tables.values()]
+        tables[key] = _join_quantity_columns(tables[key], table) if key in tables else table
+    return [table_without_constant_columns(_drop_single_name_columns(t)) for t in tables.values()]
 
 
-def _with_quantities_of(table: Table, other: Table) -> Table:
+def _join_quantity_columns(table: Table, other: Table) -> Table:
     """The table with the quantities of another of the same points, before the verdict."""
     more = slice(_POINT_COLUMNS, -1)
     return replace(
@@ -724,7 +724,7 @@ def _with_quantities_of(table: Table, other: Table) -> Table:
     )
 
 
-def _without_single_names(table: Table) -> Table:
+def _drop_single_name_columns(table: Table) -> Table:
     """The table without the columns of workload and configuration where these have one alone."""
     places = range(len(table.columns))
     names = (0, 1)

@@ -184,7 +184,7 @@ class _SvgWriter:
             _element_text(
                 "text", _escape_xml(text), transform=f"translate({_coord_text(x)},{down})"
             )
-            for x, text in ticks_with_room(_visible_x_ticks(plot))
+            for x, text in ticks_that_fit(_visible_x_ticks(plot))
         ]
         yield _element_text("g", "".join(labels), data_x="label", fill=muted, text_anchor="middle")
         x, anchor = ((axis.start_offset + axis.end_offset) / 2, "middle")
@@ -493,19 +493,19 @@ def _visible_x_ticks(plot: Plot) -> list[tuple[float, str]]:
     return [(axis.offset_at(at), text) for at, text in axis.ticks if low <= at <= high * (1 + 1e-9)]
 
 
-def ticks_with_room(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+def ticks_that_fit(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """The first name, the last one, and as many between them as have room."""
     if not ticks:
         return []
     last = ticks[-1]
     kept = [ticks[0]] if len(ticks) > 1 else []
     for tick in ticks[1:-1]:
-        if _has_room(kept[-1], tick) and _has_room(tick, last):
+        if _do_tick_labels_fit(kept[-1], tick) and _do_tick_labels_fit(tick, last):
             kept.append(tick)
     return [*kept, last]
 
 
-def _has_room(left: tuple[float, str], right: tuple[float, str]) -> bool:
+def _do_tick_labels_fit(left: tuple[float, str], right: tuple[float, str]) -> bool:
     """Whether both names have room beside each other."""
     width = CHARACTER * (len(left[1]) + len(right[1])) / 2
     return right[0] - left[0] - width >= _TICK_GAP

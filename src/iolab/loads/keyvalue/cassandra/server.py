@@ -265,9 +265,9 @@ def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSet
     has, wants = dict(schema.columns or {}), records.column_types
     differs = []
     if missing := sorted(wants.keys() - has.keys()):
-        differs.append(f"without {_short_names_text(missing)}")
+        differs.append(f"without {_first_names_text(missing)}")
     if other := sorted(has.keys() - wants.keys()):
-        differs.append(f"with {_short_names_text(other)}")
+        differs.append(f"with {_first_names_text(other)}")
     for name in sorted(wants.keys() & has.keys()):
         # CQL has two names for one type.
         kind = "text" if has[name] == "varchar" else has[name]
@@ -275,7 +275,7 @@ def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSet
             differs.append(f"{excerpt(name, 60)} is {excerpt(kind, 60)}, not {wants[name]}")
     if schema.key != KEY_COLUMNS:
         differs.append(
-            f"its key is {_short_names_text(schema.key or ())}, not {', '.join(KEY_COLUMNS)}"
+            f"its key is {_first_names_text(schema.key or ())}, not {', '.join(KEY_COLUMNS)}"
         )
     if differs:
         raise EngineError(
@@ -285,5 +285,5 @@ def require_columns(schema: SchemaReply, records: RecordSet, settings: ServerSet
         )
 
 
-def _short_names_text(names: tuple[str, ...] | list[str]) -> str:
+def _first_names_text(names: tuple[str, ...] | list[str]) -> str:
     return list_text((excerpt(name, 60) for name in names), SHOWN)

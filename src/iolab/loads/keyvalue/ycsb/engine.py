@@ -171,7 +171,7 @@ def measure_command(
         **_common_properties(job, store),
         **_operation_proportions(job),
         "requestdistribution": str(job.distribution),
-        "operationcount": str(_operation_limit(job, seconds)),
+        "operationcount": str(_max_operation_count(job, seconds)),
         "maxexecutiontime": str(seconds),
         "status.interval": "1",
         "measurementtype": "hdrhistogram",
@@ -300,7 +300,7 @@ def _operation_proportions(job: YcsbJob) -> dict[str, str]:
     }
 
 
-def _operation_limit(job: YcsbJob, seconds: int) -> int:
+def _max_operation_count(job: YcsbJob, seconds: int) -> int:
     if job.distribution is KeyDistribution.ZIPFIAN and job.operation_share(KeyOperation.INSERT) > 0:
         rate = min(job.rate_ops_per_s or FASTEST_OPS_PER_S, FASTEST_OPS_PER_S)
         return min(2 * rate * seconds, OPERATIONS_MAX)
