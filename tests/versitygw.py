@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.hosts.kit_cache import DIGEST_SHOWN, KitCache, KitPlan, cache_folder
+from iolab.hosts.kit_cache import DIGEST_SHOWN, KitCache, KitRecipe, cache_folder
 
 VERSION: Final = "1.8.0"
 MODULE: Final = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
@@ -76,7 +76,7 @@ async def get_or_build_program() -> Path:
     """The program. EngineError where it cannot be built."""
     digest = hashlib.sha256(repr(BUILD).encode()).hexdigest()[:DIGEST_SHOWN]
     message = f"building versitygw {VERSION} with Go, once on this machine"
-    plan = KitPlan(f"versitygw-{VERSION}-{digest}", message, _build)
+    plan = KitRecipe(f"versitygw-{VERSION}-{digest}", message, _build)
     folder = await KitCache(cache_folder(os.environ)).get_or_build_kit(plan, print)
     return folder / "versitygw"
 

@@ -47,7 +47,12 @@ from iolab.guests.tables import (
 from iolab.hosts.rates import derive_counter_series
 from iolab.report.charts.run_series import build_timeline
 from iolab.report.hardware import group_identical_hosts, hardware_tables
-from iolab.report.results import TEXT_COLUMNS, columns_csv, node_document, node_result_columns
+from iolab.report.results import (
+    TEXT_COLUMNS,
+    columns_csv,
+    hypervisor_result_columns,
+    hypervisor_result_document,
+)
 from iolab.report.table import Table
 from tests.analysis.records import healthy
 from tests.guests import guest_session
@@ -258,11 +263,13 @@ def test_load_without_guests_has_none() -> None:
     jsonschema.validate(document, SCHEMA, cls=jsonschema.Draft202012Validator)
     assert document["results"][0]["nodes"] == []
     assert document["points"][0]["nodes"] == {}
-    assert node_result_columns([result])["node"] == []
+    assert hypervisor_result_columns([result])["node"] == []
 
 
 def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
-    rows = list(csv.DictReader(io.StringIO(columns_csv(node_result_columns(results)), newline="")))
+    rows = list(
+        csv.DictReader(io.StringIO(columns_csv(hypervisor_result_columns(results)), newline=""))
+    )
     assert [(row["repeat"], row["node"]) for row in rows] == [
         (repeat, node) for repeat in ("1", "2") for node in NODES
     ]
@@ -272,7 +279,7 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
     assert rows[0]["hypervisor_read_lat_ns_p99_low"] == "8000000.0"
     assert rows[1]["hypervisor_read_lat_ns_p99"] == ""
     assert (rows[0]["guest_count"], rows[0]["write_factor"]) == ("2", "1.0")
-    columns = node_result_columns(results)
+    columns = hypervisor_result_columns(results)
     assert {len(column) for column in columns.values()} == {4}
     texts = {name for name, values in columns.items() if any(isinstance(v, str) for v in values)}
     assert texts <= TEXT_COLUMNS
@@ -280,7 +287,7 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
 
 def test_what_is_not_known_stays_empty(results: tuple[Result, ...]) -> None:
     bare = replace(results[0].nodes[0], written=None, layers=(), outliers=())
-    assert node_document(bare)["written"] is None
-    columns = node_result_columns([replace(results[0], nodes=(bare,))])
+    assert hypervisor_result_document(bare)["written"] is None
+    columns = hypervisor_result_columns([replace(results[0], nodes=(bare,))])
     assert columns["guests_write_bytes"] == [None]
     assert not any("lat_ns_mean" in name and name.startswith("device") for name in columns)

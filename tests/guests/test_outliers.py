@@ -6,7 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta
-from iolab.guests.metrics import WATCHED, OutlierMetric, find_device_outliers, node_outliers
+from iolab.guests.metrics import (
+    WATCHED,
+    OutlierMetric,
+    find_device_outliers,
+    outlying_devices_of_node,
+)
 from iolab.guests.nodes import hypervisor_runs
 from tests.analysis.records import SECOND
 from tests.guests.fleets import NODES, counted, node, run, view
@@ -71,7 +76,7 @@ def test_a_slow_disk_a_hot_core_and_a_busy_port_of_a_node_are_named() -> None:
     )
     deltas = tuple(DeviceDelta(f"sd{letter}", 1, 1, 1, 1) for letter in "abcd")
     record = replace(record, bystanders=tuple(node(name, devices=deltas) for name in NODES))
-    found = node_outliers(view(record), hypervisor_runs(record)[0])
+    found = outlying_devices_of_node(view(record), hypervisor_runs(record)[0])
     assert [(one.scope, one.name, one.metric) for one in found] == [
         ("disk", "sdd", "write_lat_ns"),
         ("cpu", "3@1", "busy_share"),
@@ -83,4 +88,4 @@ def test_a_slow_disk_a_hot_core_and_a_busy_port_of_a_node_are_named() -> None:
 
 def test_a_node_that_nobody_watched_has_none() -> None:
     record = run(nodes=[])
-    assert node_outliers(view(record), hypervisor_runs(record)[0]) == ()
+    assert outlying_devices_of_node(view(record), hypervisor_runs(record)[0]) == ()

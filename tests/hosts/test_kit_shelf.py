@@ -11,33 +11,33 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import EngineError
-from iolab.hosts.kit_cache import KITS_KEPT, TOKEN, KitCache, KitPlan
+from iolab.hosts.kit_cache import KITS_KEPT, TOKEN, KitCache, KitRecipe
 from tests.needs import require
 
 NOBODY = 65534
 
 HOLDER = """
 import asyncio, pathlib, sys
-from iolab.hosts.kit_cache import KitCache, KitPlan
+from iolab.hosts.kit_cache import KitCache, KitRecipe
 
 async def make(aside):
     raise SystemExit("it is there")
 
 shelf = KitCache(pathlib.Path(sys.argv[1]))
-asyncio.run(shelf.get_or_build_kit(KitPlan(sys.argv[2], "", make), print))
+asyncio.run(shelf.get_or_build_kit(KitRecipe(sys.argv[2], "", make), print))
 print("taken", flush=True)
 sys.stdin.read()
 """
 
 
-def plan(name: str) -> KitPlan:
+def plan(name: str) -> KitRecipe:
     async def make(aside: Path) -> Path:
         made = aside / "made"
         made.mkdir()
         (made / "content").write_text(name)
         return made
 
-    return KitPlan(name, f"making {name}", make)
+    return KitRecipe(name, f"making {name}", make)
 
 
 def kit_name(number: int, family: str = "guest") -> str:
@@ -116,7 +116,7 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path) -> None:
         return written_to_a_full_device(aside)
 
     with pytest.raises(EngineError, match="No space left") as caught:
-        asyncio.run(KitCache(tmp_path).get_or_build_kit(KitPlan(kit_name(1), "", make), print))
+        asyncio.run(KitCache(tmp_path).get_or_build_kit(KitRecipe(kit_name(1), "", make), print))
     assert "XDG_CACHE_HOME" in caught.value.hint
     assert kits(tmp_path) == set()
 
@@ -126,7 +126,7 @@ def test_a_kit_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         return aside / "missing"
 
     with pytest.raises(EngineError, match="cannot be written in"):
-        asyncio.run(KitCache(tmp_path).get_or_build_kit(KitPlan(kit_name(1), "", make), print))
+        asyncio.run(KitCache(tmp_path).get_or_build_kit(KitRecipe(kit_name(1), "", make), print))
 
 
 def test_a_link_in_the_place_of_a_kit_is_not_followed(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from iolab.core.metric import DriveWear, MediaCounter, Metric, PowerUse
 from iolab.core.power import NODE_POWER_METRIC, PowerBoundary
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, LineSegments, Markers, Rectangles
-from iolab.report.drives import drives_table
-from iolab.report.power import power_table
+from iolab.report.drives import drive_wear_table
+from iolab.report.power import meter_power_table
 from iolab.report.power_section import bytes_by_layer_section, power_section
 from tests.report import shared
 from tests.report.made import build_brief
@@ -163,7 +163,7 @@ def test_a_meter_is_late_by_a_time_that_is_known_to_its_period(
 ) -> None:
     use = PowerUse(host="n", meter="bmc", boundary=PowerBoundary.NODE, period_s=1.0, lag_s=lag_s)
     brief = build_brief(session(TWO, RATES))
-    table = power_table([replace(brief.results[0], power=(use,))])
+    table = meter_power_table([replace(brief.results[0], power=(use,))])
     assert table is not None
     assert [cell.text for cell in table.rows[0]][-1] == note
 
@@ -174,7 +174,7 @@ def test_of_several_meters_the_table_says_which_do_not_count() -> None:
     )
     other = replace(counted, meter="pdu", is_counted=False)
     brief = build_brief(session(TWO, RATES))
-    table = power_table([replace(brief.results[0], power=(counted, other))])
+    table = meter_power_table([replace(brief.results[0], power=(counted, other))])
     assert table is not None
     notes = [[cell.text for cell in row][-1] for row in table.rows]
     assert notes == ["", "Not counted in node power"]
@@ -185,10 +185,10 @@ def test_tables_of_meters_and_drives_name_the_configuration_of_several() -> None
     wear = DriveWear(host="n", device="nvme0n1", model="M", is_emulated=False, block_bytes=GB)
     brief = build_brief(session(TWO, RATES))
     results = [replace(result, power=(use,), drives=(wear,)) for result in brief.results]
-    for table in (power_table(results), drives_table(results)):
+    for table in (meter_power_table(results), drive_wear_table(results)):
         assert table is not None
         runs = [row[0].text for row in table.rows]
         assert {text.rpartition(" of ")[2] for text in runs} == {"plain", "fast"}
-    only = power_table([result for result in results if result.configuration == "fast"])
+    only = meter_power_table([result for result in results if result.configuration == "fast"])
     assert only is not None
     assert not any(" of " in row[0].text for row in only.rows)

@@ -116,7 +116,12 @@ def calibrate(
     output: OutputFormat,
 ) -> None:
     """Compare the native engine with fio on a target."""
-    from iolab.cli.session import RunOptions, print_partial_results, run_in_view, session_exit_code
+    from iolab.cli.session import (
+        RunOptions,
+        print_partial_results,
+        run_session_showing_progress,
+        session_exit_code,
+    )
     from iolab.registry import read_study
     from iolab.study.parse import StudyOverrides
 
@@ -144,7 +149,7 @@ def calibrate(
     study = read_study(text, "calibrate", overrides)
     directory, request = create_session_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=False, fail_on=None)
-    status = run_in_view(request, options)
+    status = run_session_showing_progress(request, options)
     code = session_exit_code(status, open_session(directory).results(), None)
     if code is not ExitCode.OK:
         print_partial_results(options)

@@ -140,7 +140,7 @@ def import_(
                 "unknown": [file.name for file in files_read.unknown_files],
                 "left_out": [to_builtins(entry) for entry in files_read.left_out],
                 "copies": [to_builtins(copy) for copy in files_read.duplicates],
-                "rows": [_row_document(row) for row in rows],
+                "rows": [_judged_row_document(row) for row in rows],
                 "summary": status_summary(rows) if rows else None,
                 "results": document["results"],
             }
@@ -152,7 +152,7 @@ def import_(
         print_session(reader, study, results)
 
 
-def _row_document(row: JudgedRow) -> dict[str, object]:
+def _judged_row_document(row: JudgedRow) -> dict[str, object]:
     """A row of a tree of submissions for programs."""
     return {
         "name": row.name,
@@ -346,8 +346,8 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
     from iolab.registry import report_kinds
     from iolab.report.gather import read_slow_ios
     from iolab.report.results import (
+        hypervisor_result_columns,
         interval_columns,
-        node_result_columns,
         point_columns,
         result_columns,
     )
@@ -358,7 +358,7 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
         case RowKind.POINTS:
             return point_columns(summarise_points(results, study))
         case RowKind.NODES:
-            return node_result_columns(results)
+            return hypervisor_result_columns(results)
         case RowKind.SECONDS:
             return interval_columns(
                 report_kinds(),

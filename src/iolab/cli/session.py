@@ -311,11 +311,11 @@ def run_and_report(request: SessionRequest, options: RunOptions) -> int:
         _print_unless_quiet(wrap_for_terminal(one_line(message)), options)
     if (writes := request.write_forecaster().forecast()).depends_on_target_speed:
         _print_unless_quiet(wrap_for_terminal(f"Writes {writes.forecast_sentence}."), options)
-    status = run_in_view(request, options)
+    status = run_session_showing_progress(request, options)
     return _print_results(status, options, forecast.smoke_test_limit)
 
 
-def run_in_view(request: SessionRequest, options: RunOptions) -> SessionStatus:
+def run_session_showing_progress(request: SessionRequest, options: RunOptions) -> SessionStatus:
     """Run the session while its progress is shown.
 
     An error that ends the session is raised again after the results so far were shown.

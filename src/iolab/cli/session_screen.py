@@ -28,8 +28,8 @@ from iolab.report.best_terminal import (
     hidden_lines_text,
     left_out_repeats_notes,
 )
-from iolab.report.drives import drives_table
-from iolab.report.power import power_table
+from iolab.report.drives import drive_wear_table
+from iolab.report.power import meter_power_table
 from iolab.report.session_answer import SessionAnswer
 from iolab.report.short_names import configuration_names_for_screen
 from iolab.report.terminal import (
@@ -139,8 +139,8 @@ def _results_and_details_lines(
 def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
-    tables = [drives_table(results, only_known=not screen.has_details)]
-    tables += [power_table(results)] if screen.has_details else []
+    tables = [drive_wear_table(results, only_known=not screen.has_details)]
+    tables += [meter_power_table(results)] if screen.has_details else []
     for table in tables:
         if table:
             yield from ("", section_title(table.title), report_table_for_terminal(table))

@@ -112,7 +112,7 @@ WATCHED: Final = (
 quarter of a core; 50 us, less than which drives of one kind differ in."""
 
 
-def node_outliers(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
+def outlying_devices_of_node(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
     window = view.load.measured_part.common
     if window is None or node.monitored is None:
@@ -209,7 +209,7 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
             guests=tuple(guest.name for guest in node.guests),
             metrics=group_metrics(view.load, node.host_indexes, view.job.data_directions),
             layers=layer_latencies(view, node),
-            outliers=node_outliers(view, node),
+            outliers=outlying_devices_of_node(view, node),
             written=written_bytes_by_layer(view, node),
             hypervisor=hypervisor_metrics(node),
         )

@@ -241,7 +241,9 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     own = [
         moved
         for moved in host.devices
-        if target is not None and moved.device == target.device and not _shares_kernel(view, guest)
+        if target is not None
+        and moved.device == target.device
+        and not _shares_kernel_with_host(view, guest)
     ]
     blocks = guest.run.blocks
     claimed = (
@@ -260,7 +262,7 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     )
 
 
-def _shares_kernel(view: RunView, guest: Guest) -> bool:
+def _shares_kernel_with_host(view: RunView, guest: Guest) -> bool:
     """Whether its devices count what others move, too: a container, or a network namespace."""
     kernel = kernel_key_of_host(guest.name, view.facts)
     return any(

@@ -65,7 +65,7 @@ TOKEN_LIMIT_BYTES: Final = 1 << 10
 _MODE: Final = 0o600
 
 
-class KitPlan(Record):
+class KitRecipe(Record):
     """One kit and how it is made: `kit_family` is what `name` begins with, up to its first hyphen.
 
     `build` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
@@ -87,7 +87,7 @@ class KitCache(Record):
 
     folder: Path
 
-    async def get_or_build_kit(self, plan: KitPlan, notify: Notify) -> Path:
+    async def get_or_build_kit(self, plan: KitRecipe, notify: Notify) -> Path:
         """The kit's folder, made if it is not there; it stays at least until this process ends.
 
         EngineError when it cannot be made.
@@ -114,7 +114,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
 
 
-async def _build_and_name_kit(plan: KitPlan, folder: Path) -> None:
+async def _build_and_name_kit(plan: KitRecipe, folder: Path) -> None:
     """Make a kit where nobody looks, then give it its name."""
     await asyncio.to_thread(_remove_abandoned_folder, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))

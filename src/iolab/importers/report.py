@@ -105,7 +105,7 @@ class ImportedReport(SingleFigureReport):
         """What the files tell of each job's options."""
         del brief
         rows = tuple(
-            row_of_cells(workload.title, workload.job.engine, _settings_text(workload.job))
+            row_of_cells(workload.title, workload.job.engine, _load_settings_text(workload.job))
             for workload in study.workloads
             if isinstance(workload.job, ImportedJob)
         )
@@ -150,7 +150,7 @@ def _operation_latencies(
     ]
 
 
-def _settings_text(job: ImportedJob) -> str:
+def _load_settings_text(job: ImportedJob) -> str:
     shown = [f"{name}={value}" for name, value in job.settings[:SETTINGS_SHOWN]]
     more = len(job.settings) - len(shown)
     return " ".join([*shown, *([f"and {more} more"] if more else [])]) or DASH

@@ -35,7 +35,7 @@ DRIVES_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every drive stands in `iolab show --format json`."""
 
 
-def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
+def drive_wear_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
     """Each drive of each run whose pages were read; None where there is none.
 
     With `only_known` those alone of which it is known how much more their flash wrote.
@@ -43,7 +43,7 @@ def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Tabl
     drives = [(result, wear) for result in results for wear in result.drives]
     titles = configuration_ids_if_several(results)
     rows = [
-        _drive_row(run_with_configuration_text(result, titles), wear)
+        _drive_wear_row(run_with_configuration_text(result, titles), wear)
         for result, wear in drives
         if wear.write_amplification is not None or not only_known
     ]
@@ -55,7 +55,7 @@ def drives_table(results: Sequence[Result], *, only_known: bool = False) -> Tabl
     return Table("Drives", tuple(_COLUMNS[number] for number in kept), tuple(shown))
 
 
-def _drive_row(run_name_text: str, wear: DriveWear) -> tuple[Cell, ...]:
+def _drive_wear_row(run_name_text: str, wear: DriveWear) -> tuple[Cell, ...]:
     return row_of_cells(
         run_name_text,
         f"{wear.host} {wear.device}",
@@ -67,11 +67,11 @@ def _drive_row(run_name_text: str, wear: DriveWear) -> tuple[Cell, ...]:
         _bytes_text(wear.host_bytes),
         _bytes_text(wear.media_bytes),
         factor_with_interval_text(wear.write_amplification),
-        list_text(list(_wear_notes(wear))),
+        list_text(list(_drive_wear_notes(wear))),
     )
 
 
-def _wear_notes(wear: DriveWear) -> Iterable[str]:
+def _drive_wear_notes(wear: DriveWear) -> Iterable[str]:
     if wear.reason:
         yield wear.reason
     if wear.is_emulated:
@@ -100,7 +100,7 @@ def _bytes_text(amount: Metric | None) -> str:
     return DASH if amount is None or amount.value is None else format_bytes(round(amount.value))
 
 
-def drive_document(wear: DriveWear) -> dict[str, object]:
+def drive_wear_document(wear: DriveWear) -> dict[str, object]:
     """The same for `iolab show --format json`; amounts with low and high, None where not known."""
     return {
         "host": wear.host,

@@ -596,7 +596,7 @@ def half_width_text(metric: Metric) -> str:
     return "" if half is None else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-class _OperationPair(Record):
+class _ReadWritePair(Record):
     """Workloads that differ in reading or writing alone, or one that has no such counterpart."""
 
     title: str
@@ -604,7 +604,7 @@ class _OperationPair(Record):
     """That which reads and that which writes, or the only one."""
 
 
-def _operation_pairs(rows: Sequence[WorkloadRow]) -> tuple[_OperationPair, ...]:
+def _read_write_pairs(rows: Sequence[WorkloadRow]) -> tuple[_ReadWritePair, ...]:
     """Workloads whose titles differ in `read` and `write` alone side by side, others alone."""
     pairs: dict[tuple[str, str], list[WorkloadRow]] = {}
     for place, row in enumerate(rows):
@@ -613,12 +613,12 @@ def _operation_pairs(rows: Sequence[WorkloadRow]) -> tuple[_OperationPair, ...]:
         key = (row.unit, rest.casefold() if rest and rest != row.title else f"\0{place}")
         pairs.setdefault(key, []).append(row)
     return tuple(
-        _OperationPair(
+        _ReadWritePair(
             _title_without_operation(members[0].title),
             tuple(sorted(members, key=_operation_sort_key)),
         )
         if _is_read_and_write_pair(members)
-        else _OperationPair(row.title, (row,))
+        else _ReadWritePair(row.title, (row,))
         for members in pairs.values()
         for row in (members[:1] if _is_read_and_write_pair(members) else members)
     )
@@ -642,7 +642,7 @@ def _operation_columns_table(
     rows: Sequence[WorkloadRow], anchors: RunAnchors, cost_capacity_rows: Sequence[CostCapacityRow]
 ) -> Table:
     """Of one configuration: reading and writing beside each other, one that mixes over both."""
-    pairs = _operation_pairs(rows)
+    pairs = _read_write_pairs(rows)
     title = _matrix_title(rows)
     names: tuple[str, ...] = ("Best" if title == TITLE else "Figure",)
     if any(len(pair.rows) > 1 for pair in pairs):

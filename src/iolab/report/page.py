@@ -17,7 +17,7 @@ from iolab.report.best import count_verdicts
 from iolab.report.brief import Brief, PublishedResultTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
 from iolab.report.charts.topology import TopologyDrawing, topology_drawing
-from iolab.report.drives import drives_table
+from iolab.report.drives import drive_wear_table
 from iolab.report.hardware import (
     disks_table,
     group_identical_hosts,
@@ -34,7 +34,7 @@ from iolab.report.narrative import (
     linked_sentences,
 )
 from iolab.report.phrases import Objection, configuration_titles_if_several, merge_objections
-from iolab.report.power import power_table
+from iolab.report.power import meter_power_table
 from iolab.report.provenance import (
     RepeatInstructions,
     repeat_instructions,
@@ -187,7 +187,7 @@ def build_report_page(brief: Brief) -> ReportPage:
 def _result_tables(brief: Brief) -> tuple[Table, ...]:
     """Every run, a table for each kind of load, and what runs wrote and took."""
     by_kind = brief.kinds.results_by_report(brief.results)
-    beside = (drives_table(brief.results), power_table(brief.results))
+    beside = (drive_wear_table(brief.results), meter_power_table(brief.results))
     return (
         *(kind.result_table(brief.study, own, brief.run_anchors) for kind, own in by_kind.items()),
         *(table for table in beside if table),

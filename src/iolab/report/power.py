@@ -34,11 +34,11 @@ METERS_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every meter stands in `iolab show --format json`."""
 
 
-def power_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
+def meter_power_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
     """Each meter of each run; None where there is none. With `only_known` those with a mean."""
     titles = configuration_ids_if_several(results)
     rows = [
-        _meter_row(run_with_configuration_text(result, titles), use)
+        _meter_power_row(run_with_configuration_text(result, titles), use)
         for result in results
         for use in result.power
         if use.watts is not None or not only_known
@@ -46,7 +46,7 @@ def power_table(results: Sequence[Result], *, only_known: bool = False) -> Table
     return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
 
 
-def _meter_row(run_name_text: str, use: PowerUse) -> tuple[Cell, ...]:
+def _meter_power_row(run_name_text: str, use: PowerUse) -> tuple[Cell, ...]:
     return row_of_cells(
         run_name_text,
         f"{use.host} {use.meter}",
@@ -56,11 +56,11 @@ def _meter_row(run_name_text: str, use: PowerUse) -> tuple[Cell, ...]:
         metric_value_text(use.idle_w),
         DASH if use.energy_j is None else f"{significant_digits_text(use.energy_j)} J",
         DASH if use.period_s is None else format_duration_s(use.period_s),
-        capitalised("; ".join(_meter_notes(use))),
+        capitalised("; ".join(_meter_power_notes(use))),
     )
 
 
-def _meter_notes(use: PowerUse) -> Iterator[str]:
+def _meter_power_notes(use: PowerUse) -> Iterator[str]:
     if use.watts is not None and use.boundary in REPORTED_BOUNDARIES and not use.is_counted:
         yield f"not counted in {use.boundary.value} power"
     if use.reason or use.idle_reason:
@@ -75,7 +75,7 @@ def _meter_notes(use: PowerUse) -> Iterator[str]:
         yield f"counts in steps of {significant_digits_text(use.step_w)} W"
 
 
-def power_document(use: PowerUse) -> dict[str, object]:
+def meter_power_document(use: PowerUse) -> dict[str, object]:
     """The same for `iolab show --format json`; None where it is not known."""
     return {
         "host": use.host,

@@ -22,7 +22,7 @@ from iolab.report.charts.rows import (
     labelled_points_plot,
     stacked_bar_plots,
 )
-from iolab.report.drives import drives_table
+from iolab.report.drives import drive_wear_table
 from iolab.report.numbers import (
     DASH,
     axis_values_text,
@@ -168,7 +168,7 @@ def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
     if not known:
         return None
     drawn = known[:BARS_MAX]
-    table = drives_table([result for result, _ in known], only_known=True)
+    table = drive_wear_table([result for result, _ in known], only_known=True)
     has_engine = any(wear.engine_bytes is not None for _, wear in drawn)
     legend = [
         (layer, StackedBarPart(0.0, MUTED, opacity=shade))

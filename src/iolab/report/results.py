@@ -18,7 +18,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.brief import LoadReportKinds
-from iolab.report.drives import drive_document
+from iolab.report.drives import drive_wear_document
 from iolab.report.numbers import (
     DASH,
     all_axis_names,
@@ -28,7 +28,7 @@ from iolab.report.numbers import (
     metric_value_text,
 )
 from iolab.report.phrases import load_findings_document
-from iolab.report.power import power_document
+from iolab.report.power import meter_power_document
 from iolab.report.table import (
     Column,
     ExportValue,
@@ -77,7 +77,7 @@ TEXT_COLUMNS: Final = frozenset(
 """Columns of text also where every entry is unknown; others are numbers unless a text is there."""
 
 
-def node_document(node: HypervisorResult) -> dict[str, Any]:
+def hypervisor_result_document(node: HypervisorResult) -> dict[str, Any]:
     """One of a result's `nodes`, made of JSON's own types only."""
     return {
         "name": node.name,
@@ -93,7 +93,7 @@ def node_document(node: HypervisorResult) -> dict[str, Any]:
     }
 
 
-def node_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
+def hypervisor_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     """One list a column, one entry for each run and node of it; units stand in the names."""
     rows = [(result, node) for result in results for node in result.nodes]
     lists = _run_identity_columns([result for result, _ in rows])
@@ -259,9 +259,9 @@ def _result_document(result: Result) -> dict[str, Any]:
         "window_s": finite_number_or_none(result.window_s),
         "metrics": _metrics_document(result.metrics),
         "hosts": [_host_document(host) for host in result.hosts],
-        "nodes": [node_document(node) for node in result.nodes],
-        "drives": [drive_document(wear) for wear in result.drives],
-        "power": [power_document(use) for use in result.power],
+        "nodes": [hypervisor_result_document(node) for node in result.nodes],
+        "drives": [drive_wear_document(wear) for wear in result.drives],
+        "power": [meter_power_document(use) for use in result.power],
         "spread": result.spread and document_of_flat_record(result.spread),
         **({} if result.scenario is None else {"scenario": to_builtins(result.scenario)}),
         "steadiness": result.steadiness and document_of_flat_record(result.steadiness),

@@ -33,7 +33,7 @@ def storage_classes_sentence(study: Study, points: Sequence[PointSummary]) -> st
     ]
     if not texts:
         return ""
-    return f"{'; '.join((*texts, _pods_text(fleet)))}."
+    return f"{'; '.join((*texts, _pod_count_text(fleet)))}."
 
 
 def _gains_over_slowest(
@@ -87,7 +87,7 @@ def _class_comparison_texts(
             f"over {counted_noun(len(rates), 'point')} {min(factors):.3g} to {max(factors):.3g} "
             "times"
         )
-    yield from _price_texts(fleet, first, fast, slow)
+    yield from _price_comparison_texts(fleet, first, fast, slow)
 
 
 def _is_latency_of_same_point(cell: ComparedMetric, first: ComparedMetric) -> bool:
@@ -105,7 +105,9 @@ def _ratio_metric(cell: ComparedMetric) -> Metric:
     return Metric(found.ratio, "", found.low, found.high, min(found.runs))
 
 
-def _price_texts(fleet: PodFleet, first: ComparedMetric, fast: str, slow: str) -> Iterator[str]:
+def _price_comparison_texts(
+    fleet: PodFleet, first: ComparedMetric, fast: str, slow: str
+) -> Iterator[str]:
     """Prices, and what the same money buys of the rate."""
     prices = {price.storage_class: price for price in fleet.prices}
     high, low = prices.get(fast), prices.get(slow)
@@ -118,7 +120,7 @@ def _price_texts(fleet: PodFleet, first: ComparedMetric, fast: str, slow: str) -
     yield text
 
 
-def _pods_text(fleet: PodFleet) -> str:
+def _pod_count_text(fleet: PodFleet) -> str:
     pods = max(len(item.host_names) for item in fleet.classes)
     place = ", one a node" if fleet.one_per_node and pods > 1 else ""
     shared = " on one volume" if fleet.access is VolumeAccess.RWX else ""

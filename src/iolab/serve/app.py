@@ -111,7 +111,7 @@ def create_app(
         _route_with_error_pages("/sessions/{id}", context, _report_view),
         _route_with_error_pages("/sessions/{id}/live", context, _live_view),
         _route_with_error_pages("/sessions/{id}/report.html", context, _download_view),
-        _route_with_error_pages("/sessions/{id}/show.json", context, _json_view),
+        _route_with_error_pages("/sessions/{id}/show.json", context, _session_json_view),
     ]
     app = Starlette(
         routes=routes,
@@ -205,7 +205,7 @@ async def _live_view(context: ServerContext, request: Request) -> Response:
     return _page_response(page)
 
 
-async def _json_view(context: ServerContext, request: Request) -> Response:
+async def _session_json_view(context: ServerContext, request: Request) -> Response:
     place = await _session_folder(context, request)
     body = await asyncio.to_thread(
         lambda: _session_json(context.kinds, context.library.load_session(place))

@@ -77,7 +77,7 @@ class MeterWatch:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-            self._add_readings()
+            self._add_meter_readings_to_counters()
 
     async def _idle_while_sampling(self, run: PlannedRun, phase_detail: str) -> None:
         """Let the machines idle, with samples of the meters that their kernels have."""
@@ -139,7 +139,7 @@ class MeterWatch:
         count = before.count + 1 if before else 1
         self._faults[host, spec.name] = MeterFault(host, spec.series_name, reason, count)
 
-    def _add_readings(self) -> None:
+    def _add_meter_readings_to_counters(self) -> None:
         """Each at its moment of the host's clock, which is read only when its load begins."""
         offsets = {state.name: state.offset.offset_ns for state in self._states if state.offset}
         offsets |= {host.host: host.clock_offset_ns for host in self._monitors.monitored_hosts()}

@@ -156,17 +156,17 @@ async def watch_for_background_io_during(
         return
     before: dict[str, HostDisksSnapshot] = {}
 
-    async def _snapshot_before(host_run: HostRunInProgress) -> None:
+    async def _snapshot_devices_before(host_run: HostRunInProgress) -> None:
         before[host_run.name] = await take_snapshot(host_run.workdir.host)
 
-    async def _snapshot_after(host_run: HostRunInProgress) -> None:
+    async def _snapshot_devices_after(host_run: HostRunInProgress) -> None:
         after = await take_snapshot(host_run.workdir.host)
         proof = pre_run_activity(before[host_run.name], after, host_run.workdir.devices)
         host_run.idle = proof if proof and proof.is_quiet else None
 
-    await run_on_each_host(known, _snapshot_before)
+    await run_on_each_host(known, _snapshot_devices_before)
     yield
-    await run_on_each_host(known, _snapshot_after)
+    await run_on_each_host(known, _snapshot_devices_after)
 
 
 async def start_load_together(

@@ -97,17 +97,17 @@ class HostsStart(Record):
     created_target_facts: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
-class StartHead(Record):
+class HostsStartHead(Record):
     """When the session started or resumed, without the facts."""
 
     real_ns: int
 
 
-class HostsHead(Record):
+class HostsDocumentHead(Record):
     """The part of hosts.json that tells segments apart."""
 
     format: int
-    starts: tuple[StartHead, ...]
+    starts: tuple[HostsStartHead, ...]
 
 
 class HostsDocument(Record):

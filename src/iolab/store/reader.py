@@ -23,7 +23,7 @@ from iolab.store import layout
 from iolab.store.codec import damaged_file_error, read_digested_document
 from iolab.store.documents import (
     HostsDocument,
-    HostsHead,
+    HostsDocumentHead,
     HostsStart,
     LedgerDocument,
     Manifest,
@@ -290,7 +290,7 @@ class SessionReader:
 
     def segment_starts_ns(self) -> list[int]:
         """When each segment began (UTC, ns), oldest first."""
-        document = self._read_session_document(HostsHead, layout.HOSTS)
+        document = self._read_session_document(HostsDocumentHead, layout.HOSTS)
         return [start.real_ns for start in document.starts] if document else []
 
     @cached_property

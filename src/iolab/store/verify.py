@@ -28,7 +28,7 @@ from iolab.store.codec import (
 from iolab.store.documents import (
     DocumentHead,
     HostsDocument,
-    HostsHead,
+    HostsDocumentHead,
     LedgerDocument,
     Manifest,
     ManifestHead,
@@ -203,7 +203,7 @@ def read_study_text(directory: Path, session: SessionDocument) -> str:
 def document_damage_except_plan(
     directory: Path,
     session: SessionDocument,
-    hosts: type[object] = HostsHead,
+    hosts: type[object] = HostsDocumentHead,
     ledger: type[object] = DocumentHead,
 ) -> Iterator[Damage]:
     """What is damaged of the documents beside the plan; of hosts and ledger as much as is read."""

@@ -359,10 +359,10 @@ class StudyKinds(Record):
         return StudyFileSchema(
             {table: names for kind in self.loads for table, names in kind.tables.items()},
             self.sections,
-            {**self.hosts.examples, **_examples_by_key(self.loads)},
+            {**self.hosts.examples, **_key_examples_of_load_kinds(self.loads)},
             {table: kind.advice for kind in self.loads for table in kind.tables},
         )
 
 
-def _examples_by_key(loads: Iterable[LoadStudyKind]) -> dict[str, str]:
+def _key_examples_of_load_kinds(loads: Iterable[LoadStudyKind]) -> dict[str, str]:
     return {key: text for kind in loads for key, text in kind.examples.items()}

@@ -98,7 +98,7 @@ def device_faults(
         message = (
             f"{where} has {format_bytes(device.size_bytes)}, the jobs use {format_bytes(need)}"
         )
-        hint = f"Set a smaller {_size_keys_text(plan)}, or name a larger device."
+        hint = f"Set a smaller {_file_size_keys_text(plan)}, or name a larger device."
         faults.append(Fault(f"{message}.", hint))
     faults += _purge_faults(study.precondition.purge, where, device, facts)
     faults += _trim_faults(plan, target, where, device)
@@ -207,7 +207,7 @@ def filesystem_faults(
             f"The image of {format_bytes(image)} in {where} is too small for files of "
             f"{format_bytes(files)}."
         )
-        hint = f"Set a larger target.image, or a smaller {_size_keys_text(plan)}."
+        hint = f"Set a larger target.image, or a smaller {_file_size_keys_text(plan)}."
         faults.append(Fault(message, hint))
     missing = max(image - present_bytes, 0)
     if missing and folder.free_bytes < with_free_space_margin(missing):
@@ -420,7 +420,7 @@ def _shared_space_faults(
             yield Fault(message, hint)
 
 
-def _size_keys_text(plan: Plan) -> str:
+def _file_size_keys_text(plan: Plan) -> str:
     """The keys by which the files of the plan's loads become smaller."""
     keys = dict.fromkeys(key for point in plan.points for key in point.job.size_keys)
     return f"workload.*.{' or '.join(keys)}"
@@ -442,7 +442,7 @@ def _space_faults(
             f"{where} has {format_bytes(folder.free_bytes)} free, the files need "
             f"{format_bytes(need)}."
         )
-        hint = f"Make room, give another path, or set a smaller {_size_keys_text(plan)}."
+        hint = f"Make room, give another path, or set a smaller {_file_size_keys_text(plan)}."
         faults.append(Fault(message, hint))
     files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.

@@ -17,7 +17,7 @@ from iolab.loads.kvcache.trace import (
     parse_trace,
     read_trace,
     repeat_trace,
-    session_numbers,
+    session_number_of_each_request,
     trace_with_block_tokens,
 )
 
@@ -124,7 +124,7 @@ def test_a_trace_that_is_told_again_has_new_blocks_but_one_system_prompt() -> No
     again = repeat_trace(requests, 5, 12_000_000)
     assert [request.blocks for request in again[3:]] == [(0, 5), (0, 6)]
     assert again[3].due_ns == 12_000_000
-    assert len(set(session_numbers(requests))) == 3
+    assert len(set(session_number_of_each_request(requests))) == 3
 
 
 @pytest.mark.parametrize("seed", [1, 2])

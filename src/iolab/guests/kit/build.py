@@ -48,7 +48,7 @@ from iolab.hosts.kit_cache import (
     DIGEST_SHOWN,
     TOKEN,
     KitCache,
-    KitPlan,
+    KitRecipe,
     Notify,
     cache_folder,
     copy_jars_to_host,
@@ -170,7 +170,7 @@ async def _find_or_build_kit(
         f"making what guests boot from, of {package.name} {package.version}, once on this machine"
     )
     folder = await KitCache(builder.cache).get_or_build_kit(
-        KitPlan(name, message, build_kit_in_folder), notify
+        KitRecipe(name, message, build_kit_in_folder), notify
     )
     release = (folder / RELEASE).read_text().strip()
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)

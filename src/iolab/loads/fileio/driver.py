@@ -98,7 +98,7 @@ class IoDriver(ProcessDriver):
                 self.phase_runner, session, run, host_runs, self._files
             )
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
-            await run_on_each_host(host_runs, fetch_recording)
+            await run_on_each_host(host_runs, fetch_io_recording)
 
         async def check_files_on_host(host_run: HostRunInProgress) -> None:
             if host_run.file_identity_check is not None:
@@ -276,7 +276,7 @@ async def read_back(
     return (*outcomes.results.values(), *unread)
 
 
-async def fetch_recording(host_run: HostRunInProgress) -> None:
+async def fetch_io_recording(host_run: HostRunInProgress) -> None:
     """Bring the I/Os that a host recorded into its state; EngineError where it has no file."""
     path = f"{host_run.workdir.dir}/{RECORDED_FILE}"
     try:

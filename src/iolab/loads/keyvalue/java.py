@@ -22,7 +22,7 @@ from iolab.hosts.kit_cache import (
     DIGEST_SHOWN,
     TOKEN,
     KitCache,
-    KitPlan,
+    KitRecipe,
     Notify,
     cache_folder,
     copy_jars_to_host,
@@ -291,7 +291,7 @@ class JavaKitBuilder(Record):
 
         digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
         message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
-        plan = KitPlan(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder)
+        plan = KitRecipe(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder)
         return await KitCache(self.cache).get_or_build_kit(plan, notify)
 
     async def _build_kit(self, name: JavaKitName, version: str, build_folder: Path) -> Path:

@@ -530,7 +530,7 @@ def with_key_value_intervals(
     with_intervals = with_stall_percentiles_as_bounds(
         metrics, [f"{operation.key}_" for operation in shown], _NEAR_PERCENTILE, steady
     )
-    if steady is not None and _does_interval_apply(steady):
+    if steady is not None and _does_steady_interval_hold_for_rate(steady):
         with_intervals[WHOLE_OPERATIONS_RATE_KEY] = rate_with_interval(
             with_intervals[WHOLE_OPERATIONS_RATE_KEY], steady
         )
@@ -542,7 +542,7 @@ def with_key_value_intervals(
     return with_intervals
 
 
-def _does_interval_apply(steady: SteadinessView) -> bool:
+def _does_steady_interval_hold_for_rate(steady: SteadinessView) -> bool:
     """Whether what the rule knows of the steady part's mean holds for the rate that is shown."""
     settled = steady.steadiness.status in _STATUSES_WITH_INTERVAL
     return settled and abs(steady.planned_window_mean_excess) <= EXCESS_TOLERABLE

@@ -17,7 +17,7 @@ from iolab.loads.kvcache.trace import (
     count_lru_hits,
     read_trace,
     repeat_trace,
-    session_numbers,
+    session_number_of_each_request,
     trace_with_block_tokens,
 )
 from iolab.loads.kvcache.workload import KvCacheJob, TraceArrivals
@@ -117,7 +117,7 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
     begin, end = spread[first], spread[first + wanted]
     factor = (end - begin) / (seconds * 1e9) if end > begin else 1.0
     chosen = requests[: first + wanted]
-    sessions = session_numbers(chosen)
+    sessions = session_number_of_each_request(chosen)
     return ReplayPlan(
         trace=trace,
         warm=first,

@@ -194,7 +194,7 @@ def trace_with_block_tokens(trace: RequestTrace, block_tokens: int) -> RequestTr
     )
 
 
-def session_numbers(requests: Sequence[TraceRequest]) -> list[int]:
+def session_number_of_each_request(requests: Sequence[TraceRequest]) -> list[int]:
     """A number for each request that all of a session share: the first block that is its own.
 
     Blocks that more than half of all requests begin with belong to no session.

@@ -64,7 +64,7 @@ def parse_size_share(text: str) -> SizeShare | None:
     return share if share.share > 0 and 0 < share.size_bytes <= OBJECT_BYTES_MAX else None
 
 
-def _read_size_share(value: object) -> str:
+def _validate_size_share(value: object) -> str:
     if isinstance(value, str) and parse_size_share(value) is not None:
         return value
     hint = "Write a size and its share, as '64k:30'."
@@ -72,7 +72,8 @@ def _read_size_share(value: object) -> str:
 
 
 SizeShareText = Annotated[
-    str, values.ValueReader(_read_size_share, {"type": "string", "pattern": _SIZE_SHARE.pattern})
+    str,
+    values.ValueReader(_validate_size_share, {"type": "string", "pattern": _SIZE_SHARE.pattern}),
 ]
 Share = Annotated[int, values.integer_value(0, SHARE_MAX)]
 ObjectSize = Annotated[int | str, values.size_value(0, OBJECT_BYTES_MAX, multiple=1)]

@@ -104,7 +104,7 @@ def training_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str
     return {
         **{key: value for values in latencies for key, value in values.items()},
         **_lowest_utilisation_host_values(view, hosts),
-        **_whole_run_values(view, hosts),
+        **_whole_run_metric_values(view, hosts),
         SAMPLES.key: _samples_per_s(view, hosts),
     }
 
@@ -134,7 +134,7 @@ def _samples_per_s(view: TrainingView, hosts: Sequence[int]) -> float:
     return rate * view.training_job.batch
 
 
-def _whole_run_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
+def _whole_run_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
     job, runs = view.training_job, [view.training_run(index) for index in hosts]
     published = [_published_utilisation(job, run) for run in runs if run is not None]
     first = [epoch_utilisation(job, run.first_epoch) for run in runs if run is not None]

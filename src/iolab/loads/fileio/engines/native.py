@@ -261,7 +261,7 @@ def _job_spec(job: Job) -> Spec:
         "arrivals": _arrivals_name(job, options),
         "think_us": parse_microseconds(options.get("thinktime", "0")),
         "think_every": int(options.get("thinktime_blocks", "1")),
-        "distribution": _distribution_spec(job, options),
+        "distribution": _offset_distribution_spec(job, options),
         # After so many writes: where there are none, fio does nothing and the engine would refuse.
         "fsync_every": int(options.get("fsync", "0")) if has_writes(job) else 0,
         "contents": _contents_spec(
@@ -353,7 +353,7 @@ def _arrivals_name(job: Job, options: Mapping[str, str]) -> str | None:
     return "fixed" if job.arrivals is IoArrivals.FIXED else None
 
 
-def _distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
+def _offset_distribution_spec(job: Job, options: Mapping[str, str]) -> Spec:
     """As fio draws offsets: each block once a pass, unless told to keep no track of them.
 
     Where sizes of blocks are mixed there are no blocks to be drawn once.

@@ -382,7 +382,7 @@ def intervals_from_hdr_logs(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     by_operation = {
         log.operation: log for log in logs if log.operation is not None and log.intervals
     }
-    groups = _join_short_groups(_group_intervals_by_end(list(by_operation.values())))
+    groups = _join_short_interval_groups(_group_intervals_by_end(list(by_operation.values())))
     intervals: list[Interval] = []
     end_ns = min((interval.start_real_ns for _, interval in groups[0]), default=0) if groups else 0
     for seq, group in enumerate(groups):
@@ -420,18 +420,18 @@ def _group_intervals_by_end(logs: Sequence[HdrLog]) -> list[Group]:
     return groups
 
 
-def _join_short_groups(groups: Sequence[Group]) -> list[Group]:
+def _join_short_interval_groups(groups: Sequence[Group]) -> list[Group]:
     """The groups with crumbs joined to the one before, the first one's to the one after."""
     joined: list[Group] = []
     for group in groups:
-        if joined and (_is_short_group(group) or _is_short_group(joined[-1])):
+        if joined and (_is_interval_group_short(group) or _is_interval_group_short(joined[-1])):
             joined[-1] = [*joined[-1], *group]
         else:
             joined.append(list(group))
     return joined
 
 
-def _is_short_group(group: Group) -> bool:
+def _is_interval_group_short(group: Group) -> bool:
     start_ns = min((interval.start_real_ns for _, interval in group), default=0)
     end_ns = max((interval.end_real_ns for _, interval in group), default=0)
     return end_ns - start_ns < SHORT_GROUP_NS
