@@ -195,7 +195,7 @@ impl Reservation {
             .try_clone()
             .and_then(|copy| Ok((stream.try_clone()?, copy)))
             .context("keep a socket open")?;
-        lock(&self.connection.state).hold(stream);
+        lock(&self.connection.state).keep_socket(stream);
         let line = Arc::clone(&self.connection);
         let writer = thread::Builder::new().name(format!("writer-{}", self.id));
         let writer = writer.spawn(move || line.write_all(&mut output)).context("start a thread")?;
@@ -265,7 +265,7 @@ impl Connection {
 
 impl ConnectionState {
     /// Keep the socket, to end it; at once where that was asked before there was one.
-    fn hold(&mut self, stream: UnixStream) {
+    fn keep_socket(&mut self, stream: UnixStream) {
         self.stream = Some(stream);
         if self.is_closed {
             self.close();

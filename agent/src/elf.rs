@@ -57,17 +57,18 @@ impl<'a> DynamicSymbols<'a> {
     /// or is damaged.
     pub fn open(file: &'a File) -> io::Result<Option<Self>> {
         let mut header = [0; HEADER_BYTES];
-        file.read_exact_at(&mut header, 0).map_err(|_| damaged("it is shorter than a header"))?;
+        file.read_exact_at(&mut header, 0)
+            .map_err(|_| damaged_elf_error("it is shorter than a header"))?;
         if header[..6] != ELF64_LITTLE {
-            return Err(damaged("it is no 64-bit little-endian ELF file"));
+            return Err(damaged_elf_error("it is no 64-bit little-endian ELF file"));
         }
         let count = u16_at(&header, 56) as usize;
         if u16_at(&header, 54) as usize != PROGRAM_HEADER_BYTES || count > MAX_PROGRAM_HEADERS {
-            return Err(damaged("its program headers are malformed"));
+            return Err(damaged_elf_error("its program headers are malformed"));
         }
         let mut headers = vec![0; count * PROGRAM_HEADER_BYTES];
         file.read_exact_at(&mut headers, u64_at(&header, 32))
-            .map_err(|_| damaged("its program headers lie outside"))?;
+            .map_err(|_| damaged_elf_error("its program headers lie outside"))?;
         let mut segments = Vec::new();
         let mut dynamic = None;
         for entry in headers.chunks_exact(PROGRAM_HEADER_BYTES) {
@@ -94,7 +95,7 @@ impl<'a> DynamicSymbols<'a> {
         let entries = (dynamic.file_bytes as usize / DYNAMIC_ENTRY_BYTES).min(MAX_DYNAMIC_ENTRIES);
         let mut bytes = vec![0; entries * DYNAMIC_ENTRY_BYTES];
         file.read_exact_at(&mut bytes, dynamic.offset)
-            .map_err(|_| damaged("its dynamic section lies outside"))?;
+            .map_err(|_| damaged_elf_error("its dynamic section lies outside"))?;
         let tags = bytes.chunks_exact(DYNAMIC_ENTRY_BYTES);
         let tags = tags.map(|entry| (u64_at(entry, 0), u64_at(entry, 8)));
         let tags: Vec<(u64, u64)> = tags.take_while(|&(tag, _)| tag != 0).collect();
@@ -112,18 +113,18 @@ impl<'a> DynamicSymbols<'a> {
         };
         all.table = match (value(TAG_GNU_HASH), value(TAG_HASH)) {
             (Some(address), _) => HashTable::Gnu {
-                buckets: all.word(address)?,
-                symbol_offset: all.word(address.wrapping_add(4))?,
-                bloom_words: all.word(address.wrapping_add(8))?,
-                bloom_shift: all.word(address.wrapping_add(12))?,
+                buckets: all.read_u32(address)?,
+                symbol_offset: all.read_u32(address.wrapping_add(4))?,
+                bloom_words: all.read_u32(address.wrapping_add(8))?,
+                bloom_shift: all.read_u32(address.wrapping_add(12))?,
                 address: address.wrapping_add(16),
             },
             (None, Some(address)) => HashTable::Sysv {
-                buckets: all.word(address)?,
-                chains: all.word(address.wrapping_add(4))?,
+                buckets: all.read_u32(address)?,
+                chains: all.read_u32(address.wrapping_add(4))?,
                 address: address.wrapping_add(8),
             },
-            (None, None) => return Err(damaged("its symbols have no hash table")),
+            (None, None) => return Err(damaged_elf_error("its symbols have no hash table")),
         };
         Ok(Some(all))
     }
@@ -137,7 +138,7 @@ impl<'a> DynamicSymbols<'a> {
                 }
                 let hash = gnu_hash(name);
                 let bloom_at = address.wrapping_add(8 * u64::from((hash / 64) % bloom_words));
-                let bloom = self.long(bloom_at)?;
+                let bloom = self.read_u64(bloom_at)?;
                 let shifted = hash.checked_shr(bloom_shift).unwrap_or(0);
                 if bloom >> (hash % 64) & 1 == 0 || bloom >> (shifted % 64) & 1 == 0 {
                     return Ok(false);
@@ -145,15 +146,15 @@ impl<'a> DynamicSymbols<'a> {
                 let buckets_at = address.wrapping_add(8 * u64::from(bloom_words));
                 let chains_at = buckets_at.wrapping_add(4 * u64::from(buckets));
                 let mut index =
-                    self.word(buckets_at.wrapping_add(4 * u64::from(hash % buckets)))?;
+                    self.read_u32(buckets_at.wrapping_add(4 * u64::from(hash % buckets)))?;
                 if index == 0 {
                     return Ok(false); // An empty bucket.
                 }
                 loop {
                     let Some(place) = index.checked_sub(symbol_offset) else {
-                        return Err(damaged("its hash table is malformed"));
+                        return Err(damaged_elf_error("its hash table is malformed"));
                     };
-                    let link = self.word(chains_at.wrapping_add(4 * u64::from(place)))?;
+                    let link = self.read_u32(chains_at.wrapping_add(4 * u64::from(place)))?;
                     if link | 1 == hash | 1 && self.is_function(index, name)? {
                         return Ok(true);
                     }
@@ -169,16 +170,16 @@ impl<'a> DynamicSymbols<'a> {
                     return Ok(false);
                 }
                 let bucket = u64::from(sysv_hash(name) % buckets);
-                let mut index = self.word(address.wrapping_add(4 * bucket))?;
+                let mut index = self.read_u32(address.wrapping_add(4 * bucket))?;
                 while index != 0 {
                     if index >= chains {
-                        return Err(damaged("its hash table is malformed"));
+                        return Err(damaged_elf_error("its hash table is malformed"));
                     }
                     if self.is_function(index, name)? {
                         return Ok(true);
                     }
                     let link = 4 * (u64::from(buckets) + u64::from(index));
-                    index = self.word(address.wrapping_add(link))?;
+                    index = self.read_u32(address.wrapping_add(link))?;
                     self.count_step()?;
                 }
                 Ok(false)
@@ -190,7 +191,7 @@ impl<'a> DynamicSymbols<'a> {
         self.steps_left = self
             .steps_left
             .checked_sub(1)
-            .ok_or_else(|| damaged("the chains of its hash table do not end"))?;
+            .ok_or_else(|| damaged_elf_error("the chains of its hash table do not end"))?;
         Ok(())
     }
 
@@ -212,13 +213,13 @@ impl<'a> DynamicSymbols<'a> {
         Ok(is_there && text.split_last() == Some((&0, name.as_bytes())))
     }
 
-    fn word(&self, address: u64) -> io::Result<u32> {
+    fn read_u32(&self, address: u64) -> io::Result<u32> {
         let mut bytes = [0; 4];
         self.read(address, &mut bytes)?;
         Ok(u32::from_le_bytes(bytes))
     }
 
-    fn long(&self, address: u64) -> io::Result<u64> {
+    fn read_u64(&self, address: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
@@ -231,8 +232,9 @@ impl<'a> DynamicSymbols<'a> {
             (inside.checked_add(length)? <= segment.file_bytes)
                 .then(|| segment.offset.checked_add(inside))?
         });
-        let offset = offset.ok_or_else(|| damaged("a table lies outside of its segments"))?;
-        self.file.read_exact_at(into, offset).map_err(|_| damaged("it is cut off"))
+        let offset =
+            offset.ok_or_else(|| damaged_elf_error("a table lies outside of its segments"))?;
+        self.file.read_exact_at(into, offset).map_err(|_| damaged_elf_error("it is cut off"))
     }
 }
 
@@ -248,7 +250,7 @@ fn sysv_hash(name: &str) -> u32 {
     })
 }
 
-fn damaged(reason: &str) -> io::Error {
+fn damaged_elf_error(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.to_owned())
 }
 

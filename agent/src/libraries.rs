@@ -295,7 +295,7 @@ impl LibraryWatcher {
             };
             if place.is_some() || is_suspect(&file.path, &program, source, &found) {
                 let FileSymbols { exports, fault } = found;
-                let path = cut(&file.path);
+                let path = shortened_path(&file.path);
                 self.tell(LoadedLibrary { path, source, is_loaded: true, exports, fault });
             }
         }
@@ -303,7 +303,7 @@ impl LibraryWatcher {
             named.iter().zip(named_and_mapped).filter(|(_, is_mapped)| !is_mapped)
         {
             self.tell(LoadedLibrary {
-                path: cut(name),
+                path: shortened_path(name),
                 source: *source,
                 is_loaded: false,
                 exports: Vec::new(),
@@ -478,7 +478,7 @@ fn read_bounded(path: &Path, max_bytes: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn cut(path: &str) -> String {
+fn shortened_path(path: &str) -> String {
     path.chars().take(MAX_PATH_CHARS).collect()
 }
 

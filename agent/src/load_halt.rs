@@ -100,7 +100,7 @@ pub struct ThreadHalts {
 
 impl ThreadHalts {
     /// What a look at `now_ns` shows, after one at `before_ns`: a change was half-way between them.
-    pub fn look(&mut self, cause: Option<Cause>, before_ns: u64, now_ns: u64) {
+    pub fn record_look(&mut self, cause: Option<Cause>, before_ns: u64, now_ns: u64) {
         let between_ns = before_ns + now_ns.saturating_sub(before_ns) / 2;
         match (&mut self.open, cause) {
             (Some(span), Some(cause)) if span.cause == cause => span.to_ns = now_ns,
@@ -177,7 +177,7 @@ impl WatchedInterval {
 
     /// Whether most of a span lies in it: the later look may begin just before the span is over.
     #[must_use]
-    pub fn holds(&self, span: &Span) -> bool {
+    pub fn covers_most_of(&self, span: &Span) -> bool {
         let (from_ns, to_ns) = (self.from_ns.max(span.from_ns), self.to_ns.min(span.to_ns));
         2 * to_ns.saturating_sub(from_ns) > span.length_ns()
     }
@@ -321,11 +321,11 @@ mod tests {
         for (before, now, cause) in
             [(0, 200, None), (200, 400, STOPPED), (400, 600, STOPPED), (600, 800, None)]
         {
-            stops.look(cause, before, now);
+            stops.record_look(cause, before, now);
         }
         let span = Span { cause: Cause::Stopped, from_ns: 300, to_ns: 700 };
         assert_eq!(stops.spans().collect::<Vec<_>>(), [span]);
-        stops.look(Some(Cause::Traced), 800, 1000);
+        stops.record_look(Some(Cause::Traced), 800, 1000);
         assert_eq!(stops.length_ns(), 500); // It may end so.
     }
 
@@ -361,7 +361,8 @@ mod tests {
     #[test]
     fn a_gap_is_of_the_interval_that_most_of_it_lies_in() {
         let span = Span { cause: Cause::HostStood, from_ns: 100, to_ns: 300 };
-        let holds = |from_ns, to_ns| WatchedInterval { from_ns, to_ns, demand_ns: 0 }.holds(&span);
+        let holds =
+            |from_ns, to_ns| WatchedInterval { from_ns, to_ns, demand_ns: 0 }.covers_most_of(&span);
         assert!(holds(50, 299)); // A look that began before the pulse had told of the gap.
         assert!(!holds(299, 500));
         assert!(!holds(0, 120)); // A look that was stopped while it read.

@@ -188,7 +188,8 @@ impl ProcessorWatcher {
             return;
         }
         let begun_ns = thread_cpu_ns();
-        let processes = if real_ns() >= self.begins_real_ns { self.look() } else { Vec::new() };
+        let processes =
+            if real_ns() >= self.begins_real_ns { self.look_at_processes() } else { Vec::new() };
         let spent = Duration::from_nanos(thread_cpu_ns().saturating_sub(begun_ns));
         self.next_look = Instant::now() + LOOK_INTERVAL.max(spent * PAUSE_FACTOR);
         if !processes.is_empty() {
@@ -198,7 +199,7 @@ impl ProcessorWatcher {
     }
 
     /// Returns the load's processes.
-    fn look(&mut self) -> Vec<Pid> {
+    fn look_at_processes(&mut self) -> Vec<Pid> {
         let now_ns = mono_ns();
         let slept_ns = boot_ns().saturating_sub(now_ns);
         if self.first_look_ns.is_none() {
@@ -241,7 +242,8 @@ impl ProcessorWatcher {
         self.unmatched_gaps.extend(self.pulse.as_ref().map(Pulse::take).unwrap_or_default());
         let interval = WatchedInterval { from_ns, to_ns, demand_ns };
         let intervals = [self.last_interval.replace(interval), Some(interval)];
-        let around = |span: &Span| intervals.iter().flatten().copied().find(|one| one.holds(span));
+        let around =
+            |span: &Span| intervals.iter().flatten().copied().find(|one| one.covers_most_of(span));
         let gap = |&span: &Span| Some(AgentGap { span, interval: around(&span)? });
         self.agent_gaps.extend(self.unmatched_gaps.iter().filter_map(gap));
         self.unmatched_gaps.retain(|span| around(span).is_none() && span.to_ns >= from_ns);
@@ -276,7 +278,7 @@ impl ProcessorWatcher {
         }
         let state = || read_text(&folder.join("stat")).and_then(|text| parse_state(&text));
         let cause = frozen.or_else(|| Cause::of_state(state()?));
-        seen.halts.look(cause, before_ns.max(seen.first_seen_ns), now_ns);
+        seen.halts.record_look(cause, before_ns.max(seen.first_seen_ns), now_ns);
         seen.demand_ns() - earlier_ns
     }
 

@@ -60,14 +60,14 @@ fn threads_of_all_processes_are_summed_up_also_those_that_ended() {
     host.thread(8, 8, "0 0", "1");
     host.thread(9, 9, "500 0", "3");
     let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
-    watcher.look();
+    watcher.look_at_processes();
     host.thread(7, 7, "1100 1010", "0-3");
     host.thread(8, 8, "250000 750000", "1");
     host.thread(9, 9, "400500 600000", "3");
-    watcher.look();
+    watcher.look_at_processes();
     std::fs::remove_dir_all(host.tree.path().join("proc/9")).expect("it ends");
     host.thread(8, 8, "250000 1750000", "1");
-    watcher.look();
+    watcher.look_at_processes();
     let got = watcher.result().expect("it was seen");
     assert_eq!((got.threads, got.run_ns, got.wait_ns), (2, 650_000, 2_350_000));
     assert_eq!(got.cores, [1, 3]); // The leader, which only waits for the others, is none of them.
@@ -80,8 +80,8 @@ fn what_cannot_be_read_is_not_told() {
     let host = Host::new("");
     let mut watcher = ProcessorWatcher::for_process(host.roots(), i32::MAX, 0);
     assert_eq!(watcher.result(), None);
-    watcher.look();
-    watcher.look();
+    watcher.look_at_processes();
+    watcher.look_at_processes();
     assert_eq!(watcher.result(), None);
 }
 
@@ -106,7 +106,7 @@ fn groups_of_version_1_are_read_up_to_the_root() {
     host.one("/pods", -1, [0, 0, 0]);
     host.one("", -1, [0, 0, 0]);
     let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
-    watcher.look();
+    watcher.look_at_processes();
     host.one("/pods/x", 10_000, [120, 109, 9_000]);
     let groups = watcher.result().expect("it was seen").groups;
     let paths: Vec<&str> = groups.iter().map(|group| group.path.as_str()).collect();
@@ -135,7 +135,7 @@ fn groups_of_version_2_in_a_container_end_where_its_own_tree_does() {
         host.tree.put(&format!("cg/all{group}/cpu.pressure"), pressure);
     }
     let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
-    watcher.look();
+    watcher.look_at_processes();
     host.tree.put("cg/all/cpu.stat", &stat(13));
     let groups = watcher.result().expect("it was seen").groups;
     assert_eq!(groups.iter().map(|one| one.periods).collect::<Vec<_>>(), [0, 10]);
@@ -157,12 +157,12 @@ fn the_least_quota_above_a_process_is_its_own() {
 #[test]
 fn this_process_is_seen_by_the_real_kernel() {
     let mut watcher = ProcessorWatcher::for_own_process(0);
-    watcher.look();
+    watcher.look_at_processes();
     let until = Instant::now() + Duration::from_millis(30);
     while Instant::now() < until {
         std::hint::spin_loop();
     }
-    watcher.look();
+    watcher.look_at_processes();
     let got = watcher.result();
     // A kernel without such counts tells nothing; one with them tells of this thread.
     assert!(got.is_none_or(|got| got.threads == 0 || got.run_ns + got.wait_ns > 0));
@@ -188,19 +188,19 @@ fn a_stopped_worker_is_told_and_a_stopped_leader_that_only_waits_is_not() {
         state(thread, 'S');
     }
     let mut watcher = ProcessorWatcher::for_process(host.roots(), 7, 0);
-    watcher.look();
+    watcher.look_at_processes();
     state(7, 'T');
     state(8, 'T');
     state(9, 'D');
     for _ in 0..3 {
         std::thread::sleep(Duration::from_millis(20));
-        watcher.look();
+        watcher.look_at_processes();
     }
     state(8, 'R');
     host.thread(8, 8, "400000 0", "0");
     host.thread(9, 9, "500000 0", "0");
     std::thread::sleep(Duration::from_millis(20));
-    watcher.look();
+    watcher.look_at_processes();
     let got = watcher.result().expect("it was seen");
     assert_eq!(got.threads, 2);
     let [told] = got.load_halts[..] else { panic!("{:?}", got.load_halts) };

@@ -175,7 +175,7 @@ impl Checkpoint {
             }
         }
         if self.publishes() && outcome.error.is_none() {
-            let flushed = self.timed(&mut outcome.sync_ns, || fsync(&File::open(".")?));
+            let flushed = self.run_and_add_time(&mut outcome.sync_ns, || fsync(&File::open(".")?));
             outcome.error =
                 flushed.err().map(|error| format!("the folder: {}", io_error_text(&error)));
         }
@@ -195,24 +195,29 @@ impl Checkpoint {
     ) -> io::Result<()> {
         let saves = self.spec.phase == Phase::Save;
         let path = if self.publishes() { part_path(spec) } else { PathBuf::from(&spec.path) };
-        let file =
-            self.timed(&mut outcome.open_ns, || self.contents.open(&path, self.spec.phase))?;
+        let file = self.run_and_add_time(&mut outcome.open_ns, || {
+            self.contents.open(&path, self.spec.phase)
+        })?;
         let wanted = wanted_ranges(spec, &self.spec.items);
         let shares = shares_of_threads(&wanted, spec.bytes, lanes.len());
-        self.timed(&mut outcome.transfer_ns, || self.transfer(&file, spec, &shares, lanes))?;
+        self.run_and_add_time(&mut outcome.transfer_ns, || {
+            self.transfer(&file, spec, &shares, lanes)
+        })?;
         if self.halt.is_requested() {
             return Ok(());
         }
         if saves && self.spec.direct {
             // What was written beyond the end to fill its last block.
-            self.timed(&mut outcome.transfer_ns, || file.set_len(spec.bytes))?;
+            self.run_and_add_time(&mut outcome.transfer_ns, || file.set_len(spec.bytes))?;
         }
         if saves && self.spec.durable != Durability::None {
-            self.timed(&mut outcome.sync_ns, || fsync(&file))?;
+            self.run_and_add_time(&mut outcome.sync_ns, || fsync(&file))?;
         }
-        self.timed(&mut outcome.close_ns, || close_checked(file))?;
+        self.run_and_add_time(&mut outcome.close_ns, || close_checked(file))?;
         if self.publishes() {
-            self.timed(&mut outcome.rename_ns, || fs::rename(&path, Path::new(&spec.path)))?;
+            self.run_and_add_time(&mut outcome.rename_ns, || {
+                fs::rename(&path, Path::new(&spec.path))
+            })?;
         }
         outcome.bytes += wanted.iter().map(|range| range.end - range.start).sum::<u64>();
         outcome.files += 1;
@@ -294,7 +299,7 @@ impl Checkpoint {
         }
     }
 
-    fn timed<T>(&self, sum_ns: &mut u64, act: impl FnOnce() -> T) -> T {
+    fn run_and_add_time<T>(&self, sum_ns: &mut u64, act: impl FnOnce() -> T) -> T {
         let begun = self.clock.ticks();
         let done = act();
         *sum_ns += self.clock.ns(self.clock.ticks().saturating_sub(begun));

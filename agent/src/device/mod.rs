@@ -39,7 +39,7 @@ pub struct Devices(Mutex<HashMap<PathBuf, (File, u64)>>);
 impl Devices {
     /// Take a device if nothing objects. It can then be neither mounted nor taken by anybody else.
     pub fn take(&self, path: &Path, wish: DeviceOptions) -> Result<DeviceFacts> {
-        let mut held = self.held();
+        let mut held = self.held_devices();
         if held.contains_key(path) {
             return Err(Error::busy(format!("{} is held here already", path.display())));
         }
@@ -53,13 +53,13 @@ impl Devices {
 
     /// Let a device go.
     pub fn let_go(&self, path: &Path) -> Result<()> {
-        self.held().remove(path).map(drop).ok_or_else(|| not_held_error(path))
+        self.held_devices().remove(path).map(drop).ok_or_else(|| not_held_error(path))
     }
 
     /// Discard every block of a held device.
     pub fn discard(&self, path: &Path) -> Result<PurgeResult> {
         let (file, size) = {
-            let held = self.held();
+            let held = self.held_devices();
             let (file, size) = held.get(path).ok_or_else(|| not_held_error(path))?;
             let copy = file.try_clone();
             (copy.context("keep the device open")?, *size)
@@ -74,7 +74,7 @@ impl Devices {
         Ok(PurgeResult { bytes: at })
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<PathBuf, (File, u64)>> {
+    fn held_devices(&self) -> MutexGuard<'_, HashMap<PathBuf, (File, u64)>> {
         lock(&self.0)
     }
 }

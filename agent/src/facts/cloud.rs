@@ -184,9 +184,9 @@ struct MetadataService {
 impl MetadataService {
     /// The body of an answer with status 200; no proxy is used and no redirection followed.
     fn request(&self, method: &str, path: &str, headers: &str) -> QueryResult<String> {
-        let mut stream =
-            TcpStream::connect_timeout(&self.address, self.left()?).map_err(request_error_text)?;
-        stream.set_write_timeout(Some(self.left()?)).map_err(request_error_text)?;
+        let mut stream = TcpStream::connect_timeout(&self.address, self.time_left()?)
+            .map_err(request_error_text)?;
+        stream.set_write_timeout(Some(self.time_left()?)).map_err(request_error_text)?;
         // HTTP/1.0: the answer ends with the connection and never comes in chunks.
         let length = if method == "PUT" { "Content-Length: 0\r\n" } else { "" };
         let request = format!(
@@ -197,7 +197,7 @@ impl MetadataService {
         let mut answer = Vec::new();
         let mut piece = [0; 4096];
         loop {
-            stream.set_read_timeout(Some(self.left()?)).map_err(request_error_text)?;
+            stream.set_read_timeout(Some(self.time_left()?)).map_err(request_error_text)?;
             let count = stream.read(&mut piece).map_err(request_error_text)?;
             answer.extend_from_slice(&piece[..count]);
             if answer.len() as u64 > MAX_ANSWER_BYTES {
@@ -209,7 +209,7 @@ impl MetadataService {
         }
     }
 
-    fn left(&self) -> QueryResult<Duration> {
+    fn time_left(&self) -> QueryResult<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(format!("{} s are over", PATIENCE.as_secs())) } else { Ok(left) }
     }

@@ -21,7 +21,7 @@ fn every_method_does_as_many_ios_as_it_counts() {
         let run = run(&fixture.spec(&json!({"io_bytes": 1000 * BLOCK})), method);
         assert_eq!(counts(&run, "read"), (1000, 1000 * BLOCK, 1000), "{method:?}");
         assert!(run.now.errors().is_empty() && run.ended.is_early);
-        assert_eq!((run.now.drained(), run.ended.error), (0, None));
+        assert_eq!((run.now.drained_ios(), run.ended.error), (0, None));
     }
 }
 
@@ -134,7 +134,7 @@ fn a_halt_before_the_start_has_nothing_done() {
         halt.request(0);
         let run = run_with_halt(&fixture.spec(&json!({})), method, &halt);
         assert_eq!(counts(&run, "read"), (0, 0, 0), "{method:?}");
-        assert_eq!((run.now.drained(), run.ended.error), (0, None));
+        assert_eq!((run.now.drained_ios(), run.ended.error), (0, None));
     }
 }
 

@@ -136,32 +136,34 @@ impl Ledger {
     #[inline]
     #[must_use]
     pub fn begin_write(&self, target: u32, block: u64) -> bool {
-        self.word(target, block).fetch_or(WRITE_IN_FLIGHT, Ordering::Relaxed) & WRITE_IN_FLIGHT == 0
+        self.block_word(target, block).fetch_or(WRITE_IN_FLIGHT, Ordering::Relaxed)
+            & WRITE_IN_FLIGHT
+            == 0
     }
 
     /// Say that it does not begin after all: nothing has become of the block.
     pub fn cancel_write(&self, target: u32, block: u64) {
-        self.word(target, block).fetch_and(!WRITE_IN_FLIGHT, Ordering::Relaxed);
+        self.block_word(target, block).fetch_and(!WRITE_IN_FLIGHT, Ordering::Relaxed);
     }
 
     /// Say that the write which began was told to be done.
     #[inline]
     pub fn acknowledge_write(&self, target: u32, block: u64, sequence: u64) {
-        self.word(target, block)
+        self.block_word(target, block)
             .store(sequence & !(WRITE_IN_FLIGHT | OUTCOME_UNKNOWN), Ordering::Relaxed);
     }
 
     /// Say that the write which began failed: the block may hold any part of it.
     #[inline]
     pub fn fail_write(&self, target: u32, block: u64) {
-        mark_unknown(self.word(target, block));
+        mark_unknown(self.block_word(target, block));
     }
 
     /// What a read that begins now will find.
     #[inline]
     #[must_use]
     pub fn expected(&self, target: u32, block: u64) -> ExpectedWrite {
-        let word = self.word(target, block).load(Ordering::Relaxed);
+        let word = self.block_word(target, block).load(Ordering::Relaxed);
         let sequence = word & !(WRITE_IN_FLIGHT | OUTCOME_UNKNOWN);
         if word == sequence {
             ExpectedWrite::AtLeast(sequence)
@@ -185,7 +187,7 @@ impl Ledger {
     }
 
     #[inline]
-    fn word(&self, target: u32, block: u64) -> &AtomicU64 {
+    fn block_word(&self, target: u32, block: u64) -> &AtomicU64 {
         &self.words[self.starts[target as usize] + block as usize]
     }
 }

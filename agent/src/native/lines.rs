@@ -151,7 +151,7 @@ impl IntervalLines {
 
     /// Whether the load was told up to that moment, in one interval at least.
     #[must_use]
-    pub fn covers(&self, now_ns: u64) -> bool {
+    pub fn has_reported_until(&self, now_ns: u64) -> bool {
         self.count > 0 && now_ns <= self.reported_ns
     }
 
@@ -208,7 +208,7 @@ impl CounterSnapshot {
 
     /// I/Os that ended after submission had stopped.
     #[must_use]
-    pub fn drained(&self) -> u64 {
+    pub fn drained_ios(&self) -> u64 {
         self.drained
     }
 

@@ -152,7 +152,7 @@ fn what_ends_after_submission_has_stopped_is_counted_as_such_too() {
     let (fixture, halt) = (Fixture::new(), Arc::<Halt>::default());
     let queue = Late { pushed: Vec::new(), halt: Arc::clone(&halt) };
     let run = run_on_queue(&fixture.spec(&json!({"depth": 4})), queue, &halt);
-    assert_eq!((counts(&run, "read").0, run.now.drained(), run.now.in_flight()), (4, 4, 0));
+    assert_eq!((counts(&run, "read").0, run.now.drained_ios(), run.now.in_flight()), (4, 4, 0));
 }
 
 /// A queue that ends sixteen at a time, and wishes the end after three turns.

@@ -95,7 +95,7 @@ pub fn choose_methods(
 
 impl TrialReads {
     /// With one more; one that moved nothing reached no device.
-    fn plus(self, bytes: usize) -> Self {
+    fn with_read_of(self, bytes: usize) -> Self {
         if bytes == 0 {
             return self;
         }
@@ -233,7 +233,7 @@ impl MethodChooser<'_> {
         }
         let read = trial_block(job)
             .and_then(|(_, block)| read_block_now(&target.file, block, job.offset_bytes));
-        self.reads.set(self.reads.get().plus(*read.as_ref().unwrap_or(&0)));
+        self.reads.set(self.reads.get().with_read_of(*read.as_ref().unwrap_or(&0)));
         let is_able = read.err().and_then(|error| error.raw_os_error()) != Some(libc::EOPNOTSUPP);
         if !is_able {
             self.notes.push(format!(
@@ -328,7 +328,7 @@ fn reads_per_s(
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < TRIAL_TIME {
-        reads.set(reads.get().plus(once(count)?));
+        reads.set(reads.get().with_read_of(once(count)?));
         count += 1;
     }
     Some(count as f64 / start.elapsed().as_secs_f64())

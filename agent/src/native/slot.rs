@@ -171,7 +171,7 @@ impl Slot {
 
     /// When its latency begins: when it was due, or when it was submitted.
     #[inline]
-    pub fn begun(&self, is_timed: bool) -> u64 {
+    pub fn latency_start(&self, is_timed: bool) -> u64 {
         if is_timed { self.due } else { self.started }
     }
 
@@ -179,7 +179,7 @@ impl Slot {
     #[cold]
     pub fn as_slow(&self, is_timed: bool, now: u64) -> SlowIo {
         SlowIo {
-            due: self.begun(is_timed),
+            due: self.latency_start(is_timed),
             submitted: self.started,
             ended: now,
             offset: self.offset,

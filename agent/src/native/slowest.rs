@@ -60,7 +60,7 @@ impl SlowestIos {
 
     /// Keep it in the place of the fastest.
     #[cold]
-    pub fn keep(&mut self, io: SlowIo) {
+    pub fn keep_slow_io(&mut self, io: SlowIo) {
         if self.kept.len() < self.most {
             self.kept.push(io);
         } else if let Some(fastest) = self.kept.get_mut(self.fastest_at) {
@@ -106,7 +106,7 @@ mod tests {
             for nth in 0..100 {
                 let latency = (nth * factor) % 100;
                 if slowest.is_slow(latency) {
-                    slowest.keep(io(latency));
+                    slowest.keep_slow_io(io(latency));
                 }
             }
             let all = slowest_of_all(slowest.take().into_iter(), 5);

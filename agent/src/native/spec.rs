@@ -20,7 +20,7 @@ pub struct Spec {
     /// The jobs, all at the same time.
     pub jobs: Vec<JobSpec>,
     /// Past the page cache.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub direct: bool,
     /// How the kernel is asked.
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct Spec {
     #[serde(default = "one_second")]
     pub interval_ms: u64,
     /// Each I/O's latency is taken; else I/Os are only counted.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub timed: bool,
     /// By which part (0 to 1) of the time between two of its arrivals this host is later than the
     /// first of its fleet, so that hosts with fixed arrivals take turns.
@@ -70,7 +70,7 @@ pub struct JobSpec {
     /// What is done in which order.
     pub rw: Pattern,
     /// Share of reads of a mixed pattern.
-    #[serde(default = "half")]
+    #[serde(default = "default_half")]
     pub read_percent: f64,
     /// Block sizes, drawn by their shares.
     pub blocks: Vec<BlockShare>,
@@ -100,7 +100,7 @@ pub struct JobSpec {
     #[serde(default)]
     pub think_us: u64,
     /// See `think_us`.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub think_every: u32,
     /// How random offsets are spread.
     #[serde(default = "uniform")]
@@ -142,7 +142,7 @@ pub struct BlockShare {
     /// Its size.
     pub bytes: u32,
     /// Its share.
-    #[serde(default = "whole")]
+    #[serde(default = "default_whole")]
     pub share: f64,
 }
 
@@ -317,19 +317,19 @@ impl Spec {
     }
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
-fn half() -> f64 {
+fn default_half() -> f64 {
     50.0
 }
 
-fn whole() -> f64 {
+fn default_whole() -> f64 {
     100.0
 }
 

@@ -187,7 +187,7 @@ impl<L: TimedLoad> IntervalWriter<'_, L> {
     /// What ended after the end, if anything did.
     fn write_rest(&mut self, last_ns: u64) {
         let (_, ended) = Snapshot::of::<L>(self.workers).since(&self.reported);
-        if ended > 0 || !self.lines.covers(last_ns) {
+        if ended > 0 || !self.lines.has_reported_until(last_ns) {
             self.write(last_ns);
         }
     }
@@ -220,7 +220,7 @@ impl End {
             "gave_up": false,
             "measured_ns": self.measured_ns,
             "drain_ns": self.last_ns - self.measured_ns,
-            "drained_ios": whole.ios.drained(),
+            "drained_ios": whole.ios.drained_ios(),
             "begun_ns": { "first": 0, "last": 0 },
             "lateness": whole.ios.lateness(),
             "unreached": self.lag_ns.unwrap_or(0) as f64

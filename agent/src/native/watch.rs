@@ -247,7 +247,7 @@ impl<'a> RunReport<'a> {
         let last_ns = self.last_ns(&followed).max(self.measured_ns(&followed));
         // Time without I/Os too: rates of intervals would be too high without it.
         let (rest, ios) = CounterSnapshot::of(&threads.scores).latency_since(&reported);
-        if ios > 0 || !lines.covers(last_ns) {
+        if ios > 0 || !lines.has_reported_until(last_ns) {
             let end_ns = lines.end_ns(last_ns);
             lines.print(rest, end_ns);
         }
@@ -283,7 +283,7 @@ impl<'a> RunReport<'a> {
             "gave_up": followed.gave_up,
             "measured_ns": measured_ns,
             "drain_ns": last_ns.saturating_sub(measured_ns),
-            "drained_ios": whole.drained(),
+            "drained_ios": whole.drained_ios(),
             "begun_ns": self.first_and_last_start_ns(all),
             "lateness": whole.lateness(),
             "unreached": self.is_unreached(all, hung, measured_ns),

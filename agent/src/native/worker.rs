@@ -372,8 +372,10 @@ impl<Q: Queue> Worker<Q> {
             let is_done = result == slot.bytes as i32;
             if is_done {
                 alike.add::<K>(slot, track, scores, (clock, now));
-                if K::IS_TIMED && slowest.is_slow(now.saturating_sub(slot.begun(track.is_timed))) {
-                    slowest.keep(slot.as_slow(track.is_timed, now));
+                if K::IS_TIMED
+                    && slowest.is_slow(now.saturating_sub(slot.latency_start(track.is_timed)))
+                {
+                    slowest.keep_slow_io(slot.as_slow(track.is_timed, now));
                 }
             } else {
                 match slot.retry_decision(result, scores) {

@@ -146,7 +146,7 @@ fn visit(folder: &File, keep: &OsStr, act: Act) -> Outcome {
         } else {
             let Some(Level { name, entry, .. }) = levels.pop() else { break };
             let Some(above) = levels.last() else { break };
-            here = leave(&here, above.entry)?;
+            here = open_unmoved_parent(&here, above.entry)?;
             let outcome = done(&here, &name, entry);
             (name, outcome)
         };
@@ -182,7 +182,7 @@ fn enter(folder: &File, name: &OsStr, top: EntryInfo) -> io::Result<Entered> {
 }
 
 /// The folder above, which must be the one that was come from.
-fn leave(folder: &File, above: EntryInfo) -> io::Result<File> {
+fn open_unmoved_parent(folder: &File, above: EntryInfo) -> io::Result<File> {
     let parent = open_folder_in(folder, OsStr::new(".."))?;
     let found = stat_in(&parent, OsStr::new("."))?;
     if (found.inode, found.mount) != (above.inode, above.mount) {

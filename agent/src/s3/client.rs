@@ -131,7 +131,7 @@ impl Client {
 
     /// So many clients, spread over all addresses of all servers.
     #[must_use]
-    pub fn spread(spec: &Spec, servers: &[Server], count: usize) -> Vec<Self> {
+    pub fn spread_over_servers(spec: &Spec, servers: &[Server], count: usize) -> Vec<Self> {
         (0..count)
             .map(|nth| Self::new(spec, &servers[nth % servers.len()], nth / servers.len()))
             .collect()

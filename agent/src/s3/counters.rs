@@ -166,13 +166,13 @@ pub fn operations_of(spec: &Spec) -> Vec<Operation> {
         _ => (false, true),
     };
     let does = |operation: &Operation| match operation {
-        Operation::Get => spec.does(OperationKind::Get),
-        Operation::GetRange => spec.does(OperationKind::GetRange),
-        Operation::Put => spec.does(OperationKind::Put) && has_small,
-        Operation::Multipart => spec.does(OperationKind::Put) && has_large,
-        Operation::Head => spec.does(OperationKind::Head),
-        Operation::List => spec.does(OperationKind::List),
-        Operation::Delete => spec.does(OperationKind::Delete),
+        Operation::Get => spec.has_operation(OperationKind::Get),
+        Operation::GetRange => spec.has_operation(OperationKind::GetRange),
+        Operation::Put => spec.has_operation(OperationKind::Put) && has_small,
+        Operation::Multipart => spec.has_operation(OperationKind::Put) && has_large,
+        Operation::Head => spec.has_operation(OperationKind::Head),
+        Operation::List => spec.has_operation(OperationKind::List),
+        Operation::Delete => spec.has_operation(OperationKind::Delete),
     };
     OPERATIONS.into_iter().filter(does).collect()
 }

@@ -32,7 +32,7 @@ pub struct DataSet {
     /// How many objects there are.
     pub count: u64,
     /// Over how many prefixes they are spread.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub prefixes: u32,
     /// Their sizes, drawn by shares.
     #[serde(default)]
@@ -250,7 +250,7 @@ pub fn check_prefix(name: &str, prefix: &str) -> Result<(), String> {
     ))
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 

@@ -153,7 +153,7 @@ fn find_objects(
 ) -> Result<FoundObjects, RequestFault> {
     let folders = Mutex::new(0..set.prefixes);
     let count = (spec.concurrency as usize).min(set.prefixes as usize).min(16);
-    let mut clients = Client::spread(spec, servers, count);
+    let mut clients = Client::spread_over_servers(spec, servers, count);
     let outcomes: Vec<Result<FoundObjects, RequestFault>> = thread::scope(|scope| {
         let listers: Vec<_> = clients
             .iter_mut()

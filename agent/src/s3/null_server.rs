@@ -119,7 +119,7 @@ impl NullServer {
                 if data == LISTENER {
                     self.accept(&epoll)?;
                 } else {
-                    self.attend(data as usize, &mut buffer);
+                    self.serve_connection(data as usize, &mut buffer);
                 }
             }
         }
@@ -155,11 +155,11 @@ impl NullServer {
         }
     }
 
-    fn attend(&mut self, place: usize, buffer: &mut [u8]) {
+    fn serve_connection(&mut self, place: usize, buffer: &mut [u8]) {
         let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
             return;
         };
-        if connection.attend(self.bytes, &self.get_answer, &self.piece, buffer).is_err() {
+        if connection.answer_received(self.bytes, &self.get_answer, &self.piece, buffer).is_err() {
             self.connections[place] = None;
         }
     }
@@ -167,7 +167,7 @@ impl NullServer {
 
 impl Connection {
     /// Take what has come, and answer it; an error when the connection is over.
-    fn attend(
+    fn answer_received(
         &mut self,
         bytes: u64,
         get_answer: &[u8],

@@ -182,7 +182,7 @@ impl IntervalWriter<'_> {
     /// What ended after the end, if anything did.
     fn write_rest(&mut self, last_ns: u64) {
         let (_, ended) = Snapshot::of(self.threads).since(&self.reported);
-        if ended > 0 || !self.lines.covers(last_ns) {
+        if ended > 0 || !self.lines.has_reported_until(last_ns) {
             self.write(last_ns);
         }
     }

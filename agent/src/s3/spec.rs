@@ -268,10 +268,10 @@ pub struct Spec {
     #[serde(default)]
     pub delete_keys: DeleteKeys,
     /// Operations under way at a time.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub concurrency: u32,
     /// Parts of one object that are under way at a time.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub parts_in_flight: u32,
     /// Operations a second; null for as many as there is room for.
     #[serde(default)]
@@ -283,7 +283,7 @@ pub struct Spec {
     #[serde(default)]
     pub later: f64,
     /// Connections are used again.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub keep_alive: bool,
     /// The contents of so many bodies are compared: every n-th; none for 0.
     #[serde(default)]
@@ -339,7 +339,7 @@ impl Spec {
 
     /// Whether anything of that kind is done.
     #[must_use]
-    pub fn does(&self, kind: OperationKind) -> bool {
+    pub fn has_operation(&self, kind: OperationKind) -> bool {
         self.operations.iter().any(|one| one.kind == kind && one.share > 0.0)
     }
 
@@ -446,7 +446,7 @@ impl Spec {
         if !(self.runtime_s > 0.0 && self.runtime_s <= 1e7) || self.interval_ms == 0 {
             faults.push("runtime_s and interval_ms must be above zero.".into());
         }
-        if self.does(OperationKind::GetRange)
+        if self.has_operation(OperationKind::GetRange)
             && (self.range_bytes == 0 || self.range_bytes % super::contents::SECTOR_BYTES != 0)
         {
             faults.push(format!(
@@ -470,7 +470,9 @@ impl Spec {
                 self.order
             ));
         }
-        if self.reads_new || (self.does(OperationKind::Put) && self.put_keys == PutKeys::New) {
+        if self.reads_new
+            || (self.has_operation(OperationKind::Put) && self.put_keys == PutKeys::New)
+        {
             Self::add_prefix_fault("new_prefix", &self.new_prefix, faults);
         }
         let share_of = |kind| -> f64 {
@@ -484,7 +486,7 @@ impl Spec {
                  many, or give delete_keys data-set."
             ));
         }
-        if self.does(OperationKind::Delete) && self.delete_keys == DeleteKeys::DataSet {
+        if self.has_operation(OperationKind::Delete) && self.delete_keys == DeleteKeys::DataSet {
             let prefix = self.objects.as_ref().map_or("", |set| set.prefix.as_str());
             Self::add_prefix_fault("objects.prefix", prefix, faults);
         }
@@ -512,11 +514,11 @@ fn without_values(fault: &str) -> String {
     }
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 

@@ -180,7 +180,7 @@ pub fn list_prefixes(spec: &Spec) -> Result<(), Vec<String>> {
 pub fn delete(spec: &Spec) -> Result<(), Vec<String>> {
     let servers = find_servers(&spec.target)?;
     let mut lister = Client::new(spec, &servers[0], 0);
-    let mut clients = Client::spread(spec, &servers, spec.concurrency as usize);
+    let mut clients = Client::spread_over_servers(spec, &servers, spec.concurrency as usize);
     let mut removal = Removal::default();
     let query = ListQuery { prefix: &spec.prefix, ..ListQuery::default() };
     list_all(&mut lister, query, |page| {

@@ -125,7 +125,7 @@ impl Transport {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(timeout))?;
         socket.set_write_timeout(Some(timeout))?;
-        let mut transport = Self::over(socket, tls)?;
+        let mut transport = Self::from_socket(socket, tls)?;
         transport.continue_handshake()?;
         Ok(transport)
     }
@@ -142,10 +142,10 @@ impl Transport {
         }
         let socket = TcpStream::from(socket);
         socket.set_nodelay(true)?;
-        Self::over(socket, tls)
+        Self::from_socket(socket, tls)
     }
 
-    fn over(socket: TcpStream, tls: Option<&TlsSettings>) -> io::Result<Self> {
+    fn from_socket(socket: TcpStream, tls: Option<&TlsSettings>) -> io::Result<Self> {
         let Some(TlsSettings { config, name }) = tls else { return Ok(Self::Plain(socket)) };
         let mut session =
             ClientConnection::new(Arc::clone(config), name.clone()).map_err(tls_error)?;

@@ -168,7 +168,7 @@ impl Worker {
             next_due_ns: arrivals.as_mut().map_or(0, Arrivals::next_ns),
             arrivals,
             put: VecDeque::new(),
-            keeps_put: spec.does(OperationKind::Delete),
+            keeps_put: spec.has_operation(OperationKind::Delete),
             gets: 0,
             sink: vec![0; SINK_BYTES],
             key: String::with_capacity(128),

@@ -161,7 +161,7 @@ impl RecordRing {
     }
 
     #[expect(clippy::cast_ptr_alignment, reason = "pages and both places are aligned")]
-    fn word(&self, at: usize) -> &AtomicU64 {
+    fn atomic_at(&self, at: usize) -> &AtomicU64 {
         // SAFETY: the first page is mapped, and the place is a multiple of eight in it.
         unsafe { &*self.start.as_ptr().add(at).cast::<AtomicU64>() }
     }
@@ -169,8 +169,8 @@ impl RecordRing {
     /// Take everything that is in it now. A full ring has lost what came since, which the kernel
     /// tells no sooner than it writes the next record: it is told here, too.
     pub fn drain(&mut self, mut take: impl FnMut(&Record)) {
-        let head = self.word(HEAD_AT).load(Ordering::Acquire);
-        let tail = self.word(TAIL_AT).load(Ordering::Relaxed);
+        let head = self.atomic_at(HEAD_AT).load(Ordering::Acquire);
+        let tail = self.atomic_at(TAIL_AT).load(Ordering::Relaxed);
         let length = (head.wrapping_sub(tail) as usize).min(self.data);
         if length + MAX_RECORD_BYTES > self.data {
             take(&Record::Lost(1));
@@ -185,7 +185,7 @@ impl RecordRing {
             self.copy.extend_from_slice(std::slice::from_raw_parts(data.add(from), first));
             self.copy.extend_from_slice(std::slice::from_raw_parts(data, length - first));
         }
-        self.word(TAIL_AT).store(head, Ordering::Release);
+        self.atomic_at(TAIL_AT).store(head, Ordering::Release);
         for_each_record(&self.copy, &mut take);
     }
 }

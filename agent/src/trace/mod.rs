@@ -443,7 +443,7 @@ impl EventSorter {
             }
         }
         if self.lost > 0 {
-            self.sample.lost(std::mem::take(&mut self.lost));
+            self.sample.give_up_pending_after_loss(std::mem::take(&mut self.lost));
         }
     }
 
@@ -455,12 +455,12 @@ impl EventSorter {
         if self.kin.len() >= MAX_KIN {
             self.kin.clear();
         }
-        let ours = self.descends(pid);
+        let ours = self.is_descendant_of_ours(pid);
         self.kin.insert(pid, ours);
         ours
     }
 
-    fn descends(&self, pid: u32) -> bool {
+    fn is_descendant_of_ours(&self, pid: u32) -> bool {
         let mut pid = pid as i32;
         for _ in 0..MAX_GENERATIONS {
             if pid == own_pid() {

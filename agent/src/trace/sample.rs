@@ -276,7 +276,7 @@ impl BioSample {
     }
 
     /// Records were lost: the ends of bios under way may be among them, so they are given up.
-    pub fn lost(&mut self, records: u64) {
+    pub fn give_up_pending_after_loss(&mut self, records: u64) {
         self.note_lost += records;
         self.waiting = 0;
         self.pending.clear();
@@ -573,7 +573,7 @@ mod tests {
         sample.add_queued(at(0, 100, 8));
         sample.add_queued(at(0, 200, 8));
         sample.add_done(at(30, 200, 8), CompletionSource::Request);
-        sample.lost(3);
+        sample.give_up_pending_after_loss(3);
         sample.end_window(1.0);
         let seen = sample.finish();
         assert_eq!((seen.lost, seen.read.bios, seen.read.timed, seen.read.censored), (3, 2, 1, 0));
