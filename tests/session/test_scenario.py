@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from iolab.core.events import Event, Notice
+from iolab.core.events import Event, Notice, PhaseStarted
 from iolab.core.host import TargetProbe
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
@@ -18,7 +19,8 @@ from tests.fakes.fio import FakeLoad
 from tests.fakes.programs import FakeCall, FakeProgram
 from tests.fakes.script import FakeScript
 from tests.judging import judge
-from tests.session.stage import Stage, do_nothing
+from tests.loads.fileio.fake_native import FakeNative
+from tests.session.stage import Notes, Stage, do_nothing
 
 STUDY = """
 format = 1
@@ -524,3 +526,77 @@ def test_what_hangs_the_engine_is_undone_before_that_is_waited_for(*, is_stopped
     assert asked.index("undo") < asked.index("signal KILL")
     _, scenario = record_of(stage)
     assert scenario.events[0].is_undone
+
+
+VERIFIED = """
+format = 1
+id = "verified"
+
+[[workload]]
+id = "writes"
+engine = "native"
+rw = "randwrite"
+bs = "4k"
+filesize = "16m"
+verify = true
+
+[[phase]]
+id = "before"
+seconds = "5s"
+
+[[phase]]
+id = "fault"
+seconds = "5s"
+
+[[event]]
+id = "remount"
+action = "mend"
+phase = "read-back"
+
+[method]
+warmup = "1s"
+settle = "0s"
+"""
+LAID_OUT = "/mnt/bench/iolab-scratch-a/s16mv4k"
+
+
+@pytest.mark.parametrize(
+    ("moment", "remounts", "readbacks", "status"),
+    [
+        (None, 1, 2, RunStatus.DONE),
+        ("Phase 'fault' begins.", 0, 1, RunStatus.INTERRUPTED),
+        ("every acknowledged write is read back", 1, 2, RunStatus.INTERRUPTED),
+    ],
+)
+def test_a_wish_to_stop_leaves_out_or_ends_the_read_back(
+    moment: str | None, remounts: int, readbacks: int, status: RunStatus
+) -> None:
+    """Blocks are read before the load and after it; a run that lacks the latter is not whole."""
+    (plain,) = FakeNative().programs.values()
+    runs: list[str] = []
+
+    async def engine(call: FakeCall) -> int:
+        spec = json.loads(call.stdin)
+        has_runtime = spec["runtime_s"] is not None
+        runs.append("load" if has_runtime else spec["jobs"][0]["rw"])
+        stage.hosts["a"].agent.files[LAID_OUT] = 16 << 20
+        return await plain(call)
+
+    stop = StopRequest()
+
+    def react(event: Event) -> None:
+        told = event.text if isinstance(event, Notice) else ""
+        if isinstance(event, PhaseStarted):
+            told = event.detail
+        if told == moment and "load" in runs:
+            asyncio.get_running_loop().call_later(1, stop.request_stop)
+
+    script = FakeScript(contents={"/sys/fake/state": b"ok"}, programs={"iolab-agent": engine})
+    sets = ("method.generator_limit=false",)
+    stage = Stage({"a": script}, sets, VERIFIED, INVENTORY, notes=Notes(react), stop=stop)
+    stage.play()
+    record, scenario = record_of(stage)
+    assert record.status is status
+    assert len(stage.hosts["a"].agent.steps) == remounts
+    assert runs.count("read") == readbacks
+    assert bool(scenario.readbacks) is (status is RunStatus.DONE)

@@ -395,8 +395,8 @@ class Readback(Record):
     """All blocks of a host, read and held against its ledger of acknowledged writes.
 
     `data_set_blocks` is how many there are, 0 where that is not known. `fault` says why it could
-    not be done. `is_new_mount` says whether the file system had been unmounted since the load and
-    mounted again; None of a device, and where nobody looked.
+    not be done. `is_new_mount` says whether an event of this host had unmounted its file system
+    since the load; None of a device, and where no event did.
     """
 
     host: HostName

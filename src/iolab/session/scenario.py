@@ -132,12 +132,16 @@ class PhaseRunner:
             self._start_ns.set_result(real_ns)
 
     async def do_readback_events(self) -> dict[str, bool]:
-        """Those after the last phase; whether they unmounted the target of each of their hosts."""
+        """Those after the last phase; whether they unmounted the target of each of their hosts.
+
+        Of a host without an event, or with a device as its target, nobody knows.
+        """
         is_unmounted: dict[str, bool] = {}
         for event in self._plan.events_of_phase(READBACK_PHASE):
             host = self._plan.action(event.action).host
             was_unmounted = await self._do_action(event, self._session.clock.real_ns())
-            is_unmounted[host] = is_unmounted.get(host, False) or was_unmounted
+            if self._scratch_folder(host) is not None:
+                is_unmounted[host] = is_unmounted.get(host, False) or was_unmounted
         return is_unmounted
 
     async def run_with_load(self, load: Coroutine[Any, Any, None]) -> None:

@@ -117,7 +117,10 @@ class IoDriver(ProcessDriver):
         host_runs: Sequence[HostRunInProgress],
         engine: NativeEngine,
     ) -> None:
-        """All blocks, through new mounts where events of the read-back make them."""
+        """All blocks, through new mounts where events of the read-back make them.
+
+        A wish to stop leaves it out: a run without it is not whole, and is measured again.
+        """
         if not Job.require_type(run.point.job).verify:
             return
         data_set, names = run.point.data_set, {host_run.name for host_run in host_runs}
@@ -127,14 +130,17 @@ class IoDriver(ProcessDriver):
 
         phase_runner.first_readbacks = of_these_hosts(self._first_readbacks.get(data_set, ()))
         phase_runner.earlier_readbacks = of_these_hosts(self._last_readbacks.get(data_set, ()))
-        unmounted = await phase_runner.do_readback_events()
-        readbacks = await read_back(session, run, host_runs, engine)
-        devices = {host_run.name for host_run in host_runs if host_run.workdir.device}
+        is_unmounted: dict[str, bool] = {}
+        readbacks: tuple[Readback, ...] = ()
+        if not session.stop.is_requested:
+            is_unmounted = await phase_runner.do_readback_events()
+            readbacks = await read_back(session, run, host_runs, engine)
+        if session.stop.is_requested:
+            for host_run in host_runs:
+                host_run.has_enough = False
+            return
         phase_runner.readbacks = tuple(
-            replace(
-                readback,
-                is_new_mount=None if readback.host in devices else readback.host in unmounted,
-            )
+            replace(readback, is_new_mount=is_unmounted.get(readback.host))
             for readback in readbacks
         )
         self._last_readbacks[data_set] = phase_runner.readbacks
@@ -254,7 +260,9 @@ async def read_back(
         ledger = session.ledgers.ledger_for(host_run.workdir, data_set)
         command = command_verified_against_ledger(engine, command, ledger)
         reader = engine.readback_reader(job)
-        ending = await run_process(host_run.workdir.host, command, asyncio.Event(), reader.feed)
+        halt = asyncio.Event()
+        work = run_process(host_run.workdir.host, command, halt, reader.feed)
+        ending = await run_with_background(work, session.stop.forward_to_event(halt))
         totals = reader.finish().totals
         generator = totals.generator if totals else None
         verify = generator.verify if generator else None
