@@ -258,13 +258,22 @@ class StoppedSession:
         (agent,) = children_of(keeper)
         return {"controller": self.run.pid, "keeper": keeper, "agent": agent}
 
+    def undo_files(self) -> list[Path]:
+        """What is written down here of the undos of this session."""
+        name = json.loads((self.session / "session.json").read_text())["id"]
+        return [file for file in undo_files() if name in content_of(file)]
+
+    def expect_undone_without_clean(self) -> None:
+        """The process goes on and nothing of ours is left, before anybody asks for that."""
+        assert until(lambda: state_of(self.victim) == "S", 60)
+        assert until(lambda: self.undo_files() == [], 60)
+        assert until(lambda: ours_on(self.target) == [], 60)
+
     def expect_nothing_left(self) -> None:
-        """The process goes on, nothing of ours is left, and resume says what is missing."""
+        """Nothing of ours is left after `clean`, and resume says what is missing."""
         iolab("clean", "--path", self.target, "--yes")
         assert ours_on(self.target) == []
-        name = json.loads((self.session / "session.json").read_text())["id"]
-        undos = Path(f"/tmp/iolab-undo-{os.getuid()}")
-        assert [file for file in undos.glob("undo-*") if name in file.read_text()] == []
+        assert self.undo_files() == []
         refused = iolab("resume", self.session, expect=ExitCode.STUDY)
         assert tells(refused.stderr, "1 event", "--event stop@here")
 
@@ -274,6 +283,18 @@ class StoppedSession:
     def __exit__(self, *_: object) -> None:
         self.run.kill()
         self.run.wait()
+
+
+def undo_files() -> list[Path]:
+    return list(Path(f"/tmp/iolab-undo-{os.getuid()}").glob("undo-*"))
+
+
+def content_of(file: Path) -> str:
+    """Of a file that may be gone by now."""
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def state_of(pid: int) -> str:
@@ -309,6 +330,8 @@ def test_a_kill_in_any_phase_leaves_nothing(who: str, phase: str, tmp_path: Path
             assert state_of(victim.pid) == "T"
             left = iolab("clean", "--path", stopped.target, "--json").stdout
             assert f"signal Cont to process {victim.pid}" in left
+        if who != "all":
+            stopped.expect_undone_without_clean()
         stopped.expect_nothing_left()
         assert until(lambda: state_of(victim.pid) == "S", 60)
 

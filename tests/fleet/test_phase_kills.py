@@ -86,13 +86,22 @@ def test_a_node_that_is_lost_in_any_phase_has_nothing_left_undone(
         if who == "node":
             fleet.start_sshd(NODE)
             assert (state_of(victim) == "T") is (phase == "fault")
+        else:
+            assert until(lambda: state_of(victim) == "S", 60)
+            assert until(lambda: undo_files(fleet) == [], 60)
+            assert until(lambda: ours_on(fleet.fleet.folder(NODE) / "target") == [], 60)
         hosts = tmp_path / "hosts.toml"
         iolab("clean", "--hosts", hosts, "--yes")
         assert until(lambda: state_of(victim) == "S", 60)
         assert ours_on(fleet.fleet.folder(NODE) / "target") == []
-        assert list(fleet.tmp(NODE).glob("iolab-undo-*/undo-*")) == []
+        assert undo_files(fleet) == []
         refused = iolab("resume", tmp_path / "session", expect=ExitCode.STUDY)
         assert tells(refused.stderr, "1 event", f"--event stop@{NODE}")
+
+
+def undo_files(fleet: Bed) -> list[Path]:
+    """What is written down on the node to be undone."""
+    return list(fleet.tmp(NODE).glob("iolab-undo-*/undo-*"))
 
 
 def kill_on_node(fleet: Bed, who: str) -> None:
