@@ -224,7 +224,10 @@ def test_an_event_needs_consent_with_its_host(tmp_path: Path) -> None:
     assert tells(refused.stderr, "--event stop@here")
     refused = iolab("run", study, "--hosts", hosts, "--event", "stop@b", expect=ExitCode.STUDY)
     assert tells(refused.stderr, "stop@b")
-    planned = iolab("plan", study, "--hosts", hosts)
+    with subprocess.Popen(["sleep", "600"]) as victim:
+        pid_file.write_text(f"{victim.pid}\n")
+        planned = iolab("plan", study, "--hosts", hosts)
+        victim.kill()
     assert tells(planned.stdout, "stop@here", "stop the process")
 
 
