@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::guard::{close_inherited_channel, start_guard};
 use crate::roots::Roots;
-use crate::sign::own_agent_id;
+use crate::sign::{own_agent_id, process_of_agent_id};
 use crate::sys::process::{self, Pid, ReapedChild};
 use crate::sys::signal::{self, SignalEvent};
 use crate::{bound, tree, undo};
@@ -43,6 +43,7 @@ fn run_keeper(agent: Pid) -> ! {
     loop {
         match signal::wait_for_signal(PATIENCE) {
             SignalEvent::End(_) => process::kill(agent, libc::SIGTERM),
+            SignalEvent::Undo => undo_left(),
             SignalEvent::Child | SignalEvent::Nothing => {
                 if let Some(ended) = reap_agent(agent) {
                     let _ = tree::kill_descendants(); // Nobody hears of it any more.
@@ -50,13 +51,27 @@ fn run_keeper(agent: Pid) -> ! {
                         // It could not remove them itself. They bear the sign that both have.
                         bound::remove_groups_of_agent(&Roots::default(), own_agent_id());
                     }
-                    for fault in undo::perform_left(own_agent_id()) {
-                        eprintln!("iolab-agent: {fault}");
-                    }
+                    undo_left();
                     process::exit_now(ended.code.unwrap_or(128 + ended.signal.unwrap_or(0)));
                 }
             }
         }
+    }
+}
+
+/// Have the events of this agent, which ends, undone: by the keeper, or here where that is gone.
+pub fn undo_events() {
+    match process_of_agent_id(own_agent_id()) {
+        Some((keeper, _)) if keeper == process::parent_pid() => {
+            process::kill(keeper, signal::UNDO_SIGNAL);
+        }
+        _ => undo_left(),
+    }
+}
+
+fn undo_left() {
+    for fault in undo::perform_left(own_agent_id()) {
+        eprintln!("iolab-agent: {fault}");
     }
 }
 

@@ -31,7 +31,7 @@ use crate::sys::process;
 use crate::sys::signal::{self, SignalEvent};
 use crate::sys::thread::lock;
 use crate::sys::time::SECOND_NS;
-use crate::{bound, tree};
+use crate::{bound, keeper, tree};
 
 /// Between two looks at wall limits: a limit is kept to a quarter of a second.
 const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -146,6 +146,7 @@ impl Lease {
                 reason,
             });
         }
+        keeper::undo_events(); // What is removed next may wait for that.
         let _ = mount::enter_namespace_if_any(); // To where the groups and files are.
         for group in bound::remove_own_groups() {
             remnants.push(Remnant::of_path(RemnantKind::Group, &group, "it is still in use"));
@@ -190,7 +191,7 @@ impl Lease {
                 SignalEvent::Child if self.runs.reap() => {
                     self.end_agent(128 + libc::SIGKILL, |_| {})
                 }
-                SignalEvent::Child | SignalEvent::Nothing => {}
+                SignalEvent::Child | SignalEvent::Undo | SignalEvent::Nothing => {}
                 SignalEvent::End(signal) => self.end_agent(128 + signal, |_| {}),
             }
             self.runs.enforce_limits();
@@ -343,9 +344,9 @@ impl Lease {
         }
         let watch = FileSystemWatch::new(dir).context(format_args!("watch {}", dir.display()))?;
         let own = held.remove(dir).ok_or_else(|| not_held_error(dir))?;
-        let released = own.scratch.let_go();
+        let released = own.scratch.release();
         let acted = act();
-        let scratch = released.take_again();
+        let scratch = released.reacquire();
         let is_ended = watch.has_ended();
         match (acted, scratch) {
             (acted, Ok(scratch)) => {

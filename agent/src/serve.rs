@@ -460,7 +460,7 @@ impl Service {
             Request::ScratchClose { dir, keep } => self
                 .lease
                 .release_scratch(&dir, if keep { Retention::Files } else { Retention::Nothing }),
-            Request::DeviceClose { path } => self.devices.let_go(&path),
+            Request::DeviceClose { path } => self.devices.release(&path),
             Request::FilesystemClose { dir } => self.lease.close_file_system(&dir),
             Request::Sync {} => {
                 sync_all();

@@ -328,8 +328,7 @@ def test_a_kill_in_any_phase_leaves_nothing(who: str, phase: str, tmp_path: Path
         assert until(lambda: not Path(f"/proc/{pids['agent']}").exists(), 60)
         stopped.run.wait(60)
         if phase == "fault" and who == "all":
-            # Nobody is left who could undo it: that is shown, and done when asked for. Where the
-            # keeper alone was killed its controller has it done by an agent of a new connection.
+            # Nobody is left who could undo it: that is shown, and done when asked for.
             assert state_of(victim.pid) == "T"
             left = iolab("clean", "--path", stopped.target, "--json").stdout
             assert f"signal Cont to process {victim.pid}" in left

@@ -52,7 +52,7 @@ impl Devices {
     }
 
     /// Let a device go.
-    pub fn let_go(&self, path: &Path) -> Result<()> {
+    pub fn release(&self, path: &Path) -> Result<()> {
         self.held_devices().remove(path).map(drop).ok_or_else(|| not_held_error(path))
     }
 
@@ -357,7 +357,7 @@ mod tests {
     fn nothing_is_done_to_a_device_that_is_not_held() {
         let devices = Devices::default();
         assert_eq!(devices.discard(Path::new("/dev/x")).unwrap_err().code, "bad-request");
-        assert_eq!(devices.let_go(Path::new("/dev/x")).unwrap_err().code, "bad-request");
+        assert_eq!(devices.release(Path::new("/dev/x")).unwrap_err().code, "bad-request");
     }
 
     #[test]

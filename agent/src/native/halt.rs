@@ -66,7 +66,7 @@ impl Halt {
                     process::exit(CODE_SIGNAL + number)
                 }
                 SignalEvent::End(_) => self.request(clock.ticks()),
-                SignalEvent::Child | SignalEvent::Nothing => {}
+                SignalEvent::Child | SignalEvent::Undo | SignalEvent::Nothing => {}
             }
         }
     }

@@ -250,7 +250,7 @@ impl Scratch {
     /// Hold nothing of it open, so that its file system can be unmounted: it is still this
     /// process's own by what its lock file says.
     #[must_use]
-    pub fn let_go(self) -> ReleasedScratch {
+    pub fn release(self) -> ReleasedScratch {
         ReleasedScratch { dir: self.dir, marker: self.marker }
     }
 
@@ -280,7 +280,7 @@ pub struct ReleasedScratch {
 
 impl ReleasedScratch {
     /// Hold it again; `replaced` where the folder is not the one that was let go.
-    pub fn take_again(self) -> Result<Scratch> {
+    pub fn reacquire(self) -> Result<Scratch> {
         let dir = self.dir.display();
         let replaced =
             || Error::replaced(format!("the scratch folder {dir} is not there any more"));
@@ -732,28 +732,28 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_let_go_stays_this_sessions_and_is_known_again() {
+    fn a_released_folder_stays_this_sessions_and_is_known_again() {
         let target = TestFolder::new();
         let (scratch, _) = open(&target).unwrap();
         let dir = scratch.dir().to_owned();
         fs::write(dir.join("file"), "x").unwrap();
-        let scratch = scratch.let_go().take_again().unwrap();
+        let scratch = scratch.release().reacquire().unwrap();
         assert_eq!(fs::read(dir.join("file")).unwrap(), b"x");
         let error = Scratch::open(target.path(), NAME, "session two").map(|_| ()).unwrap_err();
         assert_eq!(error.code, "busy");
-        let released = scratch.let_go();
+        let released = scratch.release();
         let moved = target.path().join("moved");
         fs::rename(&dir, &moved).unwrap();
-        assert_eq!(released.take_again().map(|_| ()).unwrap_err().code, "replaced");
+        assert_eq!(released.reacquire().map(|_| ()).unwrap_err().code, "replaced");
         assert!(!dir.exists()); // As where a mount is missing: nothing is made there.
         fs::rename(&moved, &dir).unwrap();
         let (other, _) = open(&target).unwrap();
-        let released = other.let_go();
+        let released = other.release();
         fs::create_dir(&moved).unwrap();
         fs::copy(dir.join(LOCK_NAME), moved.join(LOCK_NAME)).unwrap();
         fs::remove_dir_all(&dir).unwrap();
         fs::rename(&moved, &dir).unwrap();
-        assert_eq!(released.take_again().map(|_| ()).unwrap_err().code, "replaced");
+        assert_eq!(released.reacquire().map(|_| ()).unwrap_err().code, "replaced");
     }
 
     #[test]

@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-const HANDLED_SIGNALS: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+/// By which an agent that ends has its keeper undo its events.
+pub const UNDO_SIGNAL: i32 = libc::SIGUSR1;
+
+const HANDLED_SIGNALS: [i32; 5] =
+    [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, UNDO_SIGNAL];
 
 /// Signals from here on have no default that anybody inherits otherwise.
 const FIRST_REAL_TIME: i32 = 32;
@@ -17,6 +21,8 @@ pub enum SignalEvent {
     Child,
     /// The agent is asked to end, by this signal.
     End(i32),
+    /// The keeper is asked to undo events.
+    Undo,
     /// Nothing, for the whole time.
     Nothing,
 }
@@ -44,6 +50,7 @@ pub fn wait_for_signal(patience: Duration) -> SignalEvent {
         unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
     match got {
         libc::SIGCHLD => SignalEvent::Child,
+        UNDO_SIGNAL => SignalEvent::Undo,
         libc::SIGTERM | libc::SIGINT | libc::SIGHUP => SignalEvent::End(got),
         _ => SignalEvent::Nothing,
     }
