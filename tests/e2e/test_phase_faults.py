@@ -15,8 +15,11 @@ from typing import Any
 import pytest
 
 from iolab.errors import ExitCode
-from tests.e2e.sessions import iolab, shown, write_study
+from tests.agent.speaker import children_of, until
+from tests.e2e.left import ours_on
+from tests.e2e.sessions import IOLAB, iolab, shown, write_study
 from tests.e2e.targets import Target, command, xfs_on_device
+from tests.e2e.test_phases import state_of
 from tests.facts import tells
 from tests.fakes import forgetful_disk, mirror
 from tests.fakes.mirror import Mirror
@@ -368,3 +371,45 @@ def program_path(name: str) -> str:
     found = shutil.which(name)
     assert found is not None
     return found
+
+
+HUNG_FOR_LONG = (
+    WORKLOAD.format(rw="randrw", bs="4k", jobs=2, size="4m").replace("verify = true", "fsync = 1")
+    + """
+[[phase]]
+id = "before"
+seconds = "3s"
+
+[[phase]]
+id = "hung"
+seconds = "120s"
+
+[[event]]
+id = "hang"
+action = "hang"
+phase = "hung"
+"""
+    + METHOD
+)
+
+
+@pytest.mark.parametrize("who", ["controller", "agent"])
+def test_a_kill_while_the_disk_hangs_lets_it_go_on(who: str, tmp_path: Path) -> None:
+    """Neither the engine's end nor that of its folder is waited for before the undo."""
+    with disk_of_process(tmp_path, "honest") as (target, pid), ExitStack() as stack:
+        stack.callback(os.kill, pid, signal.SIGCONT)
+        (tmp_path / "pid").write_text(f"{pid}\n")
+        hang = f'[[action]]\nid = "hang"\nhost = "here"\nstop = "{tmp_path / "pid"}"'
+        hosts = tmp_path / "hosts.toml"
+        hosts.write_text(f"format = 1\n{local_host(target.path, hang)}")
+        words = ("run", write_study(tmp_path, HUNG_FOR_LONG), "--hosts", hosts)
+        argv = [*words, "--event", "hang@here", "--out", tmp_path / "session"]
+        with subprocess.Popen([str(word) for word in (IOLAB, *argv)]) as controller:
+            assert until(lambda: state_of(pid) == "T", 120)
+            (keeper,) = children_of(controller.pid)
+            (agent,) = children_of(keeper)
+            os.kill(controller.pid if who == "controller" else agent, signal.SIGKILL)
+            assert until(lambda: state_of(pid) != "T", 60)
+            assert until(lambda: not Path(f"/proc/{keeper}").exists(), 60)
+            controller.kill()
+        assert until(lambda: ours_on(target.path) == [], 60)
