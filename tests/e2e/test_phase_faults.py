@@ -374,7 +374,7 @@ def program_path(name: str) -> str:
 
 
 HUNG_FOR_LONG = (
-    WORKLOAD.format(rw="randrw", bs="4k", jobs=2, size="4m").replace("verify = true", "fsync = 1")
+    WORKLOAD.format(rw="randrw", bs="4k", jobs=2, size="4m")
     + """
 [[phase]]
 id = "before"
@@ -405,11 +405,12 @@ def test_a_kill_while_the_disk_hangs_lets_it_go_on(who: str, tmp_path: Path) -> 
         words = ("run", write_study(tmp_path, HUNG_FOR_LONG), "--hosts", hosts)
         argv = [*words, "--event", "hang@here", "--out", tmp_path / "session"]
         with subprocess.Popen([str(word) for word in (IOLAB, *argv)]) as controller:
-            assert until(lambda: state_of(pid) == "T", 120)
+            stack.callback(controller.kill)
+            assert until(lambda: state_of(pid) == "T", 60)
             (keeper,) = children_of(controller.pid)
             (agent,) = children_of(keeper)
             os.kill(controller.pid if who == "controller" else agent, signal.SIGKILL)
             assert until(lambda: state_of(pid) != "T", 60)
             assert until(lambda: not Path(f"/proc/{keeper}").exists(), 60)
-            controller.kill()
+            controller.wait(120)
         assert until(lambda: ours_on(target.path) == [], 60)
