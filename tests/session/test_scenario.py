@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.events import Event, Notice, PhaseStarted
+from iolab.core.events import Event, Notice, SessionPhaseStarted
 from iolab.core.host import TargetProbe
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
@@ -588,7 +588,7 @@ def test_a_wish_to_stop_leaves_out_or_ends_the_read_back(
 
     def react(event: Event) -> None:
         told = event.text if isinstance(event, Notice) else ""
-        if isinstance(event, PhaseStarted):
+        if isinstance(event, SessionPhaseStarted):
             told = event.detail
         if told == moment and "load" in runs:
             asyncio.get_running_loop().call_later(1, stop.request_stop)
