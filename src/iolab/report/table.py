@@ -10,7 +10,6 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -293,6 +292,8 @@ def _bar_svg(bar: CellBar) -> str:
 
 
 def _escape_html(text: str) -> str:
+    from html import escape  # it reads the names of 2,000 characters, which no terminal needs
+
     return escape(escape_invisible(text))
 
 
