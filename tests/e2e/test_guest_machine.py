@@ -208,7 +208,7 @@ def test_a_copy_has_all_that_the_image_has(folder: Path) -> None:
         port = taken.getsockname()[1]
     mirror = DiskReplica("vm01", "node-2", Replica(LOOPBACK, port, "vm01-copy1"))
     built = machine(folder, replace(SETTINGS, replicas=2), replicas=(mirror.replica,))
-    copy = folder / mirror.image
+    copy = folder / mirror.image_file_name
     copy.write_bytes(b"")
     os.truncate(copy, DISK_BYTES)
 
@@ -236,7 +236,7 @@ def test_a_copy_that_is_lost_is_an_error_and_no_guest_that_hangs(folder: Path) -
         port = taken.getsockname()[1]
     mirror = DiskReplica("vm01", "node-2", Replica(LOOPBACK, port, "vm01-copy1"))
     built = machine(folder, replace(SETTINGS, replicas=2), replicas=(mirror.replica,))
-    copy = folder / mirror.image
+    copy = folder / mirror.image_file_name
     copy.write_bytes(bytes(DISK_BYTES))
 
     async def conversation() -> None:

@@ -156,7 +156,7 @@ def test_every_node_has_as_many_copies() -> None:
 def test_no_port_and_no_name_is_given_twice_even_behind_one_address() -> None:
     found = plan_replicas(dict.fromkeys(ADDRESSES, "127.0.0.1"), GUESTS, 3, "s")
     assert [mirror.replica.port for mirror in found] == list(range(FIRST_PORT, FIRST_PORT + 12))
-    assert len({mirror.image for mirror in found}) == 12
+    assert len({mirror.image_file_name for mirror in found}) == 12
 
 
 def test_no_session_takes_the_copies_of_another_for_its_own() -> None:

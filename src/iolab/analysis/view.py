@@ -208,7 +208,7 @@ class RunView(Record, dict=True):
         start = min(window.start_ns + round(self.record.warmup_s * 1e9), window.end_ns)
         return Window(start, window.end_ns)
 
-    def mean_metric(
+    def mean_telemetry(
         self,
         host_index: int,
         scope: str,
@@ -223,11 +223,11 @@ class RunView(Record, dict=True):
         began before it tells mostly of what came before.
         """
         window = window or self.measured_window(host_index)
-        return self.mean_metric_of_named_host(
+        return self.mean_telemetry_of_named_host(
             self.hosts[host_index].host, scope, name, metric, window
         )
 
-    def mean_metric_of_named_host(
+    def mean_telemetry_of_named_host(
         self, host: str, scope: str, name: str | None, metric: str, window: Window | None
     ) -> float | None:
         """The same of any host by its name, watched ones too; None without a window."""

@@ -346,7 +346,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
     from iolab.stats.comparison import ComparisonVerdict
 
-    reasons = _numbers_by_reason(comparison.rows)
+    reasons = _footnote_numbers_by_reason(comparison.rows)
     levels = {row.level for row in comparison.rows}
     rows: list[list[Text | str]] = []
     last_point = ""
@@ -390,7 +390,7 @@ def _inconclusive_reason_lines(
     """Why rows are inconclusive, by the numbers beside them, and what all of them are worth."""
     from iolab.report.terminal import QUIET_STYLE, literal_text
 
-    reasons = _numbers_by_reason(compared_metrics)
+    reasons = _footnote_numbers_by_reason(compared_metrics)
     for reason, number in reasons.items():
         name = f"({number})" if len(reasons) > 1 else "?"
         yield literal_text(f"{name} {reason}", QUIET_STYLE)
@@ -399,7 +399,7 @@ def _inconclusive_reason_lines(
         yield literal_text(f"All of these runs are {levels.pop().value}.", QUIET_STYLE)
 
 
-def _numbers_by_reason(compared_metrics: Sequence[ComparedMetric]) -> dict[str, int]:
+def _footnote_numbers_by_reason(compared_metrics: Sequence[ComparedMetric]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
     from iolab.analysis.comparison import SAME_SESSION
     from iolab.stats.comparison import ComparisonVerdict

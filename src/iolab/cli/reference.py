@@ -70,7 +70,7 @@ def reference(
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
         sets = [read_published_set(set_id) for set_id in published_set_ids()]
         if output is not OutputFormat.TABLE:
-            headings = [_set_heading_document(published_set) for published_set in sets]
+            headings = [_published_set_heading_document(published_set) for published_set in sets]
             print_document(output, {"format": 1, "sets": headings}, headings)
         else:
             print_renderables(*_published_set_list_lines(sets))
@@ -82,13 +82,13 @@ def reference(
         from iolab.published.report import computed_document
 
         parts = {"content": _json_value(published.tree), "computed": computed_document(published)}
-        document = {"format": 1, **_set_heading_document(published), **parts}
+        document = {"format": 1, **_published_set_heading_document(published), **parts}
         print_document(output, document, _figure_documents(published))
     else:
         print_renderables(*_published_set_lines(published))
 
 
-def _set_heading_document(published: PublishedSet) -> dict[str, Any]:
+def _published_set_heading_document(published: PublishedSet) -> dict[str, Any]:
     figures = sum(1 for _ in published.figures())
     return {"id": published.id, "source": published.source, "figures": figures}
 

@@ -191,7 +191,7 @@ def _steal_below_node_answers(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
     window = view.load.measured_part.common
     for node in hypervisor_runs(view.record):
-        share = view.mean_metric_of_named_host(node.name, "cpu", "all", "steal_share", window)
+        share = view.mean_telemetry_of_named_host(node.name, "cpu", "all", "steal_share", window)
         if share is not None and share >= VCPU_WAIT_SHARE_MAX:
             yield indicative_answer(
                 f"The hypervisor below {node.name} took {percent_text(share)} of the processors "

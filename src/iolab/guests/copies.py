@@ -56,7 +56,7 @@ class DiskReplica(Record):
     replica: Replica
 
     @property
-    def image(self) -> str:
+    def image_file_name(self) -> str:
         """The file's name, in that node's scratch folder."""
         return f"{self.replica.export}.img"
 
@@ -164,7 +164,7 @@ class ReplicaServers:
         for mirror in self._mirrors:
             if mirror.node != node.name:
                 continue
-            image = f"{node.folder}/{mirror.image}"
+            image = f"{node.folder}/{mirror.image_file_name}"
             size = str(self._settings.disk_bytes)
             await run_and_get_output(node.host, ("truncate", "-s", size, image))
             argv = nbd_server_command(mirror, image, QEMU_NBD)
@@ -179,7 +179,7 @@ class ReplicaServers:
     async def _require_copies_written(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
         paths = [
-            f"{node.folder}/{mirror.image}" for mirror in self._mirrors if mirror.node == node.name
+            f"{node.folder}/{mirror.image_file_name}" for mirror in self._mirrors if mirror.node == node.name
         ]
         if paths and (holes := unwritten_or_hole_bytes(await prove_extents(node.workdir, paths))):
             message = (

@@ -176,7 +176,7 @@ def _device_mean(
 ) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if watched.metric not in _LATENCIES:
-        return view.mean_metric_of_named_host(
+        return view.mean_telemetry_of_named_host(
             node.name, watched.scope, name, watched.metric, window
         )
     latency = io_time_in_window(
@@ -288,7 +288,9 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         if enough
         else None,
         use=guest_cpu_shares(view, guest),
-        is_busy=view.mean_metric(guest.host_index, "cpu", ALL_CORES, "busy_share") if kvm else None,
+        is_busy=view.mean_telemetry(guest.host_index, "cpu", ALL_CORES, "busy_share")
+        if kvm
+        else None,
     )
     return replace(limit, level=_self_limit_level(limit))
 
@@ -319,8 +321,8 @@ def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     if not vcpus:
         return None
     window, node = view.measured_window(guest.host_index), guest.run.node
-    run = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_run_share", window)
-    wait = view.mean_metric_of_named_host(node, GUESTS, guest.name, "vcpu_wait_share", window)
+    run = view.mean_telemetry_of_named_host(node, GUESTS, guest.name, "vcpu_run_share", window)
+    wait = view.mean_telemetry_of_named_host(node, GUESTS, guest.name, "vcpu_wait_share", window)
     if run is not None and wait is not None:
         return GuestCpuShares(run / vcpus, wait / vcpus)
     use = guest.run.use

@@ -255,7 +255,7 @@ class GuestsReport:
         )
         return tuple(table for table in tables if table is not None)
 
-    def run_fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def run_guest_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """See `guests_table`."""
         from iolab.guests.tables import guest_fleets_by_run, guests_table
 

@@ -28,7 +28,7 @@ from iolab.published.recomputed import (
 )
 from iolab.record import Record
 from iolab.report.brief import PublishedResultTables
-from iolab.report.maxima import BestHostsFigure, fleet_and_client_table, maxima_table
+from iolab.report.maxima import BestFigureWithHosts, fleet_and_client_table, maxima_table
 from iolab.report.numbers import DASH
 from iolab.report.price_performance import rates_per_size_table
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
@@ -169,7 +169,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
     owners, maxima = published_configurations(published), published_maxima(published)
     workloads = list(dict.fromkeys(maximum.workload for maximum in maxima))
     peaks = [
-        BestHostsFigure(maximum)
+        BestFigureWithHosts(maximum)
         for maximum in sorted(maxima, key=lambda maximum: workloads.index(maximum.workload))
     ]
     if peaks:

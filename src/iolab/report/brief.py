@@ -484,7 +484,7 @@ class BootedHostsReport(Protocol):
     def run_node_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did in a run."""
 
-    def run_fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def run_guest_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """What nodes told of their guests in a run."""
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:

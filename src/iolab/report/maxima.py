@@ -105,7 +105,7 @@ def _maxima_note(table: Table) -> str:
     )
 
 
-def _maxima_chart(brief: Brief, peaks: Sequence[BestHostsFigure]) -> Figure | None:
+def _maxima_chart(brief: Brief, peaks: Sequence[BestFigureWithHosts]) -> Figure | None:
     """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
     groups = rows_by_key(peaks, lambda peak: peak.maximum.workload).values()
@@ -124,14 +124,16 @@ def _maxima_chart(brief: Brief, peaks: Sequence[BestHostsFigure]) -> Figure | No
     )
 
 
-def _peak_dot(peak: BestHostsFigure, styles: SeriesStyles) -> Dot:
+def _peak_dot(peak: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
     style, best = styles[peak.maximum.configuration], peak.maximum
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
     return Dot(style.label, style.token, best.value, best.level, place, style.title)
 
 
-def _best_configurations_sentence(peaks: Sequence[BestHostsFigure], styles: SeriesStyles) -> str:
+def _best_configurations_sentence(
+    peaks: Sequence[BestFigureWithHosts], styles: SeriesStyles
+) -> str:
     """Of each workload the best configuration."""
     several = len(styles) > 1
     sentences = []
@@ -146,7 +148,7 @@ def _best_configurations_sentence(peaks: Sequence[BestHostsFigure], styles: Seri
     return f"{statements_text(sentences)} {_worst_verdict_sentence(peaks)}"
 
 
-def _worst_verdict_sentence(peaks: Sequence[BestHostsFigure]) -> str:
+def _worst_verdict_sentence(peaks: Sequence[BestFigureWithHosts]) -> str:
     levels = {peak.maximum.level for peak in peaks}
     judged = [level for level in levels if level is not None]
     if not judged:
@@ -184,7 +186,7 @@ def _client_and_fleet_chart(
     )
 
 
-class BestHostsFigure(Record):
+class BestFigureWithHosts(Record):
     """A maximum.
 
     `slowest_host` and `fastest_host` are its hosts' values in the run that stands for it.
@@ -204,7 +206,7 @@ class BestHostsFigure(Record):
         return verdict_cell(self.maximum.level, anchors.get(self.run) if self.run else None)
 
 
-def best_figures_with_hosts(brief: Brief) -> tuple[BestHostsFigure, ...]:
+def best_figures_with_hosts(brief: Brief) -> tuple[BestFigureWithHosts, ...]:
     """Of I/O each workload and each mix of guests; of load on keys each group of operations.
 
     Invalid points are taken only where there is no other, and their level says so.
@@ -225,20 +227,20 @@ def single_host_maxima(brief: Brief) -> tuple[BestValue, ...]:
 
 def _best_figures_of_headlines(
     headlines: Iterable[BestPointHeadline],
-) -> tuple[BestHostsFigure, ...]:
+) -> tuple[BestFigureWithHosts, ...]:
     return tuple(
         peak for headline in headlines if (peak := _best_figure_of_headline(headline)) is not None
     )
 
 
-def _best_figure_of_headline(headline: BestPointHeadline) -> BestHostsFigure | None:
+def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts | None:
     best = headline.best
     if best is None:
         return None
     key = headline.workload.headline_or_rate_metric
     run = best.median_run
     values = host_metric_values(run, key).values() if len(run.hosts) > 1 else ()
-    return BestHostsFigure(
+    return BestFigureWithHosts(
         maximum=BestValue(
             configuration=headline.configuration.id,
             workload=headline.workload.id,
@@ -265,7 +267,9 @@ def statements_text(statements: Sequence[str]) -> str:
 
 
 def maxima_table(
-    configurations: Sequence[Configuration], peaks: Sequence[BestHostsFigure], anchors: RunAnchors
+    configurations: Sequence[Configuration],
+    peaks: Sequence[BestFigureWithHosts],
+    anchors: RunAnchors,
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
     titles = titles_by_id(configurations)
@@ -302,7 +306,7 @@ def maxima_table(
 
 def fleet_and_client_table(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestHostsFigure],
+    peaks: Sequence[BestFigureWithHosts],
     scaled_pairs: Sequence[FleetAndSingleClient],
     anchors: RunAnchors,
 ) -> Table | None:

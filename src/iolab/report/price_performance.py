@@ -29,7 +29,7 @@ from iolab.report.charts.cost import procurement_cost_chart, value_for_money_cha
 from iolab.report.charts.rows import Dot, DotRow, charts_by_unit, dot_chart, rows_by_key
 from iolab.report.charts.series import RunAnchors
 from iolab.report.maxima import (
-    BestHostsFigure,
+    BestFigureWithHosts,
     best_figures_with_hosts,
     statements_text,
     titles_by_id,
@@ -92,7 +92,7 @@ def price_performance_section(brief: Brief) -> ReportSection | None:
 
 def _purchase_chart_group(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestHostsFigure],
+    peaks: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> ChartGroup:
@@ -116,7 +116,7 @@ def _purchase_chart_group(
 def _cost_charts(
     currency: str,
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestHostsFigure],
+    peaks: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
     table: Table,
@@ -177,7 +177,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
 
 def _quotient_chart_groups(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestHostsFigure],
+    peaks: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Iterator[ChartGroup]:
@@ -270,7 +270,9 @@ def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
 
 
 def rates_per_size_table(
-    configurations: Sequence[Configuration], peaks: Sequence[BestHostsFigure], anchors: RunAnchors
+    configurations: Sequence[Configuration],
+    peaks: Sequence[BestFigureWithHosts],
+    anchors: RunAnchors,
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
     every = rate_quotients(configurations, [peak.maximum for peak in peaks])

@@ -415,7 +415,7 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
         folded_tables=(
             *_slow_ios_tables(detail),
             *kind.engine_tables(brief, result),
-            *hosts.run_fleet_tables(brief, result),
+            *hosts.run_guest_tables(brief, result),
         ),
         commands=_distinct_engine_commands(brief.host_runs.get(run_key, ())) if figures else (),
     )

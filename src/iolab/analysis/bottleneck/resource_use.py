@@ -170,7 +170,8 @@ def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
 
 def _highest_steal_share(view: RunView) -> float:
     shares = [
-        view.mean_metric(index, "cpu", ALL_CORES, "steal_share") for index in range(len(view.hosts))
+        view.mean_telemetry(index, "cpu", ALL_CORES, "steal_share")
+        for index in range(len(view.hosts))
     ]
     return max((share for share in shares if share is not None), default=0.0)
 

@@ -66,7 +66,7 @@ def check_cpu_bound_client(view: RunView, host_index: int) -> CheckAnswer:
         "host": host.host,
         "cores_busy_share": cores,
         "job_cpu_percent": None if job is None else 100 * job,
-        "agent_cpu_share": view.mean_metric(host_index, "agent", None, "cpu_share"),
+        "agent_cpu_share": view.mean_telemetry(host_index, "agent", None, "cpu_share"),
     }
     where = view.host_suffix_text(host)
     is_pinned = is_pinned_to_some_cores(host, view.facts_of_host(host))
@@ -113,10 +113,10 @@ def busy_share_of_allowed_cores(view: RunView, host_index: int) -> float | None:
     """The busy share of the cores that the load may use: of all where it is not bound to some."""
     host = view.hosts[host_index]
     if host.processor is None or not is_pinned_to_some_cores(host, view.facts_of_host(host)):
-        return view.mean_metric(host_index, "cpu", "all", "busy_share")
+        return view.mean_telemetry(host_index, "cpu", "all", "busy_share")
     names, window = {str(core) for core in host.processor.cores}, view.measured_window(host_index)
     shares = (
-        view.mean_metric_of_named_host(host.host, "cpu", series.name, "busy_share", window)
+        view.mean_telemetry_of_named_host(host.host, "cpu", series.name, "busy_share", window)
         for series in view.counter_series(host.host, "cpu", "busy_share")
         if series.name.partition("@")[0] in names
     )
@@ -129,7 +129,7 @@ def busy_share_of_allowed_cores(view: RunView, host_index: int) -> float | None:
 def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[host_index]
-    share = view.mean_metric(host_index, "cpu", "all", "steal_share")
+    share = view.mean_telemetry(host_index, "cpu", "all", "steal_share")
     if host.host in view.hosts_with_external_cpu_count:
         return not_applicable_answer(
             f"What {host.host} had of its node's processors was counted there.",
@@ -153,7 +153,7 @@ def check_thermal_throttling(view: RunView, host_index: int) -> CheckAnswer:
     Kernels without the counter (most guests) are no objection: there is nothing to see.
     """
     host, window = view.hosts[host_index], view.measured_window(host_index)
-    rate = view.mean_metric(host_index, "thermal", None, "throttle_events_per_s")
+    rate = view.mean_telemetry(host_index, "thermal", None, "throttle_events_per_s")
     if rate is None or window is None:
         facts = view.facts_of_host(host)
         in_guest = facts is not None and facts.kernel.hypervisor

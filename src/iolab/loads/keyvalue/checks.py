@@ -591,7 +591,7 @@ def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
 def check_key_value_cpu_bound_client(view: KeyValueView, host_index: int) -> HostAnswer:
     """cpu-bound-client of load on a key-value store."""
     host = view.hosts[host_index]
-    share = view.mean_metric(host_index, "cpu", "all", "busy_share")
+    share = view.mean_telemetry(host_index, "cpu", "all", "busy_share")
     facts = view.facts_of_host(host)
     evidence: EvidenceValues = {
         "host": host.host,

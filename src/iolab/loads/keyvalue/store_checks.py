@@ -73,7 +73,7 @@ def check_reads_from_memory(view: KeyValueView) -> CheckAnswer:
     """Whether the devices read what memory cannot have held, and most of what was read."""
     if is_external_store(view):
         return unchecked_answer("the devices of a server outside of the study are not watched")
-    stores = store_reads(view)
+    stores = store_device_reads(view)
     if stores is None:
         return unchecked_answer("no block device below the store is counted")
     return worst_answer(
@@ -474,7 +474,7 @@ def filled_store_bytes(view: KeyValueView) -> int:
     return job.records * job.record_bytes
 
 
-def store_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
+def store_device_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
     server = server_run_of_run(view.record)
     if server is None:

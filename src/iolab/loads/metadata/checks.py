@@ -489,14 +489,14 @@ def check_metadata_cpu_bound_client(view: MetadataView) -> CheckAnswer:
             view,
             index,
             operation.display_name,
-            view.mean_metric(index, "cpu", "all", "busy_share", window),
+            view.mean_telemetry(index, "cpu", "all", "busy_share", window),
         )
         for index in range(len(view.hosts))
         for operation, window in windows
     ]
     run_answers = [
         _processor_use_answer(
-            view, index, "the run", view.mean_metric(index, "cpu", "all", "busy_share")
+            view, index, "the run", view.mean_telemetry(index, "cpu", "all", "busy_share")
         )
         for index in range(len(view.hosts))
     ]
