@@ -412,7 +412,7 @@ class RunDetails(TaggedRecord):
     __slots__ = ()
 
 
-class Fleet(TaggedRecord):
+class FleetDetails(TaggedRecord):
     """The guests that made a run's load, as their kind of host tells of them."""
 
     __slots__ = ()
@@ -568,7 +568,7 @@ class RunManifest(Record, kw_only=True):
     volume: str | None = None
     states: tuple[TargetState, ...] = ()
     rule: StoppingRuleSettings | None = None
-    fleet: Fleet | None = None
+    fleet: FleetDetails | None = None
     scenario: ScenarioOutcome | None = None
     failure_hint: str | None = None
     neighbours: tuple[NeighbourRun, ...] = ()

@@ -179,7 +179,9 @@ class ReplicaServers:
     async def _require_copies_written(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
         paths = [
-            f"{node.folder}/{mirror.image_file_name}" for mirror in self._mirrors if mirror.node == node.name
+            f"{node.folder}/{mirror.image_file_name}"
+            for mirror in self._mirrors
+            if mirror.node == node.name
         ]
         if paths and (holes := unwritten_or_hole_bytes(await prove_extents(node.workdir, paths))):
             message = (

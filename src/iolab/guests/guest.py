@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from iolab.core.host import HostTransport
 from iolab.core.host_name import HostName
-from iolab.core.run import Fleet, RunManifest
+from iolab.core.run import FleetDetails, RunManifest
 from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
 from iolab.record import Record
@@ -152,7 +152,7 @@ class GuestRun(Record):
     booted_s: float | None = None
 
 
-class GuestFleet(Fleet, Record, tag="vm"):
+class GuestFleet(FleetDetails, Record, tag="vm"):
     """The guests that made a run's load, `settings` those of guests that we booted, else None.
 
     `per_node` is how many of each node took part; `idle` are guests that were up and had no part.

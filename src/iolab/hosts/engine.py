@@ -117,7 +117,7 @@ class OutputReader(Protocol):
         """The output has ended: everything it told. Never raises; to be called once."""
 
 
-class LoadTool(Protocol):
+class LoadEngine(Protocol):
     """A maker of load, as far as hosts are asked for it."""
 
     @property
@@ -131,7 +131,7 @@ class LoadTool(Protocol):
 JobT = TypeVar("JobT", bound=AnyJob, contravariant=True)
 
 
-class Engine(LoadTool, Protocol[JobT]):
+class Engine(LoadEngine, Protocol[JobT]):
     """A maker of load that runs as one process on each host, in a folder of its own."""
 
     def command(self, job: JobT, directory: str, *, seconds: float, seed: int) -> Command:
@@ -144,7 +144,7 @@ class Engine(LoadTool, Protocol[JobT]):
         """A new reader for the output of that job's `command`."""
 
 
-class FileEngine(LoadTool, Protocol[JobT]):
+class FileEngine(LoadEngine, Protocol[JobT]):
     """A maker of I/O on files and devices, which it also lays out."""
 
     def layout_command(
@@ -215,7 +215,7 @@ class VerifyingEngine(Protocol):
 
 
 def command_verified_against_ledger(
-    engine: LoadTool, command: Command, ledger: BlockLedger | None
+    engine: LoadEngine, command: Command, ledger: BlockLedger | None
 ) -> Command:
     """The engine's command, held against a ledger if there is one. EngineError if it cannot be."""
     if ledger is None:

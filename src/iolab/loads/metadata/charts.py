@@ -308,7 +308,7 @@ def run_latency_curves(record: RunRecord, name: str) -> LatencyCurves:
     return LatencyCurves(LatencyCurve(name, 0, (), ()), curves, phases.span())
 
 
-def run_panels(record: RunRecord, grid: TimeGrid) -> list[Panel]:
+def operation_panels_of_run(record: RunRecord, grid: TimeGrid) -> list[Panel]:
     """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
     rates, tails = [], []
     for operation in FILE_OPERATIONS:

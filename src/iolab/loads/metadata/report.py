@@ -80,9 +80,9 @@ class MetadataReport(LoadReport):
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
-        from iolab.loads.metadata.charts import run_panels
+        from iolab.loads.metadata.charts import operation_panels_of_run
 
-        return run_panels(record, grid)
+        return operation_panels_of_run(record, grid)
 
     def latency_distribution_chart(
         self,
