@@ -77,7 +77,7 @@ pub enum Action {
 
 /// What is the study's on this host.
 #[derive(Debug, Default)]
-pub struct Studied<'a> {
+pub struct StudyScope<'a> {
     /// Directories and devices that are measured.
     pub targets: &'a [PathBuf],
     /// Names of devices that the inventory gives to the host.
@@ -97,17 +97,17 @@ pub struct ResolvedAction {
 
 impl Action {
     /// Its steps; an error where it cannot be done, or would hit what is not the study's.
-    pub fn resolve(&self, studied: &Studied, execute: Execute) -> Result<ResolvedAction> {
+    pub fn resolve(&self, scope: &StudyScope, execute: Execute) -> Result<ResolvedAction> {
         let roots = Roots::default();
         match self {
             Self::Stop { process } => stop_or_kill(process, StepSignal::Stop, execute),
             Self::Kill { process } => stop_or_kill(process, StepSignal::Kill, execute),
-            Self::Detach { device } => detach(&roots, device, studied),
-            Self::Offline { device } => offline(&roots, device, studied),
+            Self::Detach { device } => detach(&roots, device, scope),
+            Self::Offline { device } => offline(&roots, device, scope),
             Self::CutLink { interface, undo_after_s } => {
-                cut_link(&roots, interface, *undo_after_s, studied.lease_s)
+                cut_link(&roots, interface, *undo_after_s, scope.lease_s)
             }
-            Self::Limit { group, device, rates } => limit(&roots, group, device, rates, studied),
+            Self::Limit { group, device, rates } => limit(&roots, group, device, rates, scope),
         }
     }
 }
@@ -160,8 +160,8 @@ fn own_ancestors() -> BTreeSet<Pid> {
     found
 }
 
-fn detach(roots: &Roots, device: &Path, studied: &Studied) -> Result<ResolvedAction> {
-    let name = breakable_device(roots, device, studied)?;
+fn detach(roots: &Roots, device: &Path, scope: &StudyScope) -> Result<ResolvedAction> {
+    let name = breakable_device(roots, device, scope)?;
     if !roots.block_folder(&name).join("loop").exists() {
         return Err(Error::bad_request(format!(
             "{} is no loop device with a file",
@@ -178,8 +178,8 @@ fn detach(roots: &Roots, device: &Path, studied: &Studied) -> Result<ResolvedAct
     Ok(ResolvedAction { steps: vec![step(DETACHED_BYTES)], undo: vec![step(file.limit_bytes)] })
 }
 
-fn offline(roots: &Roots, device: &Path, studied: &Studied) -> Result<ResolvedAction> {
-    let name = breakable_device(roots, device, studied)?;
+fn offline(roots: &Roots, device: &Path, scope: &StudyScope) -> Result<ResolvedAction> {
+    let name = breakable_device(roots, device, scope)?;
     let path = roots.sys.join("block").join(&name).join("device/state");
     let state = read_value(&path);
     if state.as_deref() != Some("running") {
@@ -318,9 +318,9 @@ fn limit(
     group: &Path,
     device: &Path,
     rates: &IoRates,
-    studied: &Studied,
+    scope: &StudyScope,
 ) -> Result<ResolvedAction> {
-    let name = studied_device(roots, device, studied)?;
+    let name = studied_device(roots, device, scope)?;
     // Limits are of whole disks.
     let whole = whole_disk(roots, &name);
     let number = read_value(&roots.block_folder(&whole).join("dev"))
@@ -351,8 +351,8 @@ fn limit_steps(group: &Path, number: &str, rates: &IoRates) -> Result<ResolvedAc
 }
 
 /// The kernel's name of a device that may be broken.
-fn breakable_device(roots: &Roots, device: &Path, studied: &Studied) -> Result<String> {
-    let name = studied_device(roots, device, studied)?;
+fn breakable_device(roots: &Roots, device: &Path, scope: &StudyScope) -> Result<String> {
+    let name = studied_device(roots, device, scope)?;
     if devices_below(roots, Path::new("/")).contains(&name) {
         return Err(Error::refused(format!("{} is the host's root disk", device.display())));
     }
@@ -360,11 +360,10 @@ fn breakable_device(roots: &Roots, device: &Path, studied: &Studied) -> Result<S
 }
 
 /// The kernel's name of a device that the study's targets stand on, or that the inventory names.
-fn studied_device(roots: &Roots, device: &Path, studied: &Studied) -> Result<String> {
+fn studied_device(roots: &Roots, device: &Path, scope: &StudyScope) -> Result<String> {
     let name = name_of_device(roots, device)?;
-    let is_member = || studied.members.contains(&name);
-    if is_member() || studied.targets.iter().any(|path| devices_below(roots, path).contains(&name))
-    {
+    let is_member = || scope.members.contains(&name);
+    if is_member() || scope.targets.iter().any(|path| devices_below(roots, path).contains(&name)) {
         return Ok(name);
     }
     let message = format!(
@@ -411,7 +410,7 @@ mod tests {
     use crate::undo::run_alone;
 
     fn refusal(action: &Action) -> String {
-        action.resolve(&Studied::default(), &run_alone).unwrap_err().message
+        action.resolve(&StudyScope::default(), &run_alone).unwrap_err().message
     }
 
     #[test]

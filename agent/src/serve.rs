@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::action::Studied;
+use crate::action::StudyScope;
 use crate::clock::ClockReading;
 use crate::connection::{self, Connections, Disconnecting, QueuedBytes, Socket};
 use crate::device::{DeviceOptions, Devices, OpenMode, inspect_device, trim_file_system};
@@ -397,8 +397,8 @@ impl Service {
         match request {
             Request::Resolve { what, targets, members } => {
                 let lease_s = self.lease.term().as_secs_f64();
-                let studied = Studied { targets: &targets, members: &members, lease_s };
-                let resolved = what.resolve(&studied, &self.host_program())?;
+                let scope = StudyScope { targets: &targets, members: &members, lease_s };
+                let resolved = what.resolve(&scope, &self.host_program())?;
                 self.outbox.send_message(id, "resolved", &resolved);
             }
             Request::Step { what, undo_timer, released_dir } => {
