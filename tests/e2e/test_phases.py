@@ -224,11 +224,15 @@ def test_an_event_needs_consent_with_its_host(tmp_path: Path) -> None:
     assert tells(refused.stderr, "--event stop@here")
     refused = iolab("run", study, "--hosts", hosts, "--event", "stop@b", expect=ExitCode.STUDY)
     assert tells(refused.stderr, "stop@b")
+    # Nothing is there yet that could be stopped, and no event comes before this one.
+    refused = iolab("plan", study, "--hosts", hosts, expect=ExitCode.HOST)
+    assert tells(refused.stderr, "'stop'", str(pid_file))
     with subprocess.Popen(["sleep", "600"]) as victim:
         pid_file.write_text(f"{victim.pid}\n")
         planned = iolab("plan", study, "--hosts", hosts)
         victim.kill()
-    assert tells(planned.stdout, "stop@here", "stop the process")
+    text = " ".join(planned.stdout.split())
+    assert tells(text, "stop@here", "stop the process", "undone when 'after' begins")
 
 
 class StoppedSession:
