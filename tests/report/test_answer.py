@@ -22,6 +22,7 @@ from iolab.report.best import (
     gravest_objection_code_and_text,
 )
 from iolab.report.blocks import FigureGroup, Paragraph, brief_blocks, with_figure_numbers
+from iolab.report.fast_facts import fast_facts
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
     INDISTINGUISHABLE_MARK,
@@ -30,7 +31,7 @@ from iolab.report.matrix import (
     workload_rows,
 )
 from iolab.report.numbers import DASH, metric_value_text
-from iolab.report.other_load import other_load_sentence
+from iolab.report.other_load import other_load_sentence, other_processor_load_text
 from iolab.report.page import build_report_page
 from iolab.report.phrases import Objection, merge_objections
 from iolab.report.provenance import repeats_sentence, scale_sentence, scale_setting_texts
@@ -439,6 +440,9 @@ def test_trust_names_other_load_on_the_cores_and_no_limit_is_blamed_on_them_alon
     own = tuple(replace(result, resources=shared_machine(0.9)) for result in results)
     assert other_load_sentence(brief.study, own) == ""
     assert other_load_sentence(brief.study, brief.results) == ""
+    # A latency is told beside others only where they were there in each of its runs.
+    assert tells(other_processor_load_text(results), "96 to 98 %", "cores")
+    assert other_processor_load_text((*results, own[0])) == ""
 
 
 def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
@@ -595,3 +599,15 @@ def test_figures_of_a_brief_are_numbered_and_named_in_the_text() -> None:
     assert len(set(numbers)) == len(numbers)
     notes = " ".join(block.text for block in blocks if isinstance(block, Paragraph))
     assert tells(notes, "Fig 1", "Fig 2")
+
+
+def test_repeats_that_are_left_out_stand_beside_their_own_figure() -> None:
+    brief = shared.brief("pair")
+    (row,) = workload_rows(brief.best_figures)
+    cells = tuple(
+        cell if cell is row.best else replace(cell, left_out_repeats_text="1 of 3 repeats invalid")
+        for cell in row.cells
+    )
+    ahead = replace(row, cells=cells, undecided_reason="", indistinguishable=(), lead=0.5)
+    first = fast_facts(brief, (ahead,), ())[0]
+    assert first.note.endswith("of One (1 of 3 repeats invalid)")

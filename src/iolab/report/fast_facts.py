@@ -129,12 +129,10 @@ def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact
     note = " against ".join(
         f"{metric_value_text(figure.value)} of "
         f"{titles.get(figure.configuration, figure.configuration)}"
+        f"{f' ({figure.left_out_repeats_text})' if figure.left_out_repeats_text else ''}"
         for figure in (best, second)
     )
-    doubts = dict.fromkeys((best.left_out_repeats_text, second.left_out_repeats_text))
-    doubt = "; ".join(filter(None, doubts))
-    text = f"{note} ({doubt})" if doubt else note
-    return FastFact(workload_row.lead_text, workload_row.title, text)
+    return FastFact(workload_row.lead_text, workload_row.title, note)
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
