@@ -301,7 +301,7 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
     fault = fault_event(scenario)
     is_paced = record.run.point.job.is_paced
     stalled = seconds.stalled_seconds(seconds.phase_seconds_slice(scenario.phases[0]))
-    levels = _level_series(seconds, scenario, is_paced=is_paced)
+    levels = _change_detection_series(seconds, scenario, is_paced=is_paced)
     checked_blocks, lost_blocks = _checked_and_lost_blocks(scenario)
     return ScenarioFigures(
         phases=tuple(
@@ -789,7 +789,7 @@ class _LevelSeries(Record):
         return cls(values, baseline, find_change_points(values, noise))
 
 
-def _level_series(
+def _change_detection_series(
     seconds: PerSecondHistograms, scenario: ScenarioOutcome, *, is_paced: bool
 ) -> tuple[_LevelSeries, ...]:
     """What is at the baseline's level when all is as before; the first tells of changes.

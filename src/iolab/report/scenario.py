@@ -104,18 +104,20 @@ def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Met
                 list_text(dict.fromkeys(phase_run.ended_by for phase_run in own)),
                 _range_text([phase_run.seconds for phase_run in own]),
                 metric_value_text(metric(name, "iops"), bare_rate=True),
-                _share_text(metric(name, "baseline_share")),
-                _share_text(metric(name, "served_share")),
+                _share_with_interval_text(metric(name, "baseline_share")),
+                _share_with_interval_text(metric(name, "served_share")),
                 *(metric_value_text(metric(name, figure)) for figure in _LATENCIES),
                 _stall_text(metric(name, "longest_stall_s")),
                 f"{max(phase_run.stalled_s for phase_run in own)} s",
             )
         )
-    columns = _with_optional(text_and_number_columns(_TEXTS, _NUMBERS), _OPTIONAL)
+    columns = _mark_optional_columns(text_and_number_columns(_TEXTS, _NUMBERS), _OPTIONAL)
     return Table(PHASES_TITLE, columns, tuple(rows))
 
 
-def _with_optional(columns: tuple[Column, ...], titles: frozenset[str]) -> tuple[Column, ...]:
+def _mark_optional_columns(
+    columns: tuple[Column, ...], titles: frozenset[str]
+) -> tuple[Column, ...]:
     return tuple(replace(column, is_optional=column.title in titles) for column in columns)
 
 
@@ -154,7 +156,7 @@ def neighbours_table(
     heads = text_and_number_columns(
         ("Phase", "Neighbour"), ("Its IOPS", "Its p99", "Rate kept", "p50", "p99", "Mean")
     )
-    columns = _with_optional(heads, _OPTIONAL_OF_NEIGHBOURS)
+    columns = _mark_optional_columns(heads, _OPTIONAL_OF_NEIGHBOURS)
     return Table(NEIGHBOURS_TITLE, columns, tuple(rows))
 
 
@@ -198,7 +200,7 @@ def _seconds_text(seconds: float) -> str:
     return format_ns(seconds * 1e9) if seconds < 1 else format_duration_s(seconds)
 
 
-def _share_text(share: Metric | None) -> str:
+def _share_with_interval_text(share: Metric | None) -> str:
     if share is None or share.value is None or share.low is None or share.high is None:
         return _share_value_text(share)
     return f"{_share_value_text(share)} ({percent_text(share.low)} to {percent_text(share.high)})"
@@ -329,10 +331,10 @@ def _least_ratio(ratio: Metric) -> float:
 
 
 def _times_text(ratio: Metric) -> str:
-    return f"{significant_digits_text(ratio.value or 0.0)} times{_ratio_range_text(ratio)}"
+    return f"{significant_digits_text(ratio.value or 0.0)} times{_interval_suffix_of_ratio(ratio)}"
 
 
-def _ratio_range_text(ratio: Metric) -> str:
+def _interval_suffix_of_ratio(ratio: Metric) -> str:
     if ratio.low is None or ratio.high is None:
         return ""
     return f" ({' to '.join(map(significant_digits_text, (ratio.low, ratio.high)))})"

@@ -135,7 +135,9 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
             hint = _inventory_hint("action", event.action, actions)
             add_problems(document, item, [Problem(("action",), has, hint)])
         elif event.action is not None and event.phase == READBACK_PHASE:
-            problems = _readback_action_problems(event.action, _build_action(actions[event.action]))
+            problems = _problems_of_action_in_readback_phase(
+                event.action, _build_action(actions[event.action])
+            )
             add_problems(document, item, problems)
 
 
@@ -272,7 +274,7 @@ def _readback_event_problems(event: EventTable, *, is_verified: bool) -> Iterato
             yield Problem((key,), has, "Leave it out: the load has ended.")
 
 
-def _readback_action_problems(name: str, action: Action) -> Iterator[Problem]:
+def _problems_of_action_in_readback_phase(name: str, action: Action) -> Iterator[Problem]:
     if action.has_undo:
         has = f"action = {quote_value(name)}, which has an undo, in phase '{READBACK_PHASE}'"
         yield Problem(("action",), has, "Do there what stays, as a new mount.")
