@@ -96,10 +96,16 @@ def action(name: str, *argv: object) -> str:
     return f'[[action]]\nid = "{name}"\nhost = "here"\ncommand = [{words}]'
 
 
+def own_loop_device() -> str:
+    """One that `losetup --find` gives to nobody while it is let go for a moment."""
+    return f"/dev/loop{1000 + os.getpid() % 100_000}"
+
+
 @contextmanager
-def loop_over(file: Path, *options: str) -> Iterator[Target]:
+def loop_over(file: Path) -> Iterator[Target]:
     """An XFS on a loop device over a file."""
-    device = command("losetup", "--find", "--show", *options, file)
+    device = own_loop_device()
+    command("losetup", device, file)
     try:
         with xfs_on_device(device) as target:
             yield target
