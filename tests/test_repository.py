@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FOREIGN = re.compile(
     rf"{re.escape(str(ROOT))}/|/home/[a-z]|/root/|files\.pythonhosted|deb\.debian\.org"
 )
+
+IMPORT = re.compile(r"^[ \t]*from (iolab[\w.]*) import (\w+(?:, \w+)*)$", re.M)
 
 
 # What a reader of a page takes as it is: samples of output, and names of files, keys and codes.
@@ -220,6 +223,30 @@ def test_names_say_what_they_hold(modules: dict[Path, ModuleText]) -> None:
         if name in fillers
     ]
     assert found == []
+
+
+def test_what_scripts_inside_tests_import_is_there() -> None:
+    """The types of what a test runs as a program of its own are checked by nobody else."""
+    found = {
+        (module, name)
+        for file in tracked("tests/*.py", "bench/*.py", "docs/*.md")
+        for module, imported in IMPORT.findall(file.read_text(encoding="utf-8"))
+        for name in imported.split(", ")
+    }
+    assert len(found) > 100
+    missing = [f"{module}: {name}" for module, name in sorted(found) if not is_there(module, name)]
+    assert missing == []
+
+
+def is_there(module: str, name: str) -> bool:
+    """Whether a module has an attribute or a module of that name."""
+    if hasattr(importlib.import_module(module), name):
+        return True
+    try:
+        importlib.import_module(f"{module}.{name}")
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 def test_checks_are_functions_named_as_their_codes() -> None:

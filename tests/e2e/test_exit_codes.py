@@ -45,9 +45,9 @@ generator_limit = false
 A_BUG: Final = """
 import sys
 from iolab.__main__ import main
-from iolab.cli.commands import COMMANDS, Command, CommandGroup
+from iolab.cli.commands import COMMANDS, CliCommand, CommandGroup
 bug = lambda: 1 / 0
-COMMANDS["bug"] = Command("bug", "__main__:bug", "", CommandGroup.READ)
+COMMANDS["bug"] = CliCommand("bug", "__main__:bug", "", CommandGroup.READ)
 main()
 """
 
