@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe
+from iolab.core.host import DeviceFacts, DeviceRefusal, HostFacts, TargetProbe, ToolFacts
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
-from iolab.study.readiness import is_memory_limited, needs_root_rights
+from iolab.study.readiness import is_memory_limited, needs_root_rights, programs_for_targets
 from iolab.study.targets import targets_of_study
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
@@ -83,6 +83,21 @@ def test_a_host_without_the_right_to_mount_is_named() -> None:
     assert fault.startswith("Host 'local' cannot")
     assert fault.isprintable()
     assert faults(load(SMALL), probe=probe) == []
+
+
+def test_the_program_that_makes_it_is_asked_for_whatever_the_load_is() -> None:
+    assert programs_for_targets(load(SMALL)) == {}
+    assert programs_for_targets(on_xfs()) == {"mkfs.xfs": ["mkfs.xfs", "-V"]}
+    (fault,) = faults(
+        on_xfs(), replace(FACTS, tools=(*FACTS.tools, ToolFacts("mkfs.xfs", None, "")))
+    )
+    assert fault.startswith("There is no 'mkfs.xfs' on host 'local'. Install xfsprogs")
+    assert (
+        faults(
+            on_xfs(), replace(FACTS, tools=(*FACTS.tools, ToolFacts("mkfs.xfs", "/sbin/m", "6")))
+        )
+        == []
+    )
 
 
 def test_a_device_is_asked_for_the_same_rights() -> None:

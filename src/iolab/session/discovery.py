@@ -33,7 +33,7 @@ from iolab.hosts.message import Hello
 from iolab.hosts.meters import MeterCheck, read_meters_once
 from iolab.record import Record
 from iolab.study.kinds import StudyKinds
-from iolab.study.readiness import NVME, NVME_ARGV, NVME_PURGES, needs_root_rights
+from iolab.study.readiness import needs_root_rights, programs_for_targets
 from iolab.study.targets import Target, hypervisors_of_study, targets_of_study
 from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device_facts
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -144,9 +144,7 @@ async def discover_hosts_and_targets(
 
     The hosts stay connected; whoever made them closes them.
     """
-    tools = dict(queries.programs)
-    if study.precondition.purge in NVME_PURGES:
-        tools[NVME] = list(NVME_ARGV)
+    tools = {**queries.programs, **programs_for_targets(study)}
     by_host: dict[str, list[Target]] = {}
     for target in targets_of_study(study):
         if target.host in hosts:

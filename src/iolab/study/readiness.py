@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 NVME: Final = "nvme"
 """nvme-cli, which formats and sanitizes."""
 
-NVME_ARGV: Final = (NVME, "version")
 NVME_PURGES: Final = (PurgeMethod.NVME_FORMAT, PurgeMethod.SANITIZE)
+
+MKFS_XFS: Final = "mkfs.xfs"
 
 MAKE_WRITABLE: Final = (
     "Give the directory to the user who runs iolab, mount its file system for writing, or name "
@@ -219,6 +220,16 @@ def filesystem_faults(
     return faults
 
 
+def programs_for_targets(study: Study) -> dict[str, list[str]]:
+    """What makes or erases the targets of a study, whatever its load: by program its version."""
+    programs: dict[str, list[str]] = {}
+    if study.precondition.purge in NVME_PURGES:
+        programs[NVME] = [NVME, "version"]
+    if study.target.make_xfs:
+        programs[MKFS_XFS] = [MKFS_XFS, "-V"]
+    return programs
+
+
 def require_ready(
     study: Study,
     plan: Plan,
@@ -254,6 +265,7 @@ def require_ready(
             for kind in kinds.loads:
                 engine_faults += kind.engine_faults(plan, target, host)
             host_faults += _io_buffer_memory_faults(study, plan, target, host)
+            host_faults += _missing_mkfs_faults(study, target, host)
         if target.serial is not None:
             device = (devices or {}).get(target.key)
             host_faults += device_faults(study, plan, target, device, host)
@@ -275,6 +287,16 @@ def require_ready(
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
     if engine_faults:
         raise EngineError(refusal_text(faults), NOTHING_WRITTEN, faults)
+
+
+def _missing_mkfs_faults(study: Study, target: Target, facts: HostFacts) -> Iterator[Fault]:
+    """A host that cannot make the XFS of the study; one that was not asked may have the program."""
+    tool = facts.tool_facts(MKFS_XFS) if study.target.make_xfs else None
+    if tool is not None and tool.path is None:
+        yield Fault(
+            f"There is no {quote_value(MKFS_XFS)} on host {quote_value(target.host)}.",
+            "Install xfsprogs there, or give a directory on an XFS and leave filesystem out.",
+        )
 
 
 def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:

@@ -52,13 +52,10 @@ from iolab.units import format_bytes, parse_size
 OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""
 
-MAKE_XFS: Final = "mkfs.xfs"
-
 _INSTALL: Final = {
     "db_bench": "Install rocksdb-tools there, or name it in workload.*.db_bench.db_bench.",
     "sst_dump": "Install rocksdb-tools there, or name it in workload.*.db_bench.sst_dump.",
     "java": "Install openjdk-17-jre-headless there, or name its program in server.java.",
-    MAKE_XFS: "Install xfsprogs there, or give a directory on an XFS and leave filesystem out.",
 }
 
 _ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or records."
@@ -217,8 +214,6 @@ def required_tool_versions(study: Study) -> dict[str, tuple[str, list[str]]]:
                 "java",
                 [server_settings(study).java, "-version"],
             )
-    if study.target.make_xfs:
-        programs[MAKE_XFS] = (MAKE_XFS, [MAKE_XFS, "-V"])
     return programs
 
 
