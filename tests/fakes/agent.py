@@ -335,10 +335,13 @@ class FakeAgent:
         return {"is": "done"}
 
     async def _step(self, request: FakeRequest) -> dict[str, Any]:
-        return self._perform(request.arguments["what"])
+        started_ns = self.real_ns()
+        await asyncio.sleep(self.script.step_s)
+        return self._perform(request.arguments["what"]) | {"started_real_ns": started_ns}
 
     async def _undo_add(self, request: FakeRequest) -> dict[str, Any]:
         name, what = request.arguments["name"], request.arguments["what"]
+        await asyncio.sleep(self.script.undo_add_s)
         if name in self.undos or name in self.undone:
             raise FakeRefusal("bad-request", f"the name {name} is used already")
         held = [step.get("path") for steps in self.undos.values() for step in steps]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec.json import decode, encode
 
 from iolab.core.events import Event, Notice, SessionPhaseStarted
 from iolab.core.host import TargetProbe
@@ -108,11 +109,12 @@ def played(
     text: str = STUDY,
     stop: StopRequest | None = None,
     react: Callable[[Event], None] = do_nothing,
+    files: Mapping[str, bytes] | None = None,
     **script: Any,
 ) -> Stage:
     """A session on one host whose setting says how it is."""
-    files = {"/sys/fake/state": state.encode()}
-    scripts = {"a": FakeScript(contents=files, **script)}
+    contents = {"/sys/fake/state": state.encode(), **(files or {})}
+    scripts = {"a": FakeScript(contents=contents, **script)}
     stage = Stage(scripts=scripts, text=text, inventory=inventory, sets=sets, stop=stop)
     stage.notes.react = react
     return stage.play()
@@ -187,6 +189,17 @@ def test_an_undo_is_written_down_before_its_event_and_struck_out_after_it() -> N
     verbs = [verb for verb, _ in agent.asked if verb in ("undo_add", "step", "undo")]
     assert verbs == ["undo_add", "step", "step", "undo"]
     assert [step["text"] for step in agent.steps] == ["broken", "ok", "ok"]
+
+
+def test_a_long_command_leaves_its_record_readable() -> None:
+    setting = 'id = "mend"\nhost = "a"\nfile = "/sys/fake/state"\ntext = "ok"'
+    words = f'"/bin/mend", "{"x" * 4000}", "{"y" * 4000}"'
+    command = f'id = "mend"\nhost = "a"\ncommand = [{words}]'
+    inventory = INVENTORY.replace(setting, command)
+    assert inventory != INVENTORY
+    _, scenario = record_of(played(inventory, files={"/bin/mend": b""}))
+    assert scenario.events[1].action.startswith("/bin/mend xxx")
+    assert decode(encode(scenario), type=ScenarioOutcome) == scenario
 
 
 def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> None:

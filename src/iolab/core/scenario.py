@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from iolab.core.host_name import HostName
 from iolab.core.workload import Workload
 from iolab.record import Record
-from iolab.text import list_text
+from iolab.text import excerpt, list_text
 from iolab.units import format_bytes
 
 NEGATION: Final = "not "
@@ -24,7 +24,15 @@ NEGATION: Final = "not "
 ANSWERS_MAX: Final = 200_000
 """Answers of all witnesses in a run: one a second for two days."""
 
-Reason = Annotated[str, Meta(max_length=4096)]
+REASON_CHARACTERS: Final = 4096
+"""Of a sentence in a record: more than any errno, less than a host could have it hold."""
+
+Reason = Annotated[str, Meta(max_length=REASON_CHARACTERS)]
+
+
+def reason_text(text: str) -> str:
+    """The text as a record holds it: on one line, and cut where it is too long."""
+    return excerpt(text, REASON_CHARACTERS)
 
 
 class ActionKind(StrEnum):

@@ -26,6 +26,7 @@ from iolab.core.scenario import (
     Witness,
     WitnessAnswer,
     WitnessExpectation,
+    reason_text,
 )
 from iolab.errors import HostError
 from iolab.hosts.answers import EventStepAnswer, ResolvedActionAnswer, read_answer
@@ -119,7 +120,7 @@ class PhaseRunner:
         """What came of it so far."""
         return ScenarioOutcome(
             tuple(self._spans),
-            tuple(self._outcome_with_witness_times(outcome) for outcome in self._outcomes.values()),
+            tuple(self._recorded_outcome(outcome) for outcome in self._outcomes.values()),
             tuple(self._answers),
             self.readbacks,
             self.first_readbacks,
@@ -534,8 +535,14 @@ class PhaseRunner:
             )
             await self._sleep_until(asked_ns + round(witness.interval_s * NS_PER_S))
 
-    def _outcome_with_witness_times(self, outcome: EventOutcome) -> EventOutcome:
-        """The outcome with the answers that show its effect."""
+    def _recorded_outcome(self, outcome: EventOutcome) -> EventOutcome:
+        """The outcome with the answers that show its effect, and texts that a record can hold."""
+        outcome = replace(
+            outcome,
+            action=reason_text(outcome.action),
+            error=reason_text(outcome.error),
+            undo_error=reason_text(outcome.undo_error),
+        )
         if outcome.expected is None or outcome.start_real_ns is None:
             return outcome
         expected, unseen_ns = outcome.expected, None
