@@ -6,7 +6,7 @@ from typing import Any
 
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.scenario import ScenarioOutcome
+from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.judging import judge
@@ -72,11 +72,13 @@ UNTIL_THE_END = STUDY.replace('phase = "neighbour"\nundo_phase = "again"', 'phas
 VICTIM, NOISE = FakeLoad(iops=500), FakeLoad(iops=300)
 
 
-def played(*names: str, text: str = STUDY, sets: tuple[str, ...] = (), **script: Any) -> Stage:
+def played(
+    *names: str, text: str = STUDY, sets: tuple[str, ...] = (), inventory: str = "", **script: Any
+) -> Stage:
     """The session on hosts of those names; each has its loads in their order."""
     loads = {"loads": (VICTIM, NOISE)}
     scripts = {name: FakeScript(**{**loads, **script}) for name in names or "a"}
-    hosts = "format = 1\n" + "".join(HOST.format(name=name) for name in scripts)
+    hosts = f"format = 1\n{inventory}\n" + "".join(HOST.format(name=name) for name in scripts)
     return Stage(scripts=scripts, text=text, inventory=hosts, sets=sets).play()
 
 
@@ -200,6 +202,28 @@ after = "5s"
     stage = played(text=UNTIL_THE_END.replace("[method]", second))
     limits = [(rates.get("read_iops"), rates.get("read_bytes_per_s")) for rates in rates_of(stage)]
     assert limits == [(300, None), (90, 8 << 20), (90, 8 << 20), (None, None)]
+
+
+WITNESS = '[[witness]]\nid = "healthy"\nhost = "a"\nfile = "/sys/fake/state"\nequals = "ok"\n'
+WITNESSED = {"contents": {"/sys/fake/state": b"ok"}, "inventory": WITNESS}
+
+
+def test_a_phase_that_a_witness_ends_waits_for_the_load_that_begins_in_it() -> None:
+    """All is well long before; the load that the phase before had set up begins all the same."""
+    text = UNTIL_THE_END.replace('seconds = "20s"', 'until = "healthy"\nlongest = "30s"', 2)
+    text = text.replace('until = "healthy"\nlongest = "30s"', 'seconds = "20s"', 1)
+    later = 'phase = "neighbour"\nafter = "8s"\nundo_phase = "limited"'
+    text = text.partition('[[event]]\nid = "limit"')[0].replace('phase = "neighbour"', later)
+    text += '[method]\nwarmup = "3s"\nsettle = "0s"\n'
+    record, scenario = record_of(played(text=text, **WITNESSED))
+    (begun,) = scenario.events
+    until = scenario.phases[1]
+    assert begun.error == ""
+    assert begun.start_real_ns is not None
+    assert until.start_real_ns + 7.9e9 < begun.start_real_ns < until.end_real_ns
+    assert until.ended_by is PhaseEnd.WITNESS
+    assert record.neighbour_intervals is not None
+    assert record.neighbour_intervals.ios.sum() <= 300 * 5
 
 
 def test_a_load_that_ends_early_ends_its_neighbour() -> None:

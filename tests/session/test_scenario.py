@@ -520,6 +520,20 @@ def test_an_event_that_did_not_begin_is_not_undone() -> None:
     assert objections(record)["event-failed"].level is Level.INVALID
 
 
+def test_an_event_whose_undo_comes_before_it_is_left_out() -> None:
+    """Its host has not written its undo down yet when it is to be undone: that would be all."""
+    sets = ("event.lose.after=14s", "event.lose.undo_phase=rebuild")
+    stage = played(sets=sets, undo_add_s=5.0)
+    record, scenario = record_of(stage)
+    agent = stage.hosts["a"].agent
+    assert "broken" not in [step["text"] for step in agent.steps]
+    assert agent.undos == {}
+    lose = scenario.events[0]
+    assert (lose.start_real_ns, lose.is_undone) == (None, None)
+    assert "not begun when it was to be undone" in lose.error
+    assert objections(record)["event-failed"].level is Level.INVALID
+
+
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_what_hangs_the_engine_is_undone_before_that_is_waited_for(*, is_stopped: bool) -> None:
     """An engine whose I/O hangs hears no signal until the event is undone."""

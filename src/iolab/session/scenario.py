@@ -60,6 +60,8 @@ POLL_S: Final = 0.1
 PREPARE_S: Final = 2.0
 """Before an event: its host looks at what it does, and writes down what undoes it."""
 
+NOT_BEGUN: Final = "it had not begun when it was to be undone"
+
 UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
 
 
@@ -109,6 +111,7 @@ class PhaseRunner:
         self._spans: list[PhaseSpan] = []
         self._current_phase: tuple[PhasePlan, int] | None = None
         self._outcomes: dict[str, EventOutcome] = {}
+        self._event_tasks: dict[str, asyncio.Task[None]] = {}
         self._undos: list[_PendingUndo | _PendingNeighbourUndo] = []
         self._answers: list[WitnessAnswer] = []
         self.readbacks: tuple[Readback, ...] = ()
@@ -193,29 +196,31 @@ class PhaseRunner:
         baseline_end_ns = next_ns + round(
             (self._plan.phases[0].max_duration_s - MARGIN_S) * NS_PER_S
         )
-        events = [asyncio.create_task(self._end_baseline(baseline_end_ns))]
+        baseline = asyncio.create_task(self._end_baseline(baseline_end_ns))
         try:
             for index, phase in enumerate(self._plan.phases):
                 await self._sleep_until(next_ns)
                 self._current_phase = (phase, next_ns)
                 self._session.emit(Notice(f"Phase '{phase.id}' begins."))
+                await self._cancel_events_not_begun(phase.id)
                 due_undos = [u for u in self._undos if u.event.undo_phase == phase.id]
                 for undo in reversed(due_undos):
                     await self._undo(undo)
-                new = [
-                    asyncio.create_task(self._do_event(event, next_ns))
-                    for event in self._plan.events_of_phase(phase.id)
-                    if event.id not in self._outcomes
-                ]
-                events += new
-                events += self._begin_loads_of_next_phase(index, next_ns)
-                ended_by = await self._wait_for_phase_end(phase, next_ns, new)
+                events = self._plan.events_of_phase(phase.id)
+                self._schedule(events, next_ns)
+                self._schedule_loads_of_next_phase(index, next_ns)
+                tasks = [self._event_tasks[event.id] for event in events]
+                ended_by = await self._wait_for_phase_end(phase, next_ns, tasks)
                 next_ns = self._close_phase(ended_by)
-            await asyncio.gather(*events)
+            await asyncio.wait([baseline, *self._event_tasks.values()])
+            for task in self._event_tasks.values():
+                if not task.cancelled():
+                    task.result()
         finally:
-            for task in events:
+            unfinished = [baseline, *self._event_tasks.values()]
+            for task in unfinished:
                 task.cancel()
-            await asyncio.gather(*events, return_exceptions=True)
+            await asyncio.gather(*unfinished, return_exceptions=True)
         for state in self._host_runs:
             state.has_enough = True
         self._halt.set()
@@ -224,17 +229,36 @@ class PhaseRunner:
         await self._sleep_until(real_ns)
         self.baseline_over.set()
 
-    def _begin_loads_of_next_phase(self, index: int, start_ns: int) -> list[asyncio.Task[None]]:
+    def _schedule(self, events: Sequence[EventPlan], phase_start_ns: int) -> None:
+        """Those of a phase that are not scheduled yet."""
+        for event in events:
+            if event.id not in self._event_tasks:
+                task = asyncio.create_task(self._do_event(event, phase_start_ns))
+                self._event_tasks[event.id] = task
+
+    def _schedule_loads_of_next_phase(self, index: int, start_ns: int) -> None:
         """Loads of the phase after the one that begins at `start_ns`.
 
         Where it is known when that will end their processes are set up by then.
         """
         phase, later = self._plan.phases[index], self._plan.phases[index + 1 :]
-        if phase.until is not None or not later:
-            return []
-        end_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
-        loads = [event for event in self._plan.events_of_phase(later[0].id) if event.neighbour]
-        return [asyncio.create_task(self._do_event(event, end_ns)) for event in loads]
+        if phase.until is None and later:
+            end_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
+            events = self._plan.events_of_phase(later[0].id)
+            self._schedule([event for event in events if event.neighbour], end_ns)
+
+    async def _cancel_events_not_begun(self, undo_phase: str) -> None:
+        """Those that are to be undone when that phase begins: nobody would undo them later."""
+        for event in self._plan.events:
+            task = self._event_tasks.get(event.id)
+            if event.undo_phase != undo_phase or task is None or task.done():
+                continue
+            if self._outcomes[event.id].start_real_ns is None:
+                task.cancel()
+                await asyncio.wait([task])
+                outcome = self._outcomes[event.id]
+                self._outcomes[event.id] = replace(outcome, error=outcome.error or NOT_BEGUN)
+                self._session.emit(Notice(f"Event '{event.id}' is left out: {NOT_BEGUN}."))
 
     async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
@@ -345,7 +369,6 @@ class PhaseRunner:
             resolved = await resolve_action(self._session.study, host, action)
             pending = await self._write_undo_down(event, host, resolved)
             await self._sleep_until(due_ns)
-            self._require_not_undone(pending)
             self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
             outcome = replace(
                 outcome,
@@ -427,10 +450,6 @@ class PhaseRunner:
         self._undos.append(pending)
         await asyncio.shield(pending.request)
         return pending
-
-    def _require_not_undone(self, pending: _PendingUndo | None) -> None:
-        if pending is not None and pending not in self._undos:
-            raise HostError("It had not begun when it was to be undone.", "Begin it earlier.")
 
     async def _send_steps(
         self,
