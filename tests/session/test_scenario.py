@@ -409,6 +409,25 @@ def test_what_follows_an_event_that_failed_is_left_out() -> None:
     assert objections(record)["event-failed"].level is Level.INVALID
 
 
+def test_what_follows_within_seconds_an_event_that_failed_is_left_out() -> None:
+    """It was prepared before that failed; its undo is struck out."""
+    text = STUDY.replace(
+        "[method]",
+        '[[event]]\nid = "more"\naction = "more"\nphase = "degraded"\nafter = "3s"\n\n[method]',
+    )
+    more = 'file = "/sys/fake/more"\ntext = "on"\nundo_text = "off"'
+    inventory = f'{INVENTORY}\n[[action]]\nid = "more"\nhost = "a"\n{more}\n'
+    files = {"/sys/fake/more": b"off"}
+    stage = played(inventory, text=text, files=files, refuses=RefusedOnce(step=("EIO", "broken")))
+    _, scenario = record_of(stage)
+    errors = {event.id: event.error for event in scenario.events}
+    assert "'lose'" in errors["more"]
+    agent = stage.hosts["a"].agent
+    assert agent.contents["/sys/fake/more"] == b"off"
+    assert agent.undos == {}
+    assert len(verbs_of(stage, "undo_add")) == 2
+
+
 def test_what_follows_an_event_that_was_not_seen_is_left_out() -> None:
     inventory = INVENTORY.replace('text = "broken"', 'text = "ok"', 1)
     _, scenario = record_of(played(inventory))

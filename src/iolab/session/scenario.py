@@ -256,9 +256,7 @@ class PhaseRunner:
             if self._outcomes[event.id].start_real_ns is None:
                 task.cancel()
                 await asyncio.wait([task])
-                outcome = self._outcomes[event.id]
-                self._outcomes[event.id] = replace(outcome, error=outcome.error or NOT_BEGUN)
-                self._session.emit(Notice(f"Event '{event.id}' is left out: {NOT_BEGUN}."))
+                self._leave_out(event, NOT_BEGUN)
 
     async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
@@ -361,14 +359,14 @@ class PhaseRunner:
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
         await self._sleep_until(due_ns - round(PREPARE_S * NS_PER_S))
-        if reason := self._reason_against(event, due_ns):
-            self._outcomes[event.id] = replace(outcome, error=reason)
-            self._session.emit(Notice(f"Event '{event.id}' is left out: {reason}."))
+        if self._is_left_out(event, due_ns):
             return False
         try:
             resolved = await resolve_action(self._session.study, host, action)
             pending = await self._write_undo_down(event, host, resolved)
             await self._sleep_until(due_ns)
+            if self._is_left_out(event, due_ns):  # What was begun meanwhile may have failed.
+                return False
             self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
             outcome = replace(
                 outcome,
@@ -391,6 +389,17 @@ class PhaseRunner:
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
             self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
         return False
+
+    def _is_left_out(self, event: EventPlan, due_ns: int) -> bool:
+        """Whether something speaks against an action now, which its outcome then says."""
+        reason = self._reason_against(event, due_ns)
+        if reason:
+            self._leave_out(event, reason)
+        return bool(reason)
+
+    def _leave_out(self, event: EventPlan, reason: str) -> None:
+        self._outcomes[event.id] = replace(self._outcomes[event.id], error=reason)
+        self._session.emit(Notice(f"Event '{event.id}' is left out: {reason}."))
 
     def _reason_against(self, event: EventPlan, due_ns: int) -> str:
         """Why an action must not be done now, "" where nothing speaks against it.
