@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
@@ -109,6 +110,36 @@ def test_a_limit_of_a_partition_counts_once_for_all_layers(rate: int, level: Lev
     """A load at twice its limit is found, though its target has two devices, one on the other."""
     session = neighboured(500, rate).but(facts={"c1": facts_of("c1", devices=("p1", DEVICE))})
     assert limit_check(judged(session)).level is level
+
+
+def test_a_limit_holds_until_a_newer_one_of_the_same_rate_begins() -> None:
+    """The load keeps 200 a second for 10 s, then the 500 that the newer limit grants it."""
+    record = neighboured(500, 200).record
+    scenario, table = record.scenario, record.neighbour_intervals
+    assert scenario is not None
+    assert table is not None
+    *others, limit = scenario.events
+    newer_ns = GO_NS + 120 * SECOND
+    newer = replace(
+        limit,
+        id="more",
+        due_real_ns=newer_ns,
+        start_real_ns=newer_ns,
+        end_real_ns=newer_ns,
+        io_limit=IoLimit(read_iops=500),
+    )
+    ios = np.where(table.end_real_ns > newer_ns, 500, table.ios)
+    for limits, level in (((limit, newer), Level.VALID), ((limit,), Level.INVALID)):
+        changed = replace(
+            record,
+            scenario=replace(scenario, events=(*others, *limits)),
+            neighbour_intervals=replace(table, ios=ios),
+        )
+        assert limit_check(judged(victim().but(changed))).level is level
+    other_rate = replace(newer, io_limit=IoLimit(write_iops=500))
+    events = (*others, limit, other_rate)
+    changed = replace(changed, scenario=replace(scenario, events=events))
+    assert limit_check(judged(victim().but(changed))).level is Level.INVALID
 
 
 def test_a_limit_of_two_disks_is_twice_that_of_one() -> None:

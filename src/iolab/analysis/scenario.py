@@ -616,38 +616,42 @@ def _neighbour_limit_figures(
     table = record.intervals
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
     ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
-    for event in scenario.events:
-        limit, start_ns = event.io_limit, event.start_real_ns
-        is_of_load = neighbour in {event.limited_event, event.id}
-        if not is_of_load or limit is None or start_ns is None:
-            continue
-        known = [ns for ns in (event.undone_real_ns, ended_ns) if ns is not None]
+    # The load's own limit is the oldest; of each rate the newest holds.
+    limits = sorted(
+        (event.start_real_ns, event.id != neighbour, place)
+        for place, event in enumerate(scenario.events)
+        if neighbour in {event.limited_event, event.id}
+        and event.io_limit is not None
+        and event.start_real_ns is not None
+    )
+    events = [scenario.events[place] for *_, place in limits]
+    for place, event in enumerate(events):
         # What was in flight when it was limited ends in the second after that.
-        first_ns = max(start_ns, event.end_real_ns or 0) + NS_PER_S
-        last_ns = min(known, default=scenario.phases[-1].end_real_ns)
-        # Intervals that lie in that time as a whole: one at its edge has I/Os of before.
-        inside = (ends - table.span_ns >= first_ns) & (ends <= last_ns)
-        seconds_by_host = {
-            int(host): float((ends[rows].max() - (ends - table.span_ns)[rows].min()) / NS_PER_S)
-            for host in np.unique(table.host[inside])
-            for rows in (inside & (table.host == host),)
-        }
-        if not seconds_by_host:
-            continue
-        for direction, what, count, limit_per_disk in (
-            (Direction.READ, "read IOPS", table.ios, limit.read_iops),
-            (Direction.WRITE, "write IOPS", table.ios, limit.write_iops),
-            (Direction.READ, "bytes read a second", table.bytes, limit.read_bytes_per_s),
-            (Direction.WRITE, "bytes written a second", table.bytes, limit.write_bytes_per_s),
+        first_ns = max(event.start_real_ns or 0, event.end_real_ns or 0) + NS_PER_S
+        for rate, direction, what, count in (
+            ("read_iops", Direction.READ, "read IOPS", table.ios),
+            ("write_iops", Direction.WRITE, "write IOPS", table.ios),
+            ("read_bytes_per_s", Direction.READ, "bytes read a second", table.bytes),
+            ("write_bytes_per_s", Direction.WRITE, "bytes written a second", table.bytes),
         ):
-            if limit_per_disk is not None:
-                own = inside & (table.direction == direction)
-                rate = sum(
-                    float(count[own & (table.host == host)].sum()) / seconds
-                    for host, seconds in seconds_by_host.items()
+            limit_per_disk = getattr(event.io_limit, rate)
+            if limit_per_disk is None:
+                continue
+            newer = (e for e in events[place + 1 :] if getattr(e.io_limit, rate) is not None)
+            replaced_ns = next((e.start_real_ns for e in newer), None)
+            known = [ns for ns in (event.undone_real_ns, ended_ns, replaced_ns) if ns is not None]
+            last_ns = min(known, default=scenario.phases[-1].end_real_ns)
+            # Intervals that lie in that time as a whole: one at its edge has I/Os of before.
+            inside = (ends - table.span_ns >= first_ns) & (ends <= last_ns)
+            if inside.any():
+                own_rates = (
+                    float(count[rows & (table.direction == direction)].sum())
+                    / float((ends[rows].max() - (ends - table.span_ns)[rows].min()) / NS_PER_S)
+                    for host in np.unique(table.host[inside])
+                    for rows in (inside & (table.host == host),)
                 )
                 yield NeighbourLimitFigures(
-                    event.id, what, rate, float(limit_per_disk * disk_count)
+                    event.id, what, sum(own_rates), float(limit_per_disk * disk_count)
                 )
 
 
