@@ -109,6 +109,13 @@ class FakeScript(Record):
     abandoned_undos: tuple[Mapping[str, object], ...] = ()
 
 
+class RefusedOnce(dict[str, tuple[str, str]]):
+    """What a host refuses the first time alone."""
+
+    def __getitem__(self, verb: str) -> tuple[str, str]:
+        return self.pop(verb)
+
+
 class FakeProcesses:
     """Starts the engine on a host: each process with the next load of its kind in the script."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from tests.fakes.fio import FakeLoad
-from tests.fakes.script import FakeScript
+from tests.fakes.script import FakeScript, RefusedOnce
 from tests.judging import judge
 from tests.session.stage import Stage
 
@@ -224,6 +226,50 @@ def test_a_phase_that_a_witness_ends_waits_for_the_load_that_begins_in_it() -> N
     assert until.ended_by is PhaseEnd.WITNESS
     assert record.neighbour_intervals is not None
     assert record.neighbour_intervals.ios.sum() <= 300 * 5
+
+
+@pytest.mark.parametrize("is_listed_first", [False, True])
+def test_a_limit_that_begins_with_its_load_waits_for_it(*, is_listed_first: bool) -> None:
+    """After a phase that a witness ended a load begins late: its processes are set up then."""
+    text = STUDY.replace('id = "alone"\nseconds = "20s"', 'id = "alone"\nseconds = "10s"')
+    text = text.replace(
+        '[[phase]]\nid = "neighbour"\nseconds = "20s"',
+        '[[phase]]\nid = "well"\nuntil = "healthy"\nlongest = "30s"\n'
+        '[[phase]]\nid = "neighbour"\nseconds = "20s"',
+    ).replace('phase = "limited"', 'phase = "neighbour"')
+    head, begin, rest = text.partition('[[event]]\nid = "begin"')
+    begin_body, limit, tail = rest.partition('[[event]]\nid = "limit"')
+    limit_body, method, end = tail.partition("[method]")
+    if is_listed_first:
+        text = head + limit + limit_body + begin + begin_body + method + end
+    stage = played(text=text, **WITNESSED)
+    record, scenario = record_of(stage)
+    events = {event.id: event for event in scenario.events}
+    assert events["limit"].error == ""
+    start_ns = events["begin"].start_real_ns
+    limit_ns = events["limit"].start_real_ns
+    assert start_ns is not None
+    assert limit_ns is not None
+    assert scenario.phases[2].start_real_ns < start_ns <= limit_ns < start_ns + 1e9
+    assert rates_of(stage)[0] == {"read_iops": 300}
+    assert level_of(record, "event-failed") is Level.VALID
+
+
+def test_a_limit_that_its_host_refuses_is_no_part_of_a_later_one() -> None:
+    second = """
+[[event]]
+id = "second"
+limits = "begin"
+io_limit = { read_bw = "8m" }
+phase = "limited"
+after = "5s"
+
+[method]"""
+    refused = RefusedOnce(io_limit=("unsupported", "no io controller"))
+    stage = played(text=UNTIL_THE_END.replace("[method]", second), refuses=refused)
+    _, scenario = record_of(stage)
+    assert [bool(event.error) for event in scenario.events] == [False, True, False]
+    assert rates_of(stage) == [{"read_iops": 300}, {}, {"read_bytes_per_s": 8 << 20}, {}]
 
 
 def test_a_load_that_ends_early_ends_its_neighbour() -> None:

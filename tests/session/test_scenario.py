@@ -18,7 +18,7 @@ from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from iolab.hosts.barrier import StopRequest
 from tests.fakes.fio import FakeLoad
 from tests.fakes.programs import FakeCall, FakeProgram
-from tests.fakes.script import FakeScript
+from tests.fakes.script import FakeScript, RefusedOnce
 from tests.judging import judge
 from tests.loads.fileio.fake_native import FakeNative
 from tests.session.stage import Notes, Stage, do_nothing
@@ -484,13 +484,6 @@ def test_no_session_begins_where_an_event_was_not_undone() -> None:
     assert "trial-0 lose" in fault.message
     assert "iolab clean" in fault.hint
     assert stage.records == []
-
-
-class RefusedOnce(dict[str, tuple[str, str]]):
-    """What is refused the first time alone."""
-
-    def __getitem__(self, verb: str) -> tuple[str, str]:
-        return self.pop(verb)
 
 
 UNDONE_AFTER = ("event.lose.undo_phase=after",)

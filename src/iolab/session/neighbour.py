@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, field
@@ -115,7 +116,13 @@ class NeighbourLoads:
             raise HostError(f"There is no load of event '{event}' to be limited.", "See its phase.")
         load = self._loads[event]
         load.limits[limit_event] = limit
-        await self._apply_limit(load)
+        try:
+            await self._apply_limit(load)
+        except HostError:
+            # It holds on none of its hosts then, and is no part of what a later one sets.
+            with suppress(HostError):
+                await self.lift_limit(event, limit_event)
+            raise
 
     async def lift_limit(self, event: str, limit_event: str) -> None:
         """Limit the load of an event by what is in force without that event's limit."""

@@ -327,6 +327,9 @@ class PhaseRunner:
         try:
             lead_s = LEAD_S if event.neighbour else 0
             await self._sleep_until(due_ns - round(lead_s * NS_PER_S))
+            if owner != event.id and owner in self._event_tasks:
+                # It may be late: what is set up in a phase that a witness ended takes a moment.
+                await asyncio.wait([self._event_tasks[owner]])
             start_ns = self._session.clock.real_ns()
             outcome = self._outcomes[event.id] = replace(outcome, is_undone=False)
             self._undos.append(_PendingNeighbourUndo(event))
