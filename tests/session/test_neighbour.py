@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from iolab.core.events import Event, RunFinished
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
@@ -78,10 +80,17 @@ def played(
     *names: str, text: str = STUDY, sets: tuple[str, ...] = (), inventory: str = "", **script: Any
 ) -> Stage:
     """The session on hosts of those names; each has its loads in their order."""
+    return prepared(*names, text=text, sets=sets, inventory=inventory, **script).play()
+
+
+def prepared(
+    *names: str, text: str = STUDY, sets: tuple[str, ...] = (), inventory: str = "", **script: Any
+) -> Stage:
+    """The same before it is played."""
     loads = {"loads": (VICTIM, NOISE)}
     scripts = {name: FakeScript(**{**loads, **script}) for name in names or "a"}
     hosts = f"format = 1\n{inventory}\n" + "".join(HOST.format(name=name) for name in scripts)
-    return Stage(scripts=scripts, text=text, inventory=hosts, sets=sets).play()
+    return Stage(scripts=scripts, text=text, inventory=hosts, sets=sets)
 
 
 def record_of(stage: Stage) -> tuple[RunRecord, ScenarioOutcome]:
@@ -189,6 +198,33 @@ def test_a_neighbour_is_undone_when_it_is_told_to_end_and_not_when_its_engine_ha
     begun, _ = scenario.events
     assert begun.undone_real_ns is not None
     assert 0 <= begun.undone_real_ns - scenario.phases[-1].start_real_ns < 0.1e9
+
+
+def test_a_load_that_was_told_to_end_was_so_when_it_was_told_first() -> None:
+    """The measured load ends while this engine is waited for, and so does that."""
+    deaf = FakeLoad(iops=300, heeds_int=False)
+    _, scenario = record_of(played(loads=(FakeLoad(iops=500, killed_at_s=68.0), deaf)))
+    begun, _ = scenario.events
+    again = scenario.phases[-1]
+    assert again.ended_by is PhaseEnd.LOAD
+    assert begun.undone_real_ns is not None
+    assert 0 <= begun.undone_real_ns - again.start_real_ns < 0.1e9
+
+
+def test_a_load_whose_beginning_is_cut_short_leaves_no_task() -> None:
+    """The measured load ends a second before the neighbour's would begin."""
+    stage = prepared(loads=(FakeLoad(iops=500, killed_at_s=22.0), NOISE))
+    left: list[str] = []
+
+    def react(event: Event) -> None:
+        if isinstance(event, RunFinished):
+            names = (getattr(task.get_coro(), "__name__", "") for task in asyncio.all_tasks())
+            left.extend(names)
+
+    stage.notes.react = react
+    stage.play()
+    assert left
+    assert "sleep" not in left
 
 
 def test_of_limits_on_a_load_the_newest_holds_and_each_is_lifted_alone() -> None:

@@ -567,6 +567,37 @@ def test_what_hangs_the_engine_is_undone_before_that_is_waited_for(*, is_stopped
     assert scenario.events[0].is_undone
 
 
+NOISE = """
+[[workload]]
+id = "noise"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+filesize = "16m"
+
+[[event]]
+id = "begin"
+workload = "noise"
+phase = "rebuild"
+
+[method]"""
+
+
+def test_a_neighbour_that_hangs_is_waited_for_after_all_else_is_undone() -> None:
+    """Its I/O hangs with what the event broke: it is killed 15 s later."""
+    deaf = FakeLoad(heeds_int=False, hangs=True)
+    stage = played(text=STUDY.replace("[method]", NOISE), loads=(FakeLoad(), deaf))
+    _, scenario = record_of(stage)
+    events = {event.id: event for event in scenario.events}
+    end_ns = scenario.phases[-1].end_real_ns
+    for name in ("lose", "begin"):
+        undone_ns = events[name].undone_real_ns
+        assert undone_ns is not None
+        assert 0 <= undone_ns - end_ns < 1e9
+    signals = [request["signal"] for request in stage.hosts["a"].asked("signal")]
+    assert "KILL" in signals
+
+
 VERIFIED = """
 format = 1
 id = "verified"

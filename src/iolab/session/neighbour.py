@@ -48,6 +48,8 @@ class _NeighbourLoad(Struct):
     """Those in force by the event that set each, its own first."""
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     run_ids: dict[str, int] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    """Hosts on which it had ended before it was told to."""
 
     @property
     def limit(self) -> IoLimit:
@@ -101,8 +103,12 @@ class NeighbourLoads:
             asyncio.create_task(self._run_on_host(load, state, start_ns)) for state in states
         ]
         waiting = asyncio.create_task(asyncio.sleep((start_ns - clock.real_ns()) / NS_PER_S))
-        ended, _ = await asyncio.wait([waiting, *load.tasks], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
+        try:
+            ended, _ = await asyncio.wait(
+                [waiting, *load.tasks], return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            waiting.cancel()
         faults = [state.error for state in states if state.error]
         if ended - {waiting} and faults:
             raise HostError(faults[0], "See that host.")
@@ -125,10 +131,17 @@ class NeighbourLoads:
             raise
 
     async def lift_limit(self, event: str, limit_event: str) -> None:
-        """Limit the load of an event by what is in force without that event's limit."""
+        """Limit the load of an event by what is in force without that event's limit.
+
+        HostError where a host cannot, but for a load that is told to end, which may be gone.
+        """
         load = self._loads[event]
         if load.limits.pop(limit_event, None) is not None:
-            await self._apply_limit(load)
+            try:
+                await self._apply_limit(load)
+            except HostError:
+                if not load.halt.is_set():
+                    raise
 
     async def _apply_limit(self, load: _NeighbourLoad) -> None:
         async def apply_on_host(state: HostRunInProgress) -> None:
@@ -147,25 +160,36 @@ class NeighbourLoads:
         """Whether the load of an event goes on somewhere."""
         return event in self._loads and bool(self._loads[event].run_ids)
 
-    async def stop(self, event: str) -> str:
-        """End the load of an event, if it began; why it had not gone on until now, "" if it had."""
+    def tell_to_end(self, event: str) -> None:
+        """Have the load of an event end, if it began."""
+        load = self._loads.get(event)
+        if load is None or load.halt.is_set():
+            return
+        pairs = zip(load.states, load.tasks, strict=False)
+        load.gone = [state.name for state, task in pairs if task.done()]
+        load.halt.set()
+
+    async def wait_for_end(self, event: str) -> str:
+        """Until the load of an event that was told to end has ended, if it began.
+
+        Why it had not gone on until it was told, "" if it had.
+        """
         load = self._loads.get(event)
         if load is None:
             return ""
-        pairs = zip(load.states, load.tasks, strict=False)
-        gone = [state.name for state, task in pairs if task.done() and not load.halt.is_set()]
-        load.halt.set()
         if load.tasks:
             await asyncio.wait(load.tasks)  # A cancellation leaves them to the next call.
         faults = [state.error for state in load.states if state.error]
         if faults:
             return faults[0]
-        return f"The load on host '{gone[0]}' ended by itself." if gone else ""
+        return f"The load on host '{load.gone[0]}' ended by itself." if load.gone else ""
 
-    async def stop_all(self) -> None:
+    async def end_all(self) -> None:
         """Nothing goes on after this."""
         for event in self._loads:
-            await self.stop(event)
+            self.tell_to_end(event)
+        for event in self._loads:
+            await self.wait_for_end(event)
 
     def with_neighbours(self, record: RunRecord, elapsed_s: float) -> RunRecord:
         """The record with what the neighbours did."""

@@ -157,7 +157,7 @@ class PhaseRunner:
             await run_with_background(load, self._run_phases_until_halt())
         finally:
             await self._end_phases()
-            await self.neighbours.stop_all()
+            await self.neighbours.end_all()
 
     async def _run_phases_until_halt(self) -> None:
         """All phases, or until engines are to end, which may wait for what events hold up."""
@@ -165,15 +165,14 @@ class PhaseRunner:
         await self._end_phases()
 
     async def _end_phases(self) -> None:
-        """No phase goes on, and all is undone, the newest first.
+        """No phase goes on, and all is undone.
 
         Also when it is called again after it was cancelled: what is not confirmed is tried again.
         """
         if self._current_phase is not None:
             self._close_phase(PhaseEnd.LOAD)
-        for undo in reversed(self._undos[:]):
-            with suppress(HostError):
-                await self._undo(undo)
+        with suppress(HostError):
+            await self._undo_all(self._undos[:])
 
     async def _run_phases_with_witnesses(self) -> None:
         names = {action.host for action in self._plan.actions}
@@ -203,9 +202,7 @@ class PhaseRunner:
                 self._current_phase = (phase, next_ns)
                 self._session.emit(Notice(f"Phase '{phase.id}' begins."))
                 await self._cancel_events_not_begun(phase.id)
-                due_undos = [u for u in self._undos if u.event.undo_phase == phase.id]
-                for undo in reversed(due_undos):
-                    await self._undo(undo)
+                await self._undo_all([u for u in self._undos if u.event.undo_phase == phase.id])
                 events = self._plan.events_of_phase(phase.id)
                 self._schedule(events, next_ns)
                 self._schedule_loads_of_next_phase(index, next_ns)
@@ -495,30 +492,55 @@ class PhaseRunner:
         dirs = (s.workdir.dir for s in self._host_runs if s.name == host and not s.workdir.device)
         return next(dirs, None)
 
-    async def _undo(self, undo: _PendingUndo | _PendingNeighbourUndo) -> None:
-        """Undo an event and strike it out. HostError where that fails: it is to be tried again."""
-        if isinstance(undo, _PendingNeighbourUndo):
-            await self._undo_neighbour_event(undo.event)
-        else:
-            await self._undo_action(undo)
-        self._undos.remove(undo)
+    async def _undo_all(self, undos: Sequence[_PendingUndo | _PendingNeighbourUndo]) -> None:
+        """Undo events, the newest first, and strike out what is undone.
 
-    async def _undo_neighbour_event(self, event: EventPlan) -> None:
-        """End a load, or lift its limit: undone from now on, however long its engine takes."""
+        Loads are told to end before, and waited for after all else: an engine may hang with what an
+        action broke. HostError where an undo fails, which keeps no other from being tried.
+        """
+        loads = [undo for undo in undos if undo.event.neighbour]
+        for undo in loads:
+            self._tell_load_to_end(undo.event)
+        faults: list[HostError] = []
+        for undo in [*(u for u in reversed(undos) if u not in loads), *loads]:
+            try:
+                if isinstance(undo, _PendingUndo):
+                    await self._undo_action(undo)
+                elif undo.event.neighbour:
+                    await self._wait_for_load_end(undo.event)
+                else:
+                    await self._lift_limit(undo.event)
+                self._undos.remove(undo)
+            except HostError as fault:
+                faults.append(fault)
+        if faults:
+            raise faults[0]
+
+    def _tell_load_to_end(self, event: EventPlan) -> None:
+        """It is undone from now on, however long its engine takes."""
+        outcome = self._outcomes[event.id]
+        if not outcome.is_undone:
+            self.neighbours.tell_to_end(event.id)
+            undone_ns = self._session.clock.real_ns()
+            self._outcomes[event.id] = replace(outcome, is_undone=True, undone_real_ns=undone_ns)
+
+    async def _wait_for_load_end(self, event: EventPlan) -> None:
+        fault = await self.neighbours.wait_for_end(event.id)
+        outcome = self._outcomes[event.id]
+        self._outcomes[event.id] = replace(outcome, error=outcome.error or fault)
+
+    async def _lift_limit(self, event: EventPlan) -> None:
+        """The limit is lifted from now on; where a host cannot, that stands in its outcome."""
         fault, undone_ns = "", self._session.clock.real_ns()
         try:
-            if event.neighbour:
-                fault = await self.neighbours.stop(event.id)
-            elif self.neighbours.is_running(event.limited_event):
+            if self.neighbours.is_running(event.limited_event):
                 await self.neighbours.lift_limit(event.limited_event, event.id)
         except HostError as raised:
             fault = raised.message
         outcome = self._outcomes[event.id]
+        error = outcome.error or fault
         self._outcomes[event.id] = replace(
-            outcome,
-            is_undone=True,
-            undone_real_ns=undone_ns,
-            error=outcome.error or fault,
+            outcome, is_undone=True, undone_real_ns=undone_ns, error=error
         )
 
     async def _undo_action(self, undo: _PendingUndo) -> None:
