@@ -1498,6 +1498,13 @@ PLANTED: Final = (
         lambda s: happened(s, is_undone=False, undone_real_ns=None),
     ),
     Planted(
+        "event-failed",
+        INVALID,
+        "The run was stopped while the action went on.",
+        PHASED,
+        lambda s: happened(s, end_real_ns=None),
+    ),
+    Planted(
         "event-unwitnessed",
         INVALID,
         "The event ended well and did nothing: the witness never saw a disk missing.",

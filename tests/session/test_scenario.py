@@ -567,6 +567,24 @@ def test_what_hangs_the_engine_is_undone_before_that_is_waited_for(*, is_stopped
     assert scenario.events[0].is_undone
 
 
+def test_an_action_that_goes_on_when_the_run_is_stopped_is_ended_before_others_are_undone() -> None:
+    """What it does after their undo, nobody would undo."""
+    stop = StopRequest()
+
+    def react(event: Event) -> None:
+        if isinstance(event, Notice) and "'mend' on host" in event.text:
+            asyncio.get_running_loop().call_later(2, stop.request_stop)
+
+    _, scenario = record_of(played(stop=stop, react=react, step_s=10.0))
+    lose, mend = scenario.events
+    assert mend.error == ""
+    assert mend.start_real_ns is not None
+    assert mend.end_real_ns is not None
+    assert mend.end_real_ns - mend.start_real_ns > 9e9
+    assert lose.undone_real_ns is not None
+    assert lose.undone_real_ns >= mend.end_real_ns
+
+
 NOISE = """
 [[workload]]
 id = "noise"

@@ -66,7 +66,7 @@ UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
 
 
 class _PendingUndo(Struct):
-    """What is yet to be undone of an event, and the last `request` to its host, if unanswered yet.
+    """What is yet to be undone of an event, and the `request` that has its host write that down.
 
     A cancelled event leaves its request to the undo, which waits for the answer.
     """
@@ -75,7 +75,6 @@ class _PendingUndo(Struct):
     host: Host
     name: str
     request: asyncio.Task[Message]
-    has_begun: bool = False
 
 
 class _PendingNeighbourUndo(Struct):
@@ -171,6 +170,9 @@ class PhaseRunner:
         """
         if self._current_phase is not None:
             self._close_phase(PhaseEnd.LOAD)
+        self._tell_loads_to_end(self._undos)
+        if begun := self._tasks_of_events(are_begun=True):
+            await asyncio.wait(begun)  # What is done after an undo would undo that.
         with suppress(HostError):
             await self._undo_all(self._undos[:])
 
@@ -214,13 +216,24 @@ class PhaseRunner:
                 if not task.cancelled():
                     task.result()
         finally:
-            unfinished = [baseline, *self._event_tasks.values()]
-            for task in unfinished:
+            not_begun = [baseline, *self._tasks_of_events(are_begun=False)]
+            for task in not_begun:
                 task.cancel()
-            await asyncio.gather(*unfinished, return_exceptions=True)
+            await asyncio.gather(*not_begun, return_exceptions=True)
         for state in self._host_runs:
             state.has_enough = True
         self._halt.set()
+
+    def _tasks_of_events(self, *, are_begun: bool) -> list[asyncio.Task[None]]:
+        """Of those events that are scheduled and not over."""
+        return [
+            task
+            for id_, task in self._event_tasks.items()
+            if not task.done() and self._has_begun(id_) is are_begun
+        ]
+
+    def _has_begun(self, event: str) -> bool:
+        return event in self._outcomes and self._outcomes[event].start_real_ns is not None
 
     async def _end_baseline(self, real_ns: int) -> None:
         await self._sleep_until(real_ns)
@@ -250,7 +263,7 @@ class PhaseRunner:
             task = self._event_tasks.get(event.id)
             if event.undo_phase != undo_phase or task is None or task.done():
                 continue
-            if self._outcomes[event.id].start_real_ns is None:
+            if not self._has_begun(event.id):
                 task.cancel()
                 await asyncio.wait([task])
                 self._leave_out(event, NOT_BEGUN)
@@ -475,17 +488,13 @@ class PhaseRunner:
         # A host that cuts its own link answers when its timer has undone it.
         limit_s = len(resolved.steps) * action.timeout_s + (action.undo_after_s or 0)
         is_readback = event.phase == READBACK_PHASE
-        request = host.request(
+        return await host.request(
             "step",
             deadline_s=limit_s + STEP_GRACE_S,
             what=list(resolved.steps),
             undo_timer=timer,
             released_dir=self._scratch_folder(host.name) if is_readback else None,
         )
-        if pending is None:
-            return await request
-        pending.has_begun, pending.request = True, asyncio.create_task(request)
-        return await asyncio.shield(pending.request)
 
     def _scratch_folder(self, host: str) -> str | None:
         """Where that host's files are; None of one without, and of a device."""
@@ -498,9 +507,8 @@ class PhaseRunner:
         Loads are told to end before, and waited for after all else: an engine may hang with what an
         action broke. HostError where an undo fails, which keeps no other from being tried.
         """
+        self._tell_loads_to_end(undos)
         loads = [undo for undo in undos if undo.event.neighbour]
-        for undo in loads:
-            self._tell_load_to_end(undo.event)
         faults: list[HostError] = []
         for undo in [*(u for u in reversed(undos) if u not in loads), *loads]:
             try:
@@ -516,13 +524,14 @@ class PhaseRunner:
         if faults:
             raise faults[0]
 
-    def _tell_load_to_end(self, event: EventPlan) -> None:
-        """It is undone from now on, however long its engine takes."""
-        outcome = self._outcomes[event.id]
-        if not outcome.is_undone:
-            self.neighbours.tell_to_end(event.id)
-            undone_ns = self._session.clock.real_ns()
-            self._outcomes[event.id] = replace(outcome, is_undone=True, undone_real_ns=undone_ns)
+    def _tell_loads_to_end(self, undos: Sequence[_PendingUndo | _PendingNeighbourUndo]) -> None:
+        """Loads are undone from now on, however long their engines take."""
+        undone_ns = self._session.clock.real_ns()
+        for id_ in (undo.event.id for undo in undos if undo.event.neighbour):
+            outcome = self._outcomes[id_]
+            if not outcome.is_undone:
+                self.neighbours.tell_to_end(id_)
+                self._outcomes[id_] = replace(outcome, is_undone=True, undone_real_ns=undone_ns)
 
     async def _wait_for_load_end(self, event: EventPlan) -> None:
         fault = await self.neighbours.wait_for_end(event.id)
@@ -545,12 +554,13 @@ class PhaseRunner:
 
     async def _undo_action(self, undo: _PendingUndo) -> None:
         id_, action, host = undo.event.id, self._plan.action(undo.event.action), undo.host
-        await asyncio.wait([undo.request])
+        has_begun = self._has_begun(id_)
+        await asyncio.wait([self._event_tasks[id_] if has_begun else undo.request])
         if host.lost_reason:
-            if undo.has_begun:
+            if has_begun:
                 self._outcomes[id_] = replace(self._outcomes[id_], undo_error=UNDO_BY_KEEPER)
             return
-        if not undo.has_begun:
+        if not has_begun:
             await host.request("undo_remove", deadline_s=AGENT_LIMIT_S, name=undo.name)
             return
         try:

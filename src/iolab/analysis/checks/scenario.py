@@ -77,6 +77,9 @@ def check_event_failed(view: RunView) -> CheckAnswer:
             answers.append(invalid_answer(text, event=event.id))
         elif event.start_real_ns is None:
             answers.append(invalid_answer(f"Event {name} did not begin.", event=event.id))
+        elif event.end_real_ns is None:
+            text = f"Event {name} began, and how it ended is not known."
+            answers.append(invalid_answer(text, event=event.id))
         elif event.is_undone is False:
             reason = event.undo_error.rstrip(".") or "the run ended before"
             text = f"Event {name} was not undone: {reason}."
