@@ -10,6 +10,7 @@ from iolab.core.host import HostSpec, HostTransport
 from iolab.core.host_name import with_renamed_hosts
 from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric, Result
 from iolab.core.tagged import tagged_classes
+from iolab.core.scenario import EventOutcome
 from iolab.guests.guest import GuestFleet, GuestRun
 from iolab.loads.keyvalue.workload import ServerRun
 from iolab.record import Record, field_names
@@ -85,3 +86,14 @@ def test_a_host_of_the_study_its_guests_and_its_server_have_the_new_names() -> N
     )
     server = ServerRun("cassandra", "5", "client-1:9042", host="client-1")
     assert with_renamed_hosts(server, NAMES) == replace(server, host="client-1 (a)")
+
+
+def test_hosts_that_one_text_lists_have_the_new_names() -> None:
+    event = EventOutcome("noise", "client-1", "load 'noise'", "after", 0)
+    for old, new in (
+        ("client-1", "client-1 (a)"),
+        ("client-1 and g", "client-1 (a) and g"),
+        ("a, client-1 and g", "a, client-1 (a) and g"),
+        ("g and client-10", "g and client-10"),
+    ):
+        assert with_renamed_hosts(replace(event, host=old), NAMES) == replace(event, host=new)

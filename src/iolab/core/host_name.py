@@ -9,10 +9,12 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_orig
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from iolab.text import list_text
+
 _MARK: Final = Meta(extra={"is_host_name": True})
 
 HostName: TypeAlias = Annotated[str, _MARK]
-"""Text of a record that names a host of the session."""
+"""Text of a record that names a host of the session, or lists some as `list_text` does."""
 
 T = TypeVar("T")
 
@@ -26,7 +28,7 @@ def with_renamed_hosts(record: T, names: Mapping[str, str]) -> T:
 def _with_renamed_hosts(value: Any, hint: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401
     match value:
         case str():
-            return names.get(value, value) if _MARK in get_args(hint) else value
+            return _renamed_text(value, names) if _MARK in get_args(hint) else value
         case Struct():
             hints = _types_of_fields_with_host_names(type(value))
             fields = {
@@ -45,6 +47,15 @@ def _with_renamed_hosts(value: Any, hint: Any, names: Mapping[str, str]) -> Any:
             }
         case _:
             return value
+
+
+def _renamed_text(text: str, names: Mapping[str, str]) -> str:
+    if text in names:
+        return names[text]
+    first, last = text.rpartition(" and ")[::2]
+    hosts = [*first.split(", "), last]
+    is_list = bool(first) and list_text(hosts) == text
+    return list_text(names.get(host, host) for host in hosts) if is_list else text
 
 
 @cache
