@@ -691,3 +691,23 @@ def test_a_wish_to_stop_leaves_out_or_ends_the_read_back(
     assert runs.count("read") == readbacks
     assert record.ended_real_ns - record.started_real_ns < 1e12
     assert bool(scenario.readbacks) is (status is RunStatus.DONE)
+
+
+def test_a_read_back_that_fails_does_not_forget_what_was_lost_before() -> None:
+    """Five blocks are lost in the first repeat; in the second one nothing can be read back."""
+    whole = {"checked": 4096, "torn": 0, "stale": 0, "misplaced": 0, "corrupt": 0, "first": []}
+    lossy = {**whole, "stale": 5}
+    (plain,) = FakeNative(verified=iter([whole, lossy, None, lossy])).programs.values()
+
+    async def engine(call: FakeCall) -> int:
+        stage.hosts["a"].agent.files[LAID_OUT] = 16 << 20
+        return await plain(call)
+
+    script = FakeScript(contents={"/sys/fake/state": b"ok"}, programs={"iolab-agent": engine})
+    sets = ("method.generator_limit=false", "method.repeats=3")
+    stage = Stage({"a": script}, sets, VERIFIED, INVENTORY)
+    stage.play()
+    scenarios = [record.scenario for record in stage.records if record.scenario is not None]
+    lost = [s.newly_lost_blocks(readback) for s in scenarios for readback in s.readbacks]
+    assert lost == [5, None, None]
+    assert [s.earlier_lost_blocks("a") for s in scenarios] == [0, 5, 5]

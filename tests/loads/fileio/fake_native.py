@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.fakes.programs import FakeCall, FakeProgram
@@ -17,13 +18,15 @@ LAYOUT_S: Final = 2.0
 class FakeNative:
     """I/Os a second on files and on nothing; with `fails` it says so instead of any load on files.
 
-    A layout always does what it is told.
+    A layout always does what it is told. `verified` is what each read-back of all blocks tells of
+    them, in order.
     """
 
     iops: int = 2000
     null_iops: int = 4_000_000
     lat_ns: int = 100_000
     fails: bool = False
+    verified: Iterator[dict[str, Any] | None] = field(default_factory=lambda: iter(()))
 
     @property
     def programs(self) -> dict[str, FakeProgram]:
@@ -43,12 +46,14 @@ class FakeNative:
         end_ns = call.machine.real_ns()
         way = "read" if spec["jobs"][0]["rw"] in ("read", "randread") else "write"
         span_ns = end_ns - start_ns
+        is_readback = seconds is None and way == "read"
+        verify = next(self.verified, None) if is_readback else None
         _say(
             call,
             {"seq": 0, "end_real_ns": end_ns, "span_ns": span_ns, way: whole},
             {
                 "end": {**_END, "start_real_ns": start_ns, "end_real_ns": end_ns, way: whole}
-                | {"measured_ns": span_ns}
+                | {"measured_ns": span_ns, "verify": verify}
             },
         )
         return 0

@@ -143,7 +143,9 @@ class IoDriver(ProcessDriver):
             replace(readback, is_new_mount=is_unmounted.get(readback.host))
             for readback in readbacks
         )
-        self._last_readbacks[data_set] = phase_runner.readbacks
+        self._last_readbacks[data_set] = latest_readbacks(
+            self._last_readbacks.get(data_set, ()), phase_runner.readbacks
+        )
 
     async def _read_back_before_phases(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
@@ -284,6 +286,25 @@ async def read_back(
         Readback(name, fault=reason_text(error.message)) for name, error in outcomes.errors.items()
     )
     return (*outcomes.results.values(), *unread)
+
+
+def latest_readbacks(
+    earlier: tuple[Readback, ...], later: tuple[Readback, ...]
+) -> tuple[Readback, ...]:
+    """Of each host what is known to be lost: the later one, unless it read less and lost no more.
+
+    A read-back that fails does not find again what was lost before.
+    """
+    known = {readback.host: readback for readback in earlier}
+    for readback in later:
+        before = known.get(readback.host)
+        if (
+            before is None
+            or not readback.incomplete_reason
+            or readback.lost_blocks > before.lost_blocks
+        ):
+            known[readback.host] = readback
+    return tuple(known.values())
 
 
 async def fetch_io_recording(host_run: HostRunInProgress) -> None:
