@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.host_name import with_renamed_hosts
 from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric, Result
-from iolab.core.tagged import tagged_classes
 from iolab.core.scenario import EventOutcome
+from iolab.core.tagged import tagged_classes
 from iolab.guests.guest import GuestFleet, GuestRun
 from iolab.loads.keyvalue.workload import ServerRun
 from iolab.record import Record, field_names

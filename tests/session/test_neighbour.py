@@ -243,7 +243,7 @@ after = "5s"
 
 
 WITNESS = '[[witness]]\nid = "healthy"\nhost = "a"\nfile = "/sys/fake/state"\nequals = "ok"\n'
-WITNESSED = {"contents": {"/sys/fake/state": b"ok"}, "inventory": WITNESS}
+WITNESSED: dict[str, Any] = {"contents": {"/sys/fake/state": b"ok"}, "inventory": WITNESS}
 
 
 def test_a_phase_that_a_witness_ends_waits_for_the_load_that_begins_in_it() -> None:
