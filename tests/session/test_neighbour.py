@@ -211,6 +211,20 @@ def test_a_load_that_was_told_to_end_was_so_when_it_was_told_first() -> None:
     assert 0 <= begun.undone_real_ns - again.start_real_ns < 0.1e9
 
 
+def test_a_limit_whose_lifting_is_cut_short_was_lifted_from_the_first_try_on() -> None:
+    """The load does what it can from then on; its host answers half a second later."""
+    text = STUDY.replace('phase = "neighbour"\nundo_phase = "again"', 'phase = "neighbour"')
+    _, scenario = record_of(
+        played(text=text, delay_s=0.3, loads=(FakeLoad(iops=500, killed_at_s=61.8), NOISE))
+    )
+    _, limit = scenario.events
+    again = scenario.phases[-1]
+    assert (again.id, again.ended_by) == ("again", PhaseEnd.LOAD)
+    assert again.seconds > 0.2
+    assert limit.undone_real_ns is not None
+    assert 0 <= limit.undone_real_ns - again.start_real_ns < 0.1e9
+
+
 def test_a_load_whose_beginning_is_cut_short_leaves_no_task() -> None:
     """The measured load ends a second before the neighbour's would begin."""
     stage = prepared(loads=(FakeLoad(iops=500, killed_at_s=22.0), NOISE))

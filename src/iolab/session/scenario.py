@@ -526,12 +526,16 @@ class PhaseRunner:
 
     def _tell_loads_to_end(self, undos: Sequence[_PendingUndo | _PendingNeighbourUndo]) -> None:
         """Loads are undone from now on, however long their engines take."""
-        undone_ns = self._session.clock.real_ns()
-        for id_ in (undo.event.id for undo in undos if undo.event.neighbour):
-            outcome = self._outcomes[id_]
-            if not outcome.is_undone:
-                self.neighbours.tell_to_end(id_)
-                self._outcomes[id_] = replace(outcome, is_undone=True, undone_real_ns=undone_ns)
+        for event in (undo.event for undo in undos if undo.event.neighbour):
+            self.neighbours.tell_to_end(event.id)
+            self._set_undone(event)
+
+    def _set_undone(self, event: EventPlan) -> None:
+        """A load or its limit is undone now, unless it was when this was tried before."""
+        outcome = self._outcomes[event.id]
+        if not outcome.is_undone:
+            now_ns = self._session.clock.real_ns()
+            self._outcomes[event.id] = replace(outcome, is_undone=True, undone_real_ns=now_ns)
 
     async def _wait_for_load_end(self, event: EventPlan) -> None:
         fault = await self.neighbours.wait_for_end(event.id)
@@ -540,17 +544,13 @@ class PhaseRunner:
 
     async def _lift_limit(self, event: EventPlan) -> None:
         """The limit is lifted from now on; where a host cannot, that stands in its outcome."""
-        fault, undone_ns = "", self._session.clock.real_ns()
+        self._set_undone(event)
         try:
             if self.neighbours.is_running(event.limited_event):
                 await self.neighbours.lift_limit(event.limited_event, event.id)
-        except HostError as raised:
-            fault = raised.message
-        outcome = self._outcomes[event.id]
-        error = outcome.error or fault
-        self._outcomes[event.id] = replace(
-            outcome, is_undone=True, undone_real_ns=undone_ns, error=error
-        )
+        except HostError as fault:
+            outcome = self._outcomes[event.id]
+            self._outcomes[event.id] = replace(outcome, error=outcome.error or fault.message)
 
     async def _undo_action(self, undo: _PendingUndo) -> None:
         id_, action, host = undo.event.id, self._plan.action(undo.event.action), undo.host
