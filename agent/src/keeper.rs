@@ -46,7 +46,7 @@ fn run_keeper(agent: Pid) -> ! {
             SignalEvent::Undo => undo_left(),
             SignalEvent::Child | SignalEvent::Nothing => {
                 if let Some(ended) = reap_agent(agent) {
-                    let _ = tree::kill_descendants(); // Nobody hears of it any more.
+                    let _ = tree::kill_descendants(|| while process::reap().is_some() {}); // Nobody hears of it any more.
                     if ended.signal.is_some() {
                         // It could not remove them itself. They bear the sign that both have.
                         bound::remove_groups_of_agent(&Roots::default(), own_agent_id());

@@ -1,6 +1,6 @@
 //! The lease: what must be gone when this agent is, whatever ends it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ use crate::sys::file::open_beneath;
 use crate::sys::mount::{self, FileSystemWatch};
 use crate::sys::process;
 use crate::sys::signal::{self, SignalEvent};
-use crate::sys::thread::lock;
+use crate::sys::thread::{lock, wait_timeout};
 use crate::sys::time::SECOND_NS;
 use crate::{bound, keeper, tree};
 
@@ -37,6 +37,9 @@ use crate::{bound, keeper, tree};
 const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The most that a look adds to a silence.
 const MAX_CHECK_GAP: Duration = Duration::from_secs(1);
+/// How long an event whose processes were killed may take to end: killing what a program left
+/// behind, and its last output, have two seconds each.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 /// Scratch folders held at once; a session holds one a target.
 const MAX_SCRATCHES: usize = 16;
 
@@ -69,6 +72,9 @@ pub struct Lease {
     pub ledgers: Ledgers,
     is_ended: AtomicBool,
     scratches: Mutex<HashMap<PathBuf, HeldScratch>>,
+    /// Those of which nothing is held open for as long as an event lasts.
+    released: Mutex<BTreeSet<PathBuf>>,
+    reacquired: Condvar,
     /// Those that could not be removed when they were let go, to be tried once more.
     removal_retries: Mutex<Vec<Scratch>>,
     /// What stays for good.
@@ -135,10 +141,18 @@ impl Lease {
         process::exit_now(code)
     }
 
+    /// Never return once the agent is ending: what was killed by that is no result.
+    pub fn park_if_ending(&self) {
+        while self.is_ended.load(Ordering::SeqCst) {
+            thread::park();
+        }
+    }
+
     /// End and remove all there is; what of it stays.
     fn remove_all(&self) -> Vec<Remnant> {
         let mut remnants = std::mem::take(&mut *lock(&self.remnants));
-        for process in tree::kill_descendants() {
+        // Whoever waits for a process hears of its end: an event then holds its folder again.
+        for process in tree::kill_descendants(|| _ = self.runs.reap()) {
             let reason = format!("{} did not end when it was killed", process.command);
             remnants.push(Remnant {
                 kind: RemnantKind::Process,
@@ -162,6 +176,10 @@ impl Lease {
                 }
                 _ => {}
             }
+        }
+        for dir in self.wait_for_released() {
+            let reason = "the event for which it was released has not ended";
+            remnants.push(Remnant::of_path(RemnantKind::Folder, &dir, reason));
         }
         for (dir, held) in lock(&self.scratches).drain() {
             match held.file_system {
@@ -222,7 +240,7 @@ impl Lease {
     pub fn start_phase_in(&self, dir: &Path, place: &PhaseReservation) -> Result<()> {
         let held = lock(&self.scratches);
         if !held.contains_key(dir) {
-            return Err(not_held_error(dir));
+            return Err(self.absent_error(dir));
         }
         place.add_folder(dir);
         Ok(())
@@ -231,7 +249,7 @@ impl Lease {
     /// A scratch folder that is held, open.
     pub fn open_scratch(&self, dir: &Path) -> Result<File> {
         let anchor = lock(&self.scratches).get(dir).map(|held| held.scratch.anchor());
-        anchor.ok_or_else(|| not_held_error(dir))?.open()
+        anchor.ok_or_else(|| self.absent_error(dir))?.open()
     }
 
     /// The scratch folders that a job works in or names.
@@ -312,8 +330,8 @@ impl Lease {
         if self.phases.has_phase_in(dir) {
             return Err(Error::busy(format!("a metadata phase works in {}", dir.display())));
         }
-        unmount_held(held.get_mut(dir).ok_or_else(|| not_held_error(dir))?, leave)?;
-        let HeldScratch { scratch, .. } = held.remove(dir).ok_or_else(|| not_held_error(dir))?;
+        unmount_held(held.get_mut(dir).ok_or_else(|| self.absent_error(dir))?, leave)?;
+        let HeldScratch { scratch, .. } = held.remove(dir).ok_or_else(|| self.absent_error(dir))?;
         match leave {
             Retention::Files => scratch.keep().inspect_err(|error| {
                 let why = format!("its files could not be marked as kept: {}", error.message);
@@ -331,26 +349,25 @@ impl Lease {
     }
 
     /// Do something while nothing holds a scratch folder open, and whether its file system was
-    /// unmounted meanwhile. An end of the agent waits for it.
+    /// unmounted meanwhile.
+    ///
+    /// The table is not locked while it is done: nobody would see programs end when the agent ends.
     pub fn with_released_scratch<T>(
         &self,
         dir: &Path,
         act: impl FnOnce() -> Result<T>,
     ) -> Result<(T, bool)> {
-        let mut held = lock(&self.scratches);
-        let own = held.get(dir).ok_or_else(|| not_held_error(dir))?;
-        if self.phases.has_phase_in(dir) || !matches!(own.file_system, MountState::None) {
-            return Err(Error::busy(format!("{} is in use", dir.display())));
-        }
-        let watch = FileSystemWatch::new(dir).context(format_args!("watch {}", dir.display()))?;
-        let own = held.remove(dir).ok_or_else(|| not_held_error(dir))?;
+        let (own, watch) = self.take_unused(dir)?;
         let released = own.scratch.release();
         let acted = act();
+        let mut held = lock(&self.scratches);
         let scratch = released.reacquire();
+        lock(&self.released).remove(dir);
+        self.reacquired.notify_all();
         let is_ended = watch.has_ended();
         match (acted, scratch) {
             (acted, Ok(scratch)) => {
-                held.insert(dir.to_owned(), HeldScratch { scratch, ..own });
+                held.insert(dir.to_owned(), HeldScratch { scratch, file_system: own.file_system });
                 Ok((acted?, is_ended))
             }
             (Err(mut error), Err(gone)) => {
@@ -359,6 +376,37 @@ impl Lease {
             }
             (Ok(_), Err(gone)) => Err(gone),
         }
+    }
+
+    /// Take a scratch folder out of the table, to be released; what is mounted there is watched.
+    fn take_unused(&self, dir: &Path) -> Result<(HeldScratch, FileSystemWatch)> {
+        let mut held = lock(&self.scratches);
+        let own = held.get(dir).ok_or_else(|| self.absent_error(dir))?;
+        if self.phases.has_phase_in(dir) || !matches!(own.file_system, MountState::None) {
+            return Err(Error::busy(format!("{} is in use", dir.display())));
+        }
+        let watch = FileSystemWatch::new(dir).context(format_args!("watch {}", dir.display()))?;
+        let own = held.remove(dir).ok_or_else(|| self.absent_error(dir))?;
+        lock(&self.released).insert(dir.to_owned());
+        Ok((own, watch))
+    }
+
+    /// Wait until every folder is held again, or patience ends; those that are not.
+    fn wait_for_released(&self) -> BTreeSet<PathBuf> {
+        let deadline = Instant::now() + RELEASE_PATIENCE;
+        let mut released = lock(&self.released);
+        while !released.is_empty() && Instant::now() < deadline {
+            released = wait_timeout(&self.reacquired, released, LIMIT_CHECK_INTERVAL);
+        }
+        std::mem::take(&mut *released)
+    }
+
+    /// Why a folder is not in the table.
+    fn absent_error(&self, dir: &Path) -> Error {
+        if lock(&self.released).contains(dir) {
+            return Error::busy(format!("{} is released for an event", dir.display()));
+        }
+        Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
     }
 
     /// Make a file system in a scratch folder that is held; `execute` runs a program to its end.
@@ -372,7 +420,7 @@ impl Lease {
     ) -> Result<OpenedFileSystem> {
         {
             let mut held = lock(&self.scratches);
-            let held = held.get_mut(dir).ok_or_else(|| not_held_error(dir))?;
+            let held = held.get_mut(dir).ok_or_else(|| self.absent_error(dir))?;
             if !matches!(held.file_system, MountState::None) {
                 let message = format!("there is a file system in {} already", dir.display());
                 return Err(Error::busy(message));
@@ -412,7 +460,7 @@ impl Lease {
     /// End the file system in a scratch folder, and remove what it was made on.
     pub fn close_file_system(&self, dir: &Path) -> Result<()> {
         let mut held = lock(&self.scratches);
-        let held = held.get_mut(dir).ok_or_else(|| not_held_error(dir))?;
+        let held = held.get_mut(dir).ok_or_else(|| self.absent_error(dir))?;
         if matches!(held.file_system, MountState::None) {
             let message = format!("there is no file system in {}", dir.display());
             return Err(Error::bad_request(message));
@@ -459,10 +507,6 @@ fn unmount_held(held: &mut HeldScratch, leave: Retention) -> Result<()> {
             Ok(())
         }
     }
-}
-
-fn not_held_error(dir: &Path) -> Error {
-    Error::bad_request(format!("{} is not a scratch folder held here", dir.display()))
 }
 
 /// A file that exists only until it is complete; removed when this is dropped.

@@ -206,7 +206,10 @@ impl Service {
         }));
         match answered {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => self.outbox.send_error(id, &error),
+            Ok(Err(error)) => {
+                self.lease.park_if_ending();
+                self.outbox.send_error(id, &error);
+            }
             Err(_) => {
                 self.lease.runs.release(id); // What it started ends with this thread.
                 self.outbox.send_error(id, &Error::bug("the agent failed; see its stderr"));
@@ -237,6 +240,7 @@ impl Service {
             })
         });
         self.lease.runs.release(id);
+        self.lease.park_if_ending();
         let exited = outcome?;
         in_place()?; // Else what it did may have been done elsewhere.
         self.outbox.send_message(id, "exited", &exited);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::guard;
 use crate::probe::process::{ProcessInfo, environ_has, parse_process_stat};
 use crate::sign::{agent_id_in_environ, own_agent_id, process_of_agent_id};
-use crate::sys::process::{self, Pid, effective_uid, kill, own_pid, parent_pid, reap};
+use crate::sys::process::{self, Pid, effective_uid, kill, own_pid, parent_pid};
 use crate::token;
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
@@ -45,11 +45,12 @@ pub fn kill_run(family: &RunProcesses) {
     let _ = kill_until_gone(|| run_members(family));
 }
 
-/// Kill every process under this one, and reap, until none is left or patience ends; those that are.
+/// Kill every process under this one, and have `reap_ended` reap, until none is left or patience
+/// ends; those that are.
 #[must_use]
-pub fn kill_descendants() -> Vec<Orphan> {
+pub fn kill_descendants(reap_ended: impl Fn()) -> Vec<Orphan> {
     let left = kill_until_gone(|| {
-        while reap().is_some() {}
+        reap_ended();
         descendants(&all_processes(), own_pid())
     });
     left.into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()

@@ -7,6 +7,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from itertools import permutations
@@ -189,6 +190,24 @@ def test_a_controller_that_falls_silent_ends_it(agent: Agent, mark: str) -> None
     assert agent.process.wait(PATIENCE_S) == 4
     assert "the lease is over" in agent.errors()
     assert all_gone(mark)
+
+
+@pytest.mark.parametrize(("cause", "code"), [("silence", 4), ("signal", 128 + signal.SIGTERM)])
+def test_it_ends_during_an_event_for_which_a_folder_is_released(
+    agent: Agent, mark: str, tmp_path: Path, cause: str, code: int
+) -> None:
+    opened = agent.ask("scratch_open", path=str(tmp_path), name="iolab-scratch-x", owner="me")
+    argv = [sys.executable, "-c", "import time\n" + STAY, mark]
+    event = {"step": "command", "argv": argv, "timeout_s": 600}
+    agent.begin("step", what=[event], released_dir=opened["dir"])
+    assert until(lambda: bool(pids_marked(mark)))
+    if cause == "silence":
+        assert agent.ask("lease", seconds=1).is_ == "done"
+    else:
+        os.kill(agent.hello["pid"], signal.SIGTERM)
+    assert agent.process.wait(PATIENCE_S) == code
+    assert pids_marked(mark) == []
+    assert not Path(opened["dir"]).exists()
 
 
 def test_any_request_renews_the_lease(agent: Agent) -> None:
