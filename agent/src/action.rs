@@ -17,7 +17,7 @@ use crate::facts::layers::nearest_devices;
 use crate::probe::mountinfo::mount_of;
 use crate::roots::{Roots, read_text, read_value};
 use crate::sys::mount::loop_file;
-use crate::sys::process::{Pid, own_pid};
+use crate::sys::process::{Pid, own_pid, try_signal};
 use crate::sys::socket::interface_addresses;
 use crate::tree::process_info;
 use crate::undo::{Execute, Step, StepSignal, process_in_file};
@@ -144,6 +144,11 @@ fn signal_process_of_file(path: &Path, signal: StepSignal) -> Result<ResolvedAct
             format!("process {} of {} is iolab's own way here", process.pid, path.display());
         return Err(Error::refused(message));
     }
+    try_signal(process.pid).context(format_args!(
+        "signal process {} of {}",
+        process.pid,
+        path.display()
+    ))?;
     let (pid, start_ticks) = (process.pid, process.start_ticks);
     let step = |signal| Step::Signal { pid, start_ticks, signal };
     let undo = if signal == StepSignal::Stop { vec![step(StepSignal::Cont)] } else { vec![] };

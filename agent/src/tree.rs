@@ -104,7 +104,7 @@ pub fn kill_if_same(seen: &ProcessInfo) {
     let handle = process::open_pidfd(seen.pid);
     let is_same = process_info(seen.pid).is_some_and(|now| now.start_ticks == seen.start_ticks);
     match handle {
-        Ok(handle) if is_same => process::signal_pidfd(&handle, libc::SIGKILL),
+        Ok(handle) if is_same => _ = process::signal_pidfd(&handle, libc::SIGKILL),
         Err(error) if is_same && error.raw_os_error() == Some(libc::ENOSYS) => {
             kill(seen.pid, libc::SIGKILL);
         }

@@ -295,8 +295,7 @@ fn signal_process(pid: Pid, start_ticks: u64, signal: StepSignal) -> Result<()> 
         StepSignal::Kill => libc::SIGKILL,
         StepSignal::Term => libc::SIGTERM,
     };
-    process::signal_pidfd(&handle, number);
-    Ok(())
+    process::signal_pidfd(&handle, number).context(format_args!("signal process {pid}"))
 }
 
 fn start_ticks_of(pid: Pid) -> Option<u64> {

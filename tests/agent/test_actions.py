@@ -6,6 +6,7 @@ import errno
 import json
 import mmap
 import os
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator
@@ -285,3 +286,29 @@ def test_neither_itself_nor_a_unit_that_is_not_there_is_stopped(
     missing = resolve(agent, {"action": "kill", "process": "iolab-no-such.service"})
     assert missing.is_ == "error"
     assert "iolab-no-such.service" in missing["message"] or "systemctl" in missing["message"]
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """The id of a process of another user."""
+    require(ROOT, "setpriv")
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sleep", "600"]
+    with subprocess.Popen(argv) as process:
+        name = Path(f"/proc/{process.pid}/comm")
+        assert until(lambda: name.read_text() == "sleep\n")
+        yield process.pid
+        process.kill()
+
+
+def test_a_process_that_may_not_be_signalled_is_told(
+    program: Path, tmp_path: Path, sleeper: int
+) -> None:
+    pid_file = tmp_path / "pid"
+    pid_file.write_text(str(sleeper))
+    action = {"action": "stop", "process": str(pid_file)}
+    with Agent(program) as able:
+        resolved = resolve(able, action)
+    with Agent(program, "setpriv", "--bounding-set=-kill") as agent:
+        for refused in (resolve(agent, action), agent.ask("step", what=resolved["steps"])):
+            assert (refused.is_, refused["code"]) == ("error", "EPERM")
+            assert str(sleeper) in refused["message"]

@@ -163,10 +163,18 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
 }
 
 /// Send a signal to the process of a handle; one that is gone already is fine.
-pub fn signal_pidfd(process: &OwnedFd, signal: i32) {
-    if let Some(signal) = Signal::from_named_raw(signal) {
-        let _ = calls::pidfd_send_signal(process, signal);
+pub fn signal_pidfd(process: &OwnedFd, signal: i32) -> io::Result<()> {
+    let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
+    match calls::pidfd_send_signal(process, signal) {
+        Err(Errno::SRCH) => Ok(()),
+        sent => Ok(sent?),
     }
+}
+
+/// Whether this user may signal a process: EPERM where not. None is sent.
+pub fn try_signal(pid: Pid) -> io::Result<()> {
+    let pid = calls::Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+    Ok(calls::test_kill_process(pid)?)
 }
 
 /// Reap one ended child, whichever; None when none has ended or there is none.
