@@ -403,6 +403,7 @@ impl Service {
                 let lease_s = self.lease.term().as_secs_f64();
                 let scope = StudyScope { targets: &targets, members: &members, lease_s };
                 let resolved = what.resolve(&scope, &self.host_program())?;
+                undo::require_free(&resolved.undo)?;
                 self.outbox.send_message(id, "resolved", &resolved);
             }
             Request::Step { what, undo_timer, released_dir } => {

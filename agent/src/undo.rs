@@ -408,8 +408,9 @@ fn keep_failed(undos: &mut Vec<Undo>, name: &str, failed: Vec<Step>) {
     }
 }
 
-/// Commands of one session are the user's to order, and are undone the newest first.
-fn require_free(steps: &[Step]) -> Result<()> {
+/// Refuse an undo of what another event holds. Commands of one session are the user's to order, and
+/// are undone the newest first.
+pub fn require_free(steps: &[Step]) -> Result<()> {
     for name in list_names(&folder()) {
         let Some(sign) = name.strip_prefix(PREFIX) else { continue };
         let is_own = sign == own_agent_id();
