@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,17 +29,14 @@ use crate::sys::file::open_beneath;
 use crate::sys::mount::{self, FileSystemWatch};
 use crate::sys::process;
 use crate::sys::signal::{self, SignalEvent};
-use crate::sys::thread::{lock, wait_timeout};
+use crate::sys::thread::lock;
 use crate::sys::time::SECOND_NS;
-use crate::{bound, keeper, tree};
+use crate::{bound, keeper, tree, undo};
 
 /// Between two looks at wall limits: a limit is kept to a quarter of a second.
 const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The most that a look adds to a silence.
 const MAX_CHECK_GAP: Duration = Duration::from_secs(1);
-/// How long an event whose processes were killed may take to end: killing what a program left
-/// behind, and its last output, have two seconds each.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 /// Scratch folders held at once; a session holds one a target.
 const MAX_SCRATCHES: usize = 16;
 
@@ -74,7 +71,6 @@ pub struct Lease {
     scratches: Mutex<HashMap<PathBuf, HeldScratch>>,
     /// Those of which nothing is held open for as long as an event lasts.
     released: Mutex<BTreeSet<PathBuf>>,
-    reacquired: Condvar,
     /// Those that could not be removed when they were let go, to be tried once more.
     removal_retries: Mutex<Vec<Scratch>>,
     /// What stays for good.
@@ -131,6 +127,7 @@ impl Lease {
             }
         }
         self.runs.refuse_new();
+        undo::refuse_events();
         self.phases.stop_all();
         let remnants = self.remove_all();
         for remnant in &remnants {
@@ -160,6 +157,7 @@ impl Lease {
                 reason,
             });
         }
+        undo::wait_for_events();
         keeper::undo_events(); // What is removed next may wait for that.
         let _ = mount::enter_namespace_if_any(); // To where the groups and files are.
         for group in bound::remove_own_groups() {
@@ -177,11 +175,12 @@ impl Lease {
                 _ => {}
             }
         }
-        for dir in self.wait_for_released() {
+        let mut held = lock(&self.scratches);
+        for dir in std::mem::take(&mut *lock(&self.released)) {
             let reason = "the event for which it was released has not ended";
             remnants.push(Remnant::of_path(RemnantKind::Folder, &dir, reason));
         }
-        for (dir, held) in lock(&self.scratches).drain() {
+        for (dir, held) in held.drain() {
             match held.file_system {
                 MountState::None => {}
                 MountState::Mounting => FileSystem::unmount_unfinished(&dir),
@@ -363,7 +362,6 @@ impl Lease {
         let mut held = lock(&self.scratches);
         let scratch = released.reacquire();
         lock(&self.released).remove(dir);
-        self.reacquired.notify_all();
         let is_ended = watch.has_ended();
         match (acted, scratch) {
             (acted, Ok(scratch)) => {
@@ -389,16 +387,6 @@ impl Lease {
         let own = held.remove(dir).ok_or_else(|| self.absent_error(dir))?;
         lock(&self.released).insert(dir.to_owned());
         Ok((own, watch))
-    }
-
-    /// Wait until every folder is held again, or patience ends; those that are not.
-    fn wait_for_released(&self) -> BTreeSet<PathBuf> {
-        let deadline = Instant::now() + RELEASE_PATIENCE;
-        let mut released = lock(&self.released);
-        while !released.is_empty() && Instant::now() < deadline {
-            released = wait_timeout(&self.reacquired, released, LIMIT_CHECK_INTERVAL);
-        }
-        std::mem::take(&mut *released)
     }
 
     /// Why a folder is not in the table.

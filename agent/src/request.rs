@@ -151,6 +151,8 @@ pub enum Request {
     Step {
         what: Vec<Step>,
         #[serde(default)]
+        undo: Option<String>,
+        #[serde(default)]
         undo_timer: Option<UndoTimer>,
         #[serde(default)]
         released_dir: Option<PathBuf>,

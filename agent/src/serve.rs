@@ -406,7 +406,9 @@ impl Service {
                 undo::require_free(&resolved.undo)?;
                 self.outbox.send_message(id, "resolved", &resolved);
             }
-            Request::Step { what, undo_timer, released_dir } => {
+            Request::Step { what, undo, undo_timer, released_dir } => {
+                let name = undo.as_ref().or(undo_timer.as_ref().map(|timer| &timer.name));
+                let _event = undo::begin(name.map(String::as_str))?;
                 undo_timer.map_or(Ok(()), |timer| self.start_undo_timer(timer))?;
                 let perform = || undo::perform_all(&what, &self.host_program());
                 let (times, is_unmounted) = match released_dir {

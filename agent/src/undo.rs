@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::sign::{own_agent_id, process_of_agent_id};
 use crate::sys::file::LockedFile;
 use crate::sys::mount::{LoopFile, limit_loop};
 use crate::sys::process::{self, Pid, effective_uid};
-use crate::sys::thread::lock;
+use crate::sys::thread::{lock, wait_timeout};
 use crate::sys::time::real_ns;
 use crate::tree::is_agent_alive;
 
@@ -36,6 +36,8 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 const MAX_SHOWN_CHARS: usize = 400;
 /// Between two looks whether a command of an undo has ended.
 const WAIT_PAUSE: Duration = Duration::from_millis(20);
+/// Between two looks whether a lock is free, of which a thread is told anyway.
+const WAIT_PATIENCE: Duration = Duration::from_secs(1);
 /// An hour: nobody waits longer for an undo.
 const MAX_TIMEOUT_S: f64 = 3600.0;
 /// Codes of errors of a process, a device, a control group that is gone, or is another one.
@@ -48,8 +50,12 @@ const SETTING_TREES: [&str; 2] = ["/sys", "/proc/sys"];
 /// How long another agent may be at the folder, which takes milliseconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Held while an undo is done: nobody does one twice.
-static PERFORMING: Mutex<()> = Mutex::new(());
+/// How long steps whose processes were killed may take to end: killing what a program left behind,
+/// and its last output, have two seconds each.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The events of this agent.
+static EVENTS: EventLocks = EventLocks::new();
 /// When what was undone here was.
 static DONE: Mutex<BTreeMap<String, StepTimes>> = Mutex::new(BTreeMap::new());
 
@@ -266,6 +272,102 @@ fn limited_device(text: &str) -> Option<&str> {
     (is_number(major) && is_number(minor)).then_some(word)
 }
 
+/// Keeps the steps of an event and its undo apart: whichever comes first has ended before the other
+/// begins.
+struct EventLocks {
+    state: Mutex<EventLocksState>,
+    released: Condvar,
+}
+
+struct EventLocksState {
+    /// The names of undos whose event is begun or undone now; "" for an event that has none.
+    held: Vec<String>,
+    /// Those whose event has begun: they are not struck out.
+    begun: BTreeSet<String>,
+    is_ending: bool,
+}
+
+/// As long as this is kept nobody else begins or undoes the event.
+pub struct EventLock {
+    locks: &'static EventLocks,
+    name: String,
+}
+
+impl EventLocks {
+    const fn new() -> Self {
+        let state = EventLocksState { held: Vec::new(), begun: BTreeSet::new(), is_ending: false };
+        Self { state: Mutex::new(state), released: Condvar::new() }
+    }
+
+    fn acquire(&'static self, name: &str) -> Result<EventLock> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.is_ending {
+                let message = "the agent is ending, and what has begun is undone by that";
+                return Err(Error::errno(libc::ECANCELED, message));
+            }
+            if name.is_empty() || !state.held.iter().any(|held| held == name) {
+                state.held.push(name.to_owned());
+                return Ok(EventLock { locks: self, name: name.to_owned() });
+            }
+            state = wait_timeout(&self.released, state, WAIT_PATIENCE);
+        }
+    }
+
+    /// Give out no lock from now on.
+    fn close(&self) {
+        lock(&self.state).is_ending = true;
+        self.released.notify_all();
+    }
+
+    /// Wait until none is held, or patience ends.
+    fn wait_until_free(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let mut state = lock(&self.state);
+        while !state.held.is_empty() && Instant::now() < deadline {
+            state = wait_timeout(&self.released, state, WAIT_PAUSE);
+        }
+    }
+}
+
+impl Drop for EventLock {
+    fn drop(&mut self) {
+        let held = &mut lock(&self.locks.state).held;
+        if let Some(place) = held.iter().position(|name| *name == self.name) {
+            held.swap_remove(place);
+        }
+        self.locks.released.notify_all();
+    }
+}
+
+/// Begin an event, whose undo has that name: refused where that is not kept, since it was done or
+/// struck out by then, and where the agent is ending.
+pub fn begin(undo: Option<&str>) -> Result<EventLock> {
+    let event = EVENTS.acquire(undo.unwrap_or_default())?;
+    if let Some(name) = undo {
+        let undos = read_undos(&own_file()).unwrap_or_default();
+        if !undos.iter().any(|undo| undo.name == name) {
+            return Err(unknown_undo(name));
+        }
+        lock(&EVENTS.state).begun.insert(name.to_owned());
+    }
+    Ok(event)
+}
+
+/// Begin and undo no event from now on.
+pub fn refuse_events() {
+    EVENTS.close();
+}
+
+/// Wait for what of events is under way, once its processes were killed.
+pub fn wait_for_events() {
+    EVENTS.wait_until_free(END_PATIENCE);
+}
+
+fn unknown_undo(name: &str) -> Error {
+    Error::bad_request(format!("no undo {name:?} is kept here"))
+}
+
 /// Do an event: one step after the other, up to the first that fails.
 pub fn perform_all(steps: &[Step], execute: Execute) -> Result<StepTimes> {
     let started_real_ns = real_ns();
@@ -369,6 +471,10 @@ pub fn add(name: String, steps: Vec<Step>) -> Result<()> {
 
 /// Strike out the undo of an event that did not begin, if it is there.
 pub fn remove(name: &str) -> Result<()> {
+    let _event = EVENTS.acquire(name)?;
+    if lock(&EVENTS.state).begun.contains(name) {
+        return Err(Error::bad_request(format!("the event of the undo {name:?} has begun")));
+    }
     change_file(&own_file(), |undos| {
         undos.retain(|undo| undo.name != name);
         Ok(())
@@ -378,11 +484,10 @@ pub fn remove(name: &str) -> Result<()> {
 /// Undo an event whose undo is written down here, and strike it out; when that was done already
 /// where a timer was faster. Of one that fails the steps that failed stay.
 pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
-    let _alone = lock(&PERFORMING);
+    let _event = EVENTS.acquire(name)?;
     let undos = read_undos(&own_file()).unwrap_or_default();
     let Some(kept) = undos.into_iter().find(|undo| undo.name == name) else {
-        let unknown = || Error::bad_request(format!("no undo {name:?} is kept here"));
-        return lock(&DONE).get(name).copied().ok_or_else(unknown);
+        return lock(&DONE).get(name).copied().ok_or_else(|| unknown_undo(name));
     };
     let started_real_ns = real_ns();
     let (failed, faults): (Vec<Step>, Vec<Error>) =
@@ -696,6 +801,40 @@ mod tests {
         }
         assert!(!own_file().exists());
         assert!(undo("first", &done).unwrap_err().message.contains("first"));
+    }
+
+    #[test]
+    fn an_event_begins_once_its_undo_is_kept_and_before_it_is_done() {
+        let _alone = lock(&ALONE);
+        let refusal = |name| begin(Some(name)).map(drop).unwrap_err().message;
+        assert!(refusal("event").contains("event"));
+        add("event".into(), vec![undo_command("event")]).unwrap();
+        drop(begin(Some("event")).unwrap());
+        assert!(remove("event").unwrap_err().message.contains("has begun"));
+        undo("event", &|_, _| Ok(())).unwrap();
+        assert!(refusal("event").contains("event"));
+        drop(begin(None).unwrap());
+    }
+
+    #[test]
+    fn one_event_is_begun_and_undone_by_one_at_a_time_and_by_none_at_the_end() {
+        let locks: &'static EventLocks = Box::leak(Box::new(EventLocks::new()));
+        let first = locks.acquire("first").unwrap();
+        let others = ["", "", "other"].map(|name| locks.acquire(name).unwrap());
+        let waiting = thread::spawn(|| locks.acquire("first").map(drop));
+        thread::sleep(10 * WAIT_PAUSE);
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.join().unwrap().unwrap();
+        locks.close();
+        for name in ["first", ""] {
+            assert!(locks.acquire(name).map(drop).unwrap_err().message.contains("is ending"));
+        }
+        locks.wait_until_free(Duration::ZERO);
+        let freeing = thread::spawn(|| drop(others));
+        locks.wait_until_free(Duration::from_secs(60));
+        assert!(lock(&locks.state).held.is_empty());
+        freeing.join().unwrap();
     }
 
     #[test]

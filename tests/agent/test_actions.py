@@ -314,3 +314,26 @@ def test_a_process_that_may_not_be_signalled_is_told(
         for refused in (resolve(agent, action), agent.ask("step", what=resolved["steps"])):
             assert (refused.is_, refused["code"]) == ("error", "EPERM")
             assert str(sleeper) in refused["message"]
+
+
+def process_state(pid: int) -> str:
+    """As the kernel has it: T of one that was stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+
+
+def test_an_undo_waits_for_its_steps_and_no_step_follows_it(
+    agent: Agent, tmp_path: Path, sleeper: int
+) -> None:
+    pid_file = tmp_path / "pid"
+    pid_file.write_text(str(sleeper))
+    resolved = resolve(agent, {"action": "stop", "process": str(pid_file)})
+    assert agent.ask("undo_add", name="event", what=resolved["undo"]).is_ == "done"
+    pause = {"step": "command", "argv": ["/bin/sleep", "1"], "timeout_s": 60}
+    timer = {"name": "event", "seconds": 0.2}
+    stepped = agent.ask("step", what=[pause, *resolved["steps"]], undo_timer=timer)
+    assert stepped.is_ == "stepped"
+    assert undo(agent)["started_real_ns"] >= stepped["ended_real_ns"]
+    assert until(lambda: process_state(sleeper) != "T")
+    refused = agent.ask("step", what=resolved["steps"], undo="event")
+    assert (refused.is_, refused["code"]) == ("error", "bad-request")
+    assert process_state(sleeper) != "T"
