@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::kernel_name;
 use crate::error::{Context, Error, Result, io_error_text};
 use crate::job::spawn_alone;
 use crate::probe::process::parse_process_stat;
-use crate::roots::{list_names, read_text};
+use crate::roots::{Roots, list_names, read_text};
 use crate::sign::{own_agent_id, process_of_agent_id};
 use crate::sys::file::LockedFile;
 use crate::sys::mount::{LoopFile, limit_loop};
@@ -259,7 +260,11 @@ impl Step {
                 Some(number) => format!("{} for device {number}", path.display()),
                 None => path.display().to_string(),
             },
-            Self::LoopLimit { device, .. } => device.display().to_string(),
+            // Whatever link leads to it.
+            Self::LoopLimit { device, .. } => match kernel_name(&Roots::default(), device) {
+                Some(name) => format!("/dev/{name}"),
+                None => device.display().to_string(),
+            },
         }
     }
 }
@@ -579,16 +584,24 @@ pub fn find_abandoned() -> Vec<AbandonedUndo> {
         name.strip_prefix(PREFIX)
             .is_some_and(|sign| process_of_agent_id(sign).is_some() && !is_agent_alive(sign))
     };
-    let describe = |path: PathBuf| {
-        let undos = read_undos(&path).ok()?;
-        let texts = |undo: &Undo| -> Vec<String> {
-            let text = |step: &Step| shortened(&format!("{}: {}", undo.name, step.description()));
-            undo.steps.iter().map(text).collect()
-        };
-        let steps = undos.iter().flat_map(texts).collect();
-        Some(AbandonedUndo { path, steps })
+    names.filter(is_dead).filter_map(|name| abandoned_undo(folder.join(name))).collect()
+}
+
+/// What stands in a file of undos, for people; None where it is gone by now.
+fn abandoned_undo(path: PathBuf) -> Option<AbandonedUndo> {
+    let texts = |undo: &Undo| -> Vec<String> {
+        let text = |step: &Step| shortened(&format!("{}: {}", undo.name, step.description()));
+        undo.steps.iter().map(text).collect()
     };
-    names.filter(is_dead).filter_map(|name| describe(folder.join(name))).collect()
+    let steps = match read_undos(&path) {
+        Ok(undos) => undos.iter().flat_map(texts).collect(),
+        Err(error) if error.code == "ENOENT" => return None,
+        Err(error) => {
+            let advice = "undo the event by hand, then remove the file";
+            vec![shortened(&format!("{} ({advice})", error.message))]
+        }
+    };
+    Some(AbandonedUndo { path, steps })
 }
 
 fn shortened(text: &str) -> String {
@@ -835,6 +848,21 @@ mod tests {
         locks.wait_until_free(Duration::from_secs(60));
         assert!(lock(&locks.state).held.is_empty());
         freeing.join().unwrap();
+    }
+
+    #[test]
+    fn a_file_of_undos_that_cannot_be_read_is_told() {
+        let _alone = lock(&ALONE);
+        add("event".into(), vec![undo_command("event")]).unwrap();
+        let steps = || abandoned_undo(own_file()).unwrap().steps;
+        assert_eq!(steps(), ["event: /event"]);
+        fs::write(own_file(), "[{").unwrap();
+        let damaged = steps();
+        assert!(damaged.len() == 1 && damaged[0].contains("by hand"), "{damaged:?}");
+        assert!(damaged[0].contains(&own_file().display().to_string()), "{damaged:?}");
+        fs::remove_file(own_file()).unwrap();
+        assert!(abandoned_undo(own_file()).is_none());
+        let _ = fs::remove_dir(folder());
     }
 
     #[test]

@@ -117,6 +117,22 @@ def test_a_second_event_on_a_device_is_refused_while_the_first_lasts(
     assert reads(target.path / "file")
 
 
+def test_a_device_is_held_whatever_link_leads_to_it(
+    agent: Agent, target: Target, tmp_path: Path
+) -> None:
+    device, link = f"/dev/{target.device}", tmp_path / "link"
+    link.symlink_to(device)
+    spellings = [
+        resolve(agent, {"action": "detach", "device": path}, target=target.path)
+        for path in (device, str(link))
+    ]
+    do(agent, spellings[0])
+    refused = agent.ask("undo_add", name="second", what=spellings[1]["undo"])
+    assert (refused.is_, refused["code"]) == ("error", "busy")
+    assert device in refused["message"]
+    undo(agent)
+
+
 def test_an_event_that_did_not_begin_has_no_undo(agent: Agent, target: Target) -> None:
     resolved = resolve(
         agent, {"action": "detach", "device": f"/dev/{target.device}"}, target=target.path
