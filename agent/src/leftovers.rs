@@ -1,6 +1,6 @@
 //! What agents that were killed have left on this host: found, and removed when that is asked for.
 //!
-//! Nothing of a living agent is among it: its processes have it above them, its folders' locks are
+//! Nothing of a living agent is removed: its processes have it above them, its folders' locks are
 //! held, its control groups bear the number of a process that lives.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use crate::prepare::scratch::{
 use crate::roots::{Roots, list_names};
 use crate::sys::process::{effective_uid, own_program};
 use crate::tree::{self, Orphan};
-use crate::undo::{self, AbandonedUndo, Execute};
+use crate::undo::{self, Execute, UndoFile};
 
 /// A file that is still being sent to this host is not older than that.
 const MAX_UPLOAD_AGE: Duration = Duration::from_secs(3600);
@@ -50,7 +50,9 @@ pub struct Leftovers {
     /// Files of agents that no process runs.
     agents: Vec<PathBuf>,
     /// Events that nobody has undone.
-    undos: Vec<AbandonedUndo>,
+    undos: Vec<UndoFile>,
+    /// Events of living sessions, which are theirs to undo.
+    held_undos: Vec<UndoFile>,
     faults: Vec<String>,
 }
 
@@ -73,6 +75,7 @@ pub fn find_leftovers(path: Option<&Path>) -> Leftovers {
         foreign_folder_count,
         agents: unused_agent_files(),
         undos: undo::find_abandoned(),
+        held_undos: undo::find_held(),
         faults: Vec::new(),
     }
 }

@@ -163,9 +163,9 @@ pub struct NamedProcess {
     pub name: String,
 }
 
-/// Undos that a dead agent has left.
+/// The undos of an agent.
 #[derive(Debug, Serialize)]
-pub struct AbandonedUndo {
+pub struct UndoFile {
     /// The file that they stand in.
     pub path: PathBuf,
     /// What they do, for people.
@@ -574,21 +574,28 @@ fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
 
 /// What dead agents of this user have left to be undone.
 #[must_use]
-pub fn find_abandoned() -> Vec<AbandonedUndo> {
+pub fn find_abandoned() -> Vec<UndoFile> {
+    undo_files(|sign| process_of_agent_id(sign).is_some() && !is_agent_alive(sign))
+}
+
+/// What other living agents of this user have yet to undo.
+#[must_use]
+pub fn find_held() -> Vec<UndoFile> {
+    undo_files(|sign| sign != own_agent_id() && is_agent_alive(sign))
+}
+
+fn undo_files(is_wanted: impl Fn(&str) -> bool) -> Vec<UndoFile> {
     let folder = folder();
     if require_private(&folder).is_err() {
         return Vec::new();
     }
     let names = list_names(&folder).into_iter();
-    let is_dead = |name: &String| {
-        name.strip_prefix(PREFIX)
-            .is_some_and(|sign| process_of_agent_id(sign).is_some() && !is_agent_alive(sign))
-    };
-    names.filter(is_dead).filter_map(|name| abandoned_undo(folder.join(name))).collect()
+    let is_theirs = |name: &String| name.strip_prefix(PREFIX).is_some_and(&is_wanted);
+    names.filter(is_theirs).filter_map(|name| described_file(folder.join(name))).collect()
 }
 
 /// What stands in a file of undos, for people; None where it is gone by now.
-fn abandoned_undo(path: PathBuf) -> Option<AbandonedUndo> {
+fn described_file(path: PathBuf) -> Option<UndoFile> {
     let texts = |undo: &Undo| -> Vec<String> {
         let text = |step: &Step| shortened(&format!("{}: {}", undo.name, step.description()));
         undo.steps.iter().map(text).collect()
@@ -601,7 +608,7 @@ fn abandoned_undo(path: PathBuf) -> Option<AbandonedUndo> {
             vec![shortened(&format!("{} ({advice})", error.message))]
         }
     };
-    Some(AbandonedUndo { path, steps })
+    Some(UndoFile { path, steps })
 }
 
 fn shortened(text: &str) -> String {
@@ -610,7 +617,7 @@ fn shortened(text: &str) -> String {
 
 /// Do what stands in such a file; what of it failed.
 #[must_use]
-pub fn perform_abandoned(undo: &AbandonedUndo, execute: Execute) -> Vec<String> {
+pub fn perform_abandoned(undo: &UndoFile, execute: Execute) -> Vec<String> {
     perform_file(&undo.path, execute)
 }
 
@@ -854,14 +861,14 @@ mod tests {
     fn a_file_of_undos_that_cannot_be_read_is_told() {
         let _alone = lock(&ALONE);
         add("event".into(), vec![undo_command("event")]).unwrap();
-        let steps = || abandoned_undo(own_file()).unwrap().steps;
+        let steps = || described_file(own_file()).unwrap().steps;
         assert_eq!(steps(), ["event: /event"]);
         fs::write(own_file(), "[{").unwrap();
         let damaged = steps();
         assert!(damaged.len() == 1 && damaged[0].contains("by hand"), "{damaged:?}");
         assert!(damaged[0].contains(&own_file().display().to_string()), "{damaged:?}");
         fs::remove_file(own_file()).unwrap();
-        assert!(abandoned_undo(own_file()).is_none());
+        assert!(described_file(own_file()).is_none());
         let _ = fs::remove_dir(folder());
     }
 

@@ -202,6 +202,10 @@ def test_what_another_session_holds_is_refused(program: Path, agent: Agent, targ
         for refused in (again, agent.ask("undo_add", name="ours", what=resolved["undo"])):
             assert (refused.is_, refused["code"]) == ("error", "busy")
             assert "theirs" in refused["message"]
+        held = agent.ask("leftovers", path=None)["held_undos"]
+        assert any(step.startswith("theirs: ") for undo in held for step in undo["steps"])
+        held = other.ask("leftovers", path=None)["held_undos"]
+        assert not any(step.startswith("theirs: ") for undo in held for step in undo["steps"])
         assert other.ask("undo", name="theirs").is_ == "stepped"
     assert agent.ask("undo_add", name="ours", what=resolved["undo"]).is_ == "done"
 

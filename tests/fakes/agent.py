@@ -354,8 +354,10 @@ class FakeAgent:
     async def _leftovers(self, _: FakeRequest) -> dict[str, Any]:
         none: list[str] = []
         undos = [dict(undo) for undo in self.script.abandoned_undos]
+        held_undos = [dict(undo) for undo in self.script.held_undos]
         names = ("processes", "groups", "folders", "loops", "agents", "faults")
-        return {"is": "leftovers", **dict.fromkeys(names, none), "undos": undos}
+        found = dict.fromkeys(names, none) | {"undos": undos, "held_undos": held_undos}
+        return {"is": "leftovers", **found}
 
     async def _undo_remove(self, request: FakeRequest) -> dict[str, Any]:
         self.undos.pop(request.arguments["name"], None)

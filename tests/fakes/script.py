@@ -60,6 +60,7 @@ class FakeScript(Record):
     the engine's measured runs in order, the last one again and again; `layouts` likewise, and
     `null` is every run on the device that does nothing.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
+    `held_undos` are what other agents that live have yet to undo.
     `shared` are the files of a file system that all hosts with the same dict see.
     `objections` are the words that speak against its disk as a target.
     `programs` are those that it has beside fio, by name; with any it has no others.
@@ -83,6 +84,7 @@ class FakeScript(Record):
     garbage: frozenset[str] = frozenset()
     refuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     remnants: tuple[Mapping[str, str], ...] = ()
+    held_undos: tuple[Mapping[str, object], ...] = ()
     loads: tuple[FakeLoad, ...] = (FakeLoad(),)
     layouts: tuple[FakeLoad, ...] = (FakeLoad(),)
     null: FakeLoad = _NULL

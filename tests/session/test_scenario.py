@@ -486,6 +486,14 @@ def test_no_session_begins_where_an_event_was_not_undone() -> None:
     assert stage.records == []
 
 
+def test_another_sessions_event_that_lasts_is_told() -> None:
+    held = {"path": "/tmp/iolab-undo-0/undo-2", "steps": ["trial-1 lose: write 'ok' to /sys/y"]}
+    stage = played(held_undos=(held,))
+    assert stage.fault is None
+    notes = [notice.text for notice in stage.notes.of(Notice)]
+    assert any("another session's event" in note and "trial-1 lose" in note for note in notes)
+
+
 UNDONE_AFTER = ("event.lose.undo_phase=after",)
 
 

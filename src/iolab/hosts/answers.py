@@ -91,7 +91,8 @@ class Leftovers(Record, kw_only=True):
 
     The folders `elsewhere` may be held by other hosts that share the directory, and
     `foreign_folders` (the first of `foreign_folder_count`) are of other users: they always stay.
-    So many `more_folders` of this user were not looked at yet.
+    So many `more_folders` of this user were not looked at yet. The `held_undos` are of sessions
+    that live, which undo them.
     """
 
     processes: Annotated[tuple[OrphanAnswer, ...], Meta(max_length=limits.LISTED_MAX)]
@@ -105,7 +106,8 @@ class Leftovers(Record, kw_only=True):
     foreign_folder_count: Count = 0
     loops: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MAX)]
     agents: Annotated[tuple[_Path, ...], Meta(max_length=limits.FOLDERS_MAX)]
-    undos: Annotated[tuple[AbandonedUndoAnswer, ...], Meta(max_length=limits.LISTED_MAX)] = ()
+    undos: Annotated[tuple[UndoFileAnswer, ...], Meta(max_length=limits.LISTED_MAX)] = ()
+    held_undos: Annotated[tuple[UndoFileAnswer, ...], Meta(max_length=limits.LISTED_MAX)] = ()
     faults: Annotated[tuple[str, ...], Meta(max_length=limits.LISTED_MAX)]
 
     @property
@@ -224,8 +226,8 @@ class EventStepAnswer(Record, kw_only=True):
     is_unmounted: bool
 
 
-class AbandonedUndoAnswer(Record, kw_only=True):
-    """What a dead agent left to be undone: the file that it stands in, and what it does."""
+class UndoFileAnswer(Record, kw_only=True):
+    """What an agent has yet to undo: the file that it stands in, and what it does."""
 
     path: _Path
     steps: tuple[Annotated[str, Meta(max_length=limits.WORD_CHARACTERS_MAX)], ...]

@@ -70,23 +70,37 @@ async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPrefl
     """What hosts refuse of the events now, and what witnesses say, before anything is destroyed."""
     if study.scenario is None:
         return EventPreflight()
-    undone = await _undo_faults(study.scenario, hosts)
+    undone = await _undo_preflight(study.scenario, hosts)
     actions = await _action_preflight(study, study.scenario, hosts)
     witnesses = await witness_preflight(study, hosts)
-    faults = undone + actions.faults + witnesses.faults
-    return EventPreflight(faults, actions.notes + witnesses.notes)
+    parts = (undone, actions, witnesses)
+    return EventPreflight(
+        tuple(fault for part in parts for fault in part.faults),
+        tuple(note for part in parts for note in part.notes),
+    )
 
 
-async def _undo_faults(scenario: ScenarioPlan, hosts: Mapping[str, Host]) -> tuple[Fault, ...]:
-    """Earlier events that nobody has undone: their state is no baseline."""
+async def _undo_preflight(scenario: ScenarioPlan, hosts: Mapping[str, Host]) -> EventPreflight:
+    """Earlier events that nobody has undone: their state is no baseline.
+
+    Those of another session that goes on are notes: they may be of another storage.
+    """
     names = {scenario.action(event.action).host for event in scenario.events if event.action}
     asked = await gather_hosts([hosts[name] for name in names & hosts.keys()], _host_leftovers)
-    return tuple(
+    leftovers = sorted(asked.results_or_raise().items())
+    faults = tuple(
         Fault(f"On host '{name}' an event was not undone: {step}.", NOT_UNDONE_HINT)
-        for name, left in sorted(asked.results_or_raise().items())
+        for name, left in leftovers
         for undo in left.undos
         for step in undo.steps
     )
+    notes = tuple(
+        f"on host '{name}' another session's event lasts, which is undone by: {step}"
+        for name, left in leftovers
+        for undo in left.held_undos
+        for step in undo.steps
+    )
+    return EventPreflight(faults, notes)
 
 
 async def _action_preflight(
