@@ -26,6 +26,7 @@ from iolab.core.run import (
     ExtentProof,
     HostDetails,
     HostRun,
+    NeighbourRun,
     PlannedRun,
     Point,
     PreRunActivity,
@@ -292,6 +293,18 @@ def told_record(
     return replace(record, hosts=hosts)
 
 
+def with_neighbour(record: RunRecord, *bursts: Burst, job: Job, host: str = "c1") -> RunRecord:
+    """The record with a load that an event began on a host, and that claims those bursts."""
+    intervals, bins = burst_tables([bursts])
+    point = replace(record.run.point, workload="noise", job=job)
+    return replace(
+        record,
+        neighbours=(NeighbourRun("noise", point, host_run(host, bursts)),),
+        neighbour_intervals=intervals,
+        neighbour_bins=bins,
+    )
+
+
 def healthy(job: Job = JOB, **changes: Any) -> RunRecord:
     """The healthy run of one host; `changes` are of its HostRun."""
     bursts = {
@@ -349,6 +362,14 @@ def disk(name: str, *parents: str) -> h.DiskFacts:
         parents=parents,
         backing_file=None,
     )
+
+
+def btrfs_over(**parents: Sequence[str]) -> dict[str, h.HostFacts]:
+    """A btrfs over those devices, each on its parents, as the agent tells of it."""
+    devices = tuple(dict.fromkeys(n for name, below in parents.items() for n in (name, *below)))
+    disks = tuple(disk(name, *parents.get(name, ())) for name in devices)
+    facts = facts_of(device=devices[0], devices=devices, fs_type="btrfs")
+    return {"c1": replace(facts, disks=tuple(replace(d, max_io_bytes=1 << 20) for d in disks))}
 
 
 def series(metric: str, values: Sequence[float], host: str = "c1", **named: str) -> CounterSeries:

@@ -7,20 +7,24 @@ from msgspec.structs import replace
 
 from iolab.analysis.checks.bytes import check_bytes_moved
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level
+from iolab.core.metric import CheckResult, Level
 from iolab.core.run import DeviceDelta
+from iolab.core.scenario import EventOutcome, ScenarioOutcome
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import (
     DEVICE,
+    GO_NS,
     JOB,
     MIXED,
     TRIMS,
     WRITES,
     Burst,
+    btrfs_over,
     bursts_record,
     disk,
     facts_of,
     healthy,
+    with_neighbour,
 )
 from tests.loads.fileio.test_checks_generator import generated
 
@@ -150,6 +154,63 @@ def test_a_loop_device_over_an_unknown_file_is_not_verified() -> None:
     assert (
         level(check_bytes_moved, record, {"c1": replace(memory, disks=(disk("loop0"),))}) is VALID
     )
+
+
+@pytest.mark.parametrize(
+    "parents",
+    [
+        # Loop devices over files of one disk, LUKS on disks of their own, volumes of one disk,
+        # and one member that is stacked while the other is a disk.
+        {"loop0": ("vda",), "loop1": ("vda",)},
+        {"dm-0": ("sda",), "dm-1": ("sdb",)},
+        {"dm-0": ("sda",), "dm-1": ("sda",)},
+        {"md0": ("sda", "sdb"), "md1": ("sdc", "sdd")},
+        {"dm-0": ("sda",), "sdb": ()},
+    ],
+)
+def test_members_count_once_wherever_they_lie(parents: dict[str, tuple[str, ...]]) -> None:
+    facts = btrfs_over(**parents)
+    first, second = parents
+    leaves = {leaf for name, below in parents.items() for leaf in (below or (name,))}
+
+    def answer(shares: tuple[float, float], below: float = 1.0) -> CheckResult:
+        members = tuple(
+            moved(share, device=name) for name, share in zip(parents, shares, strict=True)
+        )
+        stacked = tuple(
+            moved(below / len(leaves), device=leaf) for leaf in sorted(leaves - {first, second})
+        )
+        return ask(check_bytes_moved, healthy(devices=(*members, *stacked)), facts)
+
+    even = answer((0.5, 0.5))
+    assert (even.level, even.evidence["device"]) == (VALID, f"{first}+{second}")
+    assert even.evidence["below_read_bytes"] == even.evidence["device_read_bytes"]
+    missing = answer((0.5, 0.1))
+    assert (missing.level, "moved 60 %" in missing.message) == (INVALID, True)
+    assert answer((0.5, 0.5), below=0.2).level is INVALID
+
+
+def test_a_member_that_took_the_place_of_another_is_not_counted() -> None:
+    facts = btrfs_over(sda=(), sdb=())
+    members = (moved(0.5, device="sda"), moved(0.2, device="sdb"))
+    lost = EventOutcome("lose", "c1", "replace sdb", "degraded", GO_NS, start_real_ns=GO_NS)
+    noise = replace(lost, neighbour="noise")
+    for event, expected in ((lost, INDICATIVE), (noise, INVALID)):
+        record = replace(healthy(devices=members), scenario=ScenarioOutcome((), (event,), ()))
+        assert level(check_bytes_moved, record, facts) is expected
+
+
+def test_a_neighbour_s_bytes_are_claimed_too() -> None:
+    noise = Burst(ios=40_000, spans=30)
+    both = with_neighbour(healthy(devices=(moved(2.0),)), noise, job=JOB)
+    assert level(check_bytes_moved, both, {"c1": facts_of("c1")}) is VALID
+    # On another host of that kernel it is on the same device, on another kernel's it is not.
+    elsewhere = with_neighbour(healthy(devices=(moved(2.0),)), noise, job=JOB, host="c2")
+    same = {"c1": facts_of("c1"), "c2": facts_of("c1")}
+    assert level(check_bytes_moved, elsewhere, same) is VALID
+    assert level(check_bytes_moved, elsewhere, same | {"c2": facts_of("c2")}) is INDICATIVE
+    other = facts_of("c1", device="sdz", devices=("sdz",))
+    assert level(check_bytes_moved, elsewhere, same | {"c2": other}) is INDICATIVE
 
 
 def test_hosts_of_one_kernel_share_a_device() -> None:

@@ -92,6 +92,8 @@ def _bytes_written_beyond_baseline(view: RunView, before: Window, rebuild: Windo
         for window in (before, rebuild)
     ]
     claimed = [_bytes_written_by_clients(view, window) for window in (before, rebuild)]
+    if claimed[1] and not claimed[0]:
+        return None  # How often devices write what a neighbour does is not known.
     factor = devices[0] / claimed[0] if claimed[0] else 0.0
     idle = 0.0 if claimed[0] else devices[0] / before.seconds * rebuild.seconds
     return devices[1] - factor * claimed[1] - idle
@@ -138,14 +140,19 @@ def _device_bytes_written_in_window(view: RunView, series: CounterSeries, window
 
 
 def _bytes_written_by_clients(view: RunView, window: Window) -> float:
-    """What engines wrote in a window, by the controller's clock."""
-    table, total = view.record.intervals, 0.0
-    writes = (table.direction == Direction.WRITE) & unique_io_mask(table.direction)
-    for index, host in enumerate(view.hosts):
-        rows = np.flatnonzero((table.host == index) & writes)
-        ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
-        starts = ends - table.span_ns[rows]
-        shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
-        share = np.clip(shared / np.maximum(table.span_ns[rows], 1), 0.0, 1.0)
-        total += float((table.bytes[rows] * share).sum())
+    """What engines wrote in a window, those of neighbours as well, by the controller's clock."""
+    record, total = view.record, 0.0
+    loads = [(record.intervals, record.hosts)]
+    if record.neighbour_intervals is not None:
+        hosts = tuple(neighbour.host for neighbour in record.neighbours)
+        loads.append((record.neighbour_intervals, hosts))
+    for table, hosts in loads:
+        writes = (table.direction == Direction.WRITE) & unique_io_mask(table.direction)
+        for index, host in enumerate(hosts):
+            rows = np.flatnonzero((table.host == index) & writes)
+            ends = to_controller_clock_ns(table.end_real_ns[rows], host.clock_offset_ns)
+            starts = ends - table.span_ns[rows]
+            shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
+            share = np.clip(shared / np.maximum(table.span_ns[rows], 1), 0.0, 1.0)
+            total += float((table.bytes[rows] * share).sum())
     return total

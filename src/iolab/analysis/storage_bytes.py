@@ -153,3 +153,13 @@ def leaf_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[
     """Those of a host's devices that stand on no other of them."""
     parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
     return tuple(name for name in devices if not set(devices) & set(parents.get(name, ())))
+
+
+def nearest_device_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
+    """Those of a host's devices that no other of them stands on.
+
+    Each I/O of a file system over several devices is one of these: the members, wherever they lie.
+    """
+    parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
+    below = {parent for name in devices for parent in parents.get(name, ()) if parent != name}
+    return tuple(name for name in devices if name not in below)

@@ -155,17 +155,26 @@ class RunView(Record, dict=True):
 
     def all_claimed_run_bytes(self, host_index: int, direction: Direction) -> int:
         """The same of all loads on that host: a neighbour's as well."""
-        own = self.claimed_run_bytes(host_index, direction)
-        name, table = self.hosts[host_index].host, self.record.neighbour_intervals
-        if table is None:
-            return own
+        name = self.hosts[host_index].host
         places = [
             place
             for place, neighbour in enumerate(self.record.neighbours)
             if neighbour.host.host == name
         ]
-        rows = np.isin(table.host, places) & (table.direction == direction)
-        return own + int(table.bytes[rows].sum())
+        return (
+            self.claimed_run_bytes(host_index, direction)
+            + self.neighbour_run_ios_and_bytes(places, direction)[1]
+        )
+
+    def neighbour_run_ios_and_bytes(
+        self, places: Collection[int], direction: Direction
+    ) -> tuple[int, int]:
+        """What the engines of those of the record's neighbours say they did, and moved."""
+        table = self.record.neighbour_intervals
+        if table is None:
+            return 0, 0
+        rows = np.isin(table.host, list(places)) & (table.direction == direction)
+        return int(table.ios[rows].sum()), int(table.bytes[rows].sum())
 
     def claimed_bytes_per_s(self, host_index: int) -> dict[Direction, float]:
         """The rate of each direction in the window, as the engine says; empty without a window."""

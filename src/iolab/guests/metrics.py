@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import group_metrics, is_percentile_supported
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import leaf_device_deltas
+from iolab.analysis.storage_bytes import leaf_device_deltas, nearest_device_names
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, IoTime, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -457,10 +457,11 @@ def _guest_device_io_time(
     """At the target's device in each guest."""
     total = NO_IO_TIME
     for guest in node.guests:
-        target = view.target_of_host(view.hosts[guest.host_index])
-        if target is None or target.device is None:
+        facts = view.facts_of_host(view.hosts[guest.host_index])
+        if facts is None or facts.target is None:
             return None
-        counted = io_time_in_window(view, (guest.name, "disk"), [target.device], direction, window)
+        names = nearest_device_names(facts.target.devices, facts)
+        counted = io_time_in_window(view, (guest.name, "disk"), names, direction, window)
         if counted is None:
             return None
         total += counted

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from iolab.analysis.checks.bytes import counted_device_deltas
 from iolab.analysis.storage_bytes import distinct_device_deltas, leaf_device_deltas
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
@@ -147,7 +148,7 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
     record, factors = view.record, declared_byte_factors(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
-        guests=sum(view.claimed_run_bytes(host, Direction.WRITE) for host in node.host_indexes),
+        guests=sum(view.all_claimed_run_bytes(host, Direction.WRITE) for host in node.host_indexes),
         hypervisor=None if served is None else sum(block.bytes for block in served),
         devices=_bytes_written_by_devices(view, node),
         factor=None if are_disks_modelled(record) or factors is None else factors[1],
@@ -237,14 +238,8 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
 
 def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     host = view.hosts[guest.host_index]
-    target = view.target_of_host(host)
-    own = [
-        moved
-        for moved in host.devices
-        if target is not None
-        and moved.device == target.device
-        and not _shares_kernel_with_host(view, guest)
-    ]
+    counted = counted_device_deltas(view.facts_of_host(host), host.devices)
+    own = () if _shares_kernel_with_host(view, guest) else counted
     blocks = guest.run.blocks
     claimed = (
         view.claimed_run_bytes(guest.host_index, Direction.READ),
@@ -252,7 +247,12 @@ def _guest_bytes(view: RunView, guest: Guest) -> GuestBytes:
     )
     return GuestBytes(
         name=guest.name,
-        guest_read_and_write_bytes=(own[0].read_bytes, own[0].write_bytes) if own else claimed,
+        guest_read_and_write_bytes=(
+            sum(moved.read_bytes for moved in own),
+            sum(moved.write_bytes for moved in own),
+        )
+        if own
+        else claimed,
         hypervisor_read_and_write_bytes=(
             sum(block.bytes for block in blocks if block.direction is Direction.READ),
             sum(block.bytes for block in blocks if block.direction is Direction.WRITE),

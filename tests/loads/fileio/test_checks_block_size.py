@@ -15,7 +15,17 @@ from iolab.core.workload import Direction
 from iolab.loads.fileio.sampled_checks import block_size_shares, check_block_size
 from iolab.loads.fileio.workload import AccessPattern, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
-from tests.analysis.records import DEVICE, JOB, MIXED, WRITES, facts_of, healthy
+from tests.analysis.records import (
+    DEVICE,
+    JOB,
+    MIXED,
+    WRITES,
+    Burst,
+    btrfs_over,
+    facts_of,
+    healthy,
+    with_neighbour,
+)
 
 IOS = 30 * 40_000
 BYTES = IOS * 4096
@@ -120,6 +130,31 @@ def test_reads_and_writes_have_sizes_of_their_own() -> None:
 )
 def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level) -> None:
     assert level(check_block_size, healthy(devices=devices), facts()) is expected
+
+
+def test_all_members_of_a_file_system_count() -> None:
+    over = btrfs_over(loop0=("vda",), loop1=("vda",))
+
+    def devices(first: float, second: float) -> tuple[DeviceDelta, ...]:
+        below = replace(counted(first + second)[0], device="vda")
+        first_half, second_half = counted(first, moved=0.5)[0], counted(second, moved=0.5)[0]
+        return replace(first_half, device="loop0"), replace(second_half, device="loop1"), below
+
+    assert level(check_block_size, healthy(devices=devices(0.5, 0.5)), over) is VALID
+    answer = ask(check_block_size, healthy(devices=devices(4.0, 4.0)), over)
+    assert (answer.level, "loop0+loop1" in answer.message) == (INVALID, True)
+
+
+def test_a_neighbour_s_ios_are_claimed_too() -> None:
+    noise = Burst(ios=9 * 40_000)
+    record = healthy(devices=counted(10.0, moved=10.0))
+    assert level(check_block_size, with_neighbour(record, noise, job=JOB), facts()) is VALID
+    # What neither of them claims is found beside a neighbour too.
+    more = healthy(devices=counted(50.0, moved=10.0))
+    assert level(check_block_size, with_neighbour(more, noise, job=JOB), facts()) is INVALID
+    # Blocks of a neighbour that the device takes in parts are no small ones of the run.
+    large = replace(JOB, block_bytes=4 << 20)
+    assert level(check_block_size, with_neighbour(more, noise, job=large), facts()) is VALID
 
 
 @pytest.mark.parametrize(

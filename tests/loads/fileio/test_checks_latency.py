@@ -15,7 +15,7 @@ from iolab.loads.fileio.checks import check_littles_law
 from iolab.loads.fileio.sampled_checks import check_latency_contradicted
 from iolab.loads.fileio.workload import AccessPattern
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
-from tests.analysis.records import DEVICE, JOB, Burst, bursts_record, healthy
+from tests.analysis.records import DEVICE, JOB, Burst, btrfs_over, bursts_record, healthy
 from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
 
 MS = 1_000_000
@@ -120,6 +120,24 @@ def test_without_a_sample_the_means_are_held_against_each_other(
     devices: tuple[DeviceDelta, ...], expected: Level | None
 ) -> None:
     assert level(check_latency_contradicted, healthy(devices=devices)) is expected
+
+
+def test_the_means_of_all_members_are_held_against_the_engine_s() -> None:
+    over = btrfs_over(loop0=("vda",), loop1=("vda",))
+    (half,) = counted(1_200_000, ios=600_000)
+    for second_ns, expected in ((200_000, VALID), (1_200_000, INVALID)):
+        second = replace(half, device="loop1", read_time_ns=600_000 * second_ns)
+        devices = (replace(half, device="loop0"), second, replace(half, device="vda"))
+        assert level(check_latency_contradicted, healthy(devices=devices), over) is expected
+
+
+def test_a_sample_of_a_member_is_none_of_all() -> None:
+    record = run(scattered(0.09))
+    assert level(check_latency_contradicted, record) is INVALID
+    answer = ask(check_latency_contradicted, record, btrfs_over(nvme0n1=(), nvme1n1=()))
+    assert (answer.level, "lies over several devices" in answer.message) == (VALID, True)
+    # On layers of one device it is one of all.
+    assert level(check_latency_contradicted, record, btrfs_over(nvme0n1=("sda", "sdb"))) is INVALID
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ import numpy as np
 
 from iolab.analysis.busy import ALWAYS_BUSY, job_core_use_share
 from iolab.analysis.service_time import host_concurrency
-from iolab.analysis.storage_bytes import LOOPBACK, leaf_device_deltas, leaf_device_names
+from iolab.analysis.storage_bytes import (
+    LOOPBACK,
+    leaf_device_deltas,
+    leaf_device_names,
+    nearest_device_names,
+)
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NO_IO_TIME, RunView, io_time_in_window
 from iolab.analysis.window import Window
@@ -218,9 +223,9 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
         return None
     places: list[tuple[str, tuple[str, ...]]] = []
     for host in view.hosts:
-        target = view.target_of_host(host)
-        if target is not None and target.device is not None:
-            places.append((host.host, (target.device,)))
+        facts = view.facts_of_host(host)
+        if facts is not None and facts.target is not None and facts.target.devices:
+            places.append((host.host, nearest_device_names(facts.target.devices, facts)))
     if len(places) < len(view.hosts):
         places = [
             (

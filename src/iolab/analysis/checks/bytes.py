@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.analysis.check import (
@@ -18,10 +18,11 @@ from iolab.analysis.check import (
     worst_answer,
 )
 from iolab.analysis.checks.storage_bytes import can_compare_with_storage_nodes
-from iolab.analysis.storage_bytes import leaf_device_names
+from iolab.analysis.storage_bytes import leaf_device_names, nearest_device_names
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
+from iolab.core.scenario import ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.text import percent_text
@@ -50,13 +51,14 @@ same two per cent as the bytes-moved check grants."""
 
 
 class DeviceByteCounts(Record):
-    """One device as one kernel counts it, and all hosts of the run that used it there.
+    """One device as one kernel counts it, and all loads of the run that used it there.
 
-    `read_bytes_below` and `write_bytes_below` are what the leaves below it moved, None where it is
+    `device` may be several, joined by `+`. `neighbours` are the places of those among the record's.
+    `read_bytes_below` and `write_bytes_below` are what the leaves below moved, None where it is
     a leaf. `is_layer_below_unknown` is true where nothing tells what lies below (a loop device
     without known parents). `discard_bytes` is None where its kernel does not count what is trimmed.
     `probe_read_bytes` bytes may have been read there as well before the start, by engines that then
-    claim none of them.
+    claim none of them. `may_have_new_member` is true of several whose events may have replaced one.
     """
 
     device: str
@@ -72,6 +74,13 @@ class DeviceByteCounts(Record):
     seconds: float
     claimed_trim: int = 0
     discard_bytes: int | None = None
+    neighbours: tuple[int, ...] = ()
+    may_have_new_member: bool = False
+
+    @property
+    def device_names(self) -> tuple[str, ...]:
+        """The device, or each of several."""
+        return tuple(self.device.split("+"))
 
     def claimed_bytes(self, direction: Direction) -> int:
         """Bytes that the engines claim of a direction."""
@@ -107,26 +116,43 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
 
 
 def counted_devices_label(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
-    """The nearest device if it was counted, else its leaves if all were, joined by `+`.
+    """The devices that see each I/O of the target once, joined by `+`; None unless all are counted.
 
-    A file system of several devices names one of them, which is no nearer than the others.
+    They are the nearest ones, several of a file system over several, or else the leaves.
     """
     target, counted = facts.target, {delta.device for delta in deltas}
     if target is None or not counted:
         return None
-    leaves = leaf_device_names(target.devices, facts)
-    has_several = target.device in leaves and len(leaves) > 1
-    if target.device in counted and not has_several:
-        return target.device
-    return "+".join(leaves) or None if counted.issuperset(leaves) else None
+    for names in (
+        nearest_device_names(target.devices, facts),
+        leaf_device_names(target.devices, facts),
+    ):
+        if names and counted.issuperset(names):
+            return "+".join(names)
+    return None
+
+
+def counted_device_deltas(
+    facts: HostFacts | None, deltas: tuple[DeviceDelta, ...]
+) -> tuple[DeviceDelta, ...]:
+    """What those devices moved; nothing where they are not known."""
+    label = counted_devices_label(facts, deltas) if facts is not None else None
+    names = label.split("+") if label is not None else []
+    return tuple(delta for delta in deltas if delta.device in names)
 
 
 def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> DeviceByteCounts:
     facts = view.facts_of_host(view.hosts[members[0]])
     parts = device.split("+")
     leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
-    lower = [name for name in leaves if name not in parts]
+    # A part may be a leaf itself, and is then among what all of them stand on.
+    lower = list(leaves) if set(leaves) - set(parts) else []
     spans = [view.load.measured_part.hosts[index] for index in members]
+    neighbours = tuple(
+        place
+        for place, neighbour in enumerate(view.record.neighbours)
+        if _uses_device(view, neighbour.host, device, members)
+    )
 
     def max_moved_bytes(names: list[str], direction: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
@@ -134,19 +160,27 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
             _sum_moved_bytes(view.hosts[index].devices, names, direction) for index in members
         )
 
+    def claimed_bytes(direction: Direction) -> int:
+        own = sum(view.claimed_run_bytes(index, direction) for index in members)
+        return own + view.neighbour_run_ios_and_bytes(neighbours, direction)[1]
+
     return DeviceByteCounts(
         device=device,
         hosts=tuple(view.hosts[index].host for index in members),
-        claimed_read=sum(view.all_claimed_run_bytes(index, Direction.READ) for index in members),
-        claimed_write=sum(view.all_claimed_run_bytes(index, Direction.WRITE) for index in members),
-        probe_read_bytes=sum(_probe_read_bytes(view.hosts[index]) for index in members),
+        claimed_read=claimed_bytes(Direction.READ),
+        claimed_write=claimed_bytes(Direction.WRITE),
+        probe_read_bytes=sum(
+            _probe_read_bytes(host) for host in hosts_on_device(view, members, neighbours)
+        ),
         read_bytes=max_moved_bytes(parts, Direction.READ),
         write_bytes=max_moved_bytes(parts, Direction.WRITE),
         read_bytes_below=max_moved_bytes(lower, Direction.READ) if lower else None,
         write_bytes_below=max_moved_bytes(lower, Direction.WRITE) if lower else None,
-        is_layer_below_unknown=not lower and _has_unknown_layer_below(facts, parts),
+        is_layer_below_unknown=_has_unknown_layer_below(
+            facts, [name for name in parts if not lower or name in leaves]
+        ),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
-        claimed_trim=sum(view.all_claimed_run_bytes(index, Direction.TRIM) for index in members),
+        claimed_trim=claimed_bytes(Direction.TRIM),
         discard_bytes=max(
             (
                 discarded
@@ -155,7 +189,41 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
             ),
             default=None,
         ),
+        neighbours=neighbours,
+        may_have_new_member=len(parts) > 1 and _are_members_changed(view.record.scenario),
     )
+
+
+def _are_members_changed(scenario: ScenarioOutcome | None) -> bool:
+    """Whether an event was done to a host, which may be that a device takes another's place."""
+    events = scenario.events if scenario is not None else ()
+    return any(event.is_action and event.start_real_ns is not None for event in events)
+
+
+def hosts_on_device(
+    view: RunView, members: Iterable[int], neighbours: Iterable[int]
+) -> Iterator[HostRun]:
+    """What each load of a device did: of the run's hosts, then of the record's neighbours."""
+    yield from (view.hosts[index] for index in members)
+    yield from (view.record.neighbours[place].host for place in neighbours)
+
+
+def _uses_device(view: RunView, neighbour: HostRun, device: str, members: list[int]) -> bool:
+    """Whether the counters of those hosts' device count a neighbour's I/Os as well.
+
+    It is on one of the hosts, or on another one of their kernel and the same device.
+    """
+    first = view.hosts[members[0]]
+    if any(view.hosts[index].host == neighbour.host for index in members):
+        return True
+    facts, first_facts = view.facts_of_host(neighbour), view.facts_of_host(first)
+    if facts is None or first_facts is None:
+        return False
+    kernels = {
+        known.kernel.boot_id_or_host(host.host)
+        for known, host in ((facts, neighbour), (first_facts, first))
+    }
+    return len(kernels) == 1 and counted_devices_label(facts, first.devices) == device
 
 
 def _probe_read_bytes(host: HostRun) -> int:
@@ -211,7 +279,14 @@ def _device_byte_answers(byte_counts: DeviceByteCounts) -> Iterator[CheckAnswer]
     evidence = _device_byte_evidence(byte_counts)
     for way, word in ((Direction.READ, "read"), (Direction.WRITE, "written")):
         claimed, moved = byte_counts.claimed_bytes(way), byte_counts.moved_bytes(way)
-        if claimed > 0 and moved < MISSING_GOOD * claimed:
+        if claimed > 0 and moved < MISSING_GOOD * claimed and byte_counts.may_have_new_member:
+            yield unchecked_answer(
+                f"{byte_counts.device} moved {percent_text(moved / claimed)} of the "
+                f"{format_bytes(claimed)} {word}, and an event may have brought in a device that "
+                "is not counted",
+                **evidence,
+            )
+        elif claimed > 0 and moved < MISSING_GOOD * claimed:
             verdict = invalid_answer if moved < MISSING_BAD * claimed else indicative_answer
             where = (
                 "came from memory, or was never read"

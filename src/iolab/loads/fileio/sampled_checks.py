@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -24,12 +24,15 @@ from iolab.analysis.checks.bytes import (
     BACKGROUND_BYTES_PER_S,
     EXCESS_SHARE,
     DeviceByteCounts,
+    counted_device_deltas,
     device_byte_counts,
+    hosts_on_device,
 )
+from iolab.analysis.storage_bytes import nearest_device_names
 from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.bins import BIN_COUNT
-from iolab.core.block_trace import DirectionTrace
+from iolab.core.block_trace import BlockTrace, DirectionTrace
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
@@ -152,6 +155,18 @@ SUM_SHARE: Final = 0.01
 
 RANK_SHARE: Final = 0.05
 """How far a percentile may be from that of the bins: a bin is 1.6 % wide."""
+
+
+def _with_whole_sample(view: RunView, host: HostRun) -> HostRun:
+    """The host without the sample of one device where its target lies over several of them."""
+    facts = view.facts_of_host(host)
+    if host.trace is None or facts is None or facts.target is None:
+        return host
+    if len(nearest_device_names(facts.target.devices, facts)) < 2:
+        return host
+    return replace(
+        host, trace=BlockTrace(host.trace.device, "the target lies over several devices")
+    )
 
 
 def missing_sample_answer(host: HostRun, subject: str, host_suffix: str) -> CheckAnswer:
@@ -310,6 +325,7 @@ def _device_io_count_answers(view: RunView) -> Iterator[CheckAnswer]:
         members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
         for way in (Direction.READ, Direction.WRITE):
             claimed = sum(view.claimed_run_ios(index, way) for index in members)
+            claimed += view.neighbour_run_ios_and_bytes(group.neighbours, way)[0]
             if claimed:
                 yield from _device_io_count_answers_of_group(view, group, members, way, claimed)
 
@@ -321,8 +337,7 @@ def _device_io_count_answers_of_group(
     direction: Direction,
     claimed_io_count: int,
 ) -> Iterator[CheckAnswer]:
-    names = byte_counts.device.split("+")
-    done, merged = _largest_io_and_merge_counts(view, members, names, direction)
+    done, merged = _largest_io_and_merge_counts(view, members, byte_counts.device_names, direction)
     if not done:
         return  # The bytes say so already.
     of_bytes = (byte_counts.claimed_bytes(direction), byte_counts.moved_bytes(direction))
@@ -370,19 +385,24 @@ def _excess_io_answers(
     done_io_count: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    job, claimed = Job.require_type(view.job), int(evidence["claimed_run_ios"] or 0)
+    claimed, jobs = int(evidence["claimed_run_ios"] or 0), _jobs_on_device(view, byte_counts)
     moved, reported = (
         byte_counts.moved_bytes(direction) - byte_counts.probe_bytes(direction),
         byte_counts.claimed_bytes(direction),
     )
     limit = _largest_unsplit_io_bytes(view, byte_counts)
-    largest = max(size for size, _ in block_size_shares(job, direction))
+    largest = max(
+        size
+        for job in jobs
+        if direction in job.access.directions
+        for size, _ in block_size_shares(job, direction)
+    )
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
-    if has_flushing_options(job) or limit is None or moved - reported > foreign:
+    if any(map(has_flushing_options, jobs)) or limit is None or moved - reported > foreign:
         return
-    hosts = [view.hosts[index].totals for index in members]
-    probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
+    totals = [host.totals for host in hosts_on_device(view, members, byte_counts.neighbours)]
+    probes = sum(t.generator.probe_reads for t in totals if t and t.generator)
     if largest > min(limit, SURELY_WHOLE_BYTES):
         return
     own = (
@@ -391,7 +411,7 @@ def _excess_io_answers(
         - OTHERS_IOS_PER_S * byte_counts.seconds
     )
     if own > MORE_GOOD * claimed:
-        layered = any(name.startswith(_LAYERED) for name in byte_counts.device.split("+"))
+        layered = any(name.startswith(_LAYERED) for name in byte_counts.device_names)
         verdict = invalid_answer if own > MORE_BAD * claimed and not layered else indicative_answer
         yield verdict(
             f"{message}: they were smaller than {format_bytes(largest)}.",
@@ -399,9 +419,19 @@ def _excess_io_answers(
         )
 
 
+def _jobs_on_device(view: RunView, byte_counts: DeviceByteCounts) -> list[Job]:
+    """The jobs of the run and of its neighbours on a device."""
+    neighbours = [view.record.neighbours[place] for place in byte_counts.neighbours]
+    return [
+        Job.require_type(view.job),
+        *(Job.require_type(run.point.job_on_host(run.host.host)) for run in neighbours),
+    ]
+
+
 def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
-    for host in view.hosts:
+    for counted_host in view.hosts:
+        host = _with_whole_sample(view, counted_host)
         job = Job.require_type(view.record.run.point.job_on_host(host.host))
         for way in job.access.directions:
             trace = host.trace.direction_trace(way) if host.trace and job.direct else None
@@ -431,7 +461,7 @@ def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
 
 def _largest_unsplit_io_bytes(view: RunView, byte_counts: DeviceByteCounts) -> int | None:
     """The largest I/O that all devices of the group take whole; None where that is not known."""
-    names = byte_counts.device.split("+")
+    names = byte_counts.device_names
     facts = next(
         (view.facts_of_host(host) for host in view.hosts if host.host in byte_counts.hosts), None
     )
@@ -441,7 +471,7 @@ def _largest_unsplit_io_bytes(view: RunView, byte_counts: DeviceByteCounts) -> i
 
 
 def _largest_io_and_merge_counts(
-    view: RunView, host_indexes: list[int], device_names: list[str], direction: Direction
+    view: RunView, host_indexes: list[int], device_names: Sequence[str], direction: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""
     counts = [
@@ -469,7 +499,7 @@ def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer
             "The page cache decides what reaches the device, and in what order."
         )
         return
-    host = view.hosts[host_index]
+    host = _with_whole_sample(view, view.hosts[host_index])
     job, where = (
         Job.require_type(view.record.run.point.job_on_host(host.host)),
         view.host_suffix_text(host),
@@ -807,7 +837,7 @@ def _histogram_consistency_answers(
 
 def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
-    host = view.hosts[host_index]
+    host = _with_whole_sample(view, view.hosts[host_index])
     job, where = (
         Job.require_type(view.record.run.point.job_on_host(host.host)),
         view.host_suffix_text(host),
@@ -966,7 +996,7 @@ def _mean_latency_answer(
     view: RunView, host_index: int, direction: Direction, counts: Ints
 ) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
-    host = view.hosts[host_index]
+    host = _with_whole_sample(view, view.hosts[host_index])
     where = view.host_suffix_text(host)
     trace = host.trace.direction_trace(direction) if host.trace else None
     unknown = (
@@ -979,18 +1009,18 @@ def _mean_latency_answer(
             host=host.host,
         )
     )
-    target = view.target_of_host(host)
-    delta = next((d for d in host.devices if target and d.device == target.device), None)
-    if delta is None or len(view.hosts) > 1:
+    deltas = counted_device_deltas(view.facts_of_host(host), host.devices)
+    if not deltas or len(view.hosts) > 1:
         return unknown
-    moved = delta.direction_delta(direction)
-    total = int(counts.sum())
+    moved = [delta.direction_delta(direction) for delta in deltas]
+    ios, total = sum(part.ios for part in moved), int(counts.sum())
+    time_ns = sum(part.time_ns or 0 for part in moved)
     # With merges a request is of several I/Os, and more than claimed are not all the engine's.
-    if not moved.ios or moved.merges or not moved.time_ns:
+    if not ios or any(part.merges or (part.ios and not part.time_ns) for part in moved):
         return unknown
-    if abs(moved.ios - total) > SUM_SHARE * total:
+    if abs(ios - total) > SUM_SHARE * total:
         return unknown
-    engine, device = float(counts @ UPPER_NS) / total, moved.time_ns / moved.ios
+    engine, device = float(counts @ UPPER_NS) / total, time_ns / ios
     evidence: EvidenceValues = {
         "host": host.host,
         "direction": direction.key,

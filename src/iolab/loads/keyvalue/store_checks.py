@@ -20,6 +20,7 @@ from iolab.analysis.checks.bytes import (
     COLD_RESIDENT_SHARE,
     check_hidden_layer,
     check_target_in_memory,
+    counted_device_deltas,
     device_byte_counts,
 )
 from iolab.analysis.checks.idle import other_io_answer_for_window
@@ -558,16 +559,10 @@ def _server_device_reads(
     )
     if watched is None or not watched.devices or watched.error:
         return None
-    deltas = {delta.device: delta for delta in watched.devices}
-    target = facts.target if facts else None
-    if target is not None and target.device in deltas:
-        return target.device, (deltas[target.device],)
-    return "+".join(deltas), watched.devices
+    deltas = counted_device_deltas(facts, watched.devices) or watched.devices
+    return "+".join(delta.device for delta in deltas), deltas
 
 
 def _client_device_reads(view: KeyValueView, client: HostRun) -> _DeviceReads | None:
-    target = view.target_of_host(client)
-    deltas = {delta.device: delta for delta in client.devices}
-    if target is None or target.device not in deltas:
-        return None
-    return target.device, (deltas[target.device],)
+    deltas = counted_device_deltas(view.facts_of_host(client), client.devices)
+    return ("+".join(delta.device for delta in deltas), deltas) if deltas else None
