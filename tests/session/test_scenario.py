@@ -211,6 +211,24 @@ def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> No
     assert objections(record)["phase-unfinished"].level is Level.INVALID
 
 
+def test_a_phase_that_is_ended_by_its_limit_takes_no_time_of_the_last_one() -> None:
+    inventory = INVENTORY.replace('text = "ok"\n\n[[witness]]', 'text = "bad"\n\n[[witness]]')
+    # Between two looks at what the witness said.
+    record, scenario = record_of(played(inventory, ("phase.rebuild.longest=12.05s",)))
+    assert [phase.ended_by for phase in scenario.phases[2:]] == [PhaseEnd.LIMIT, PhaseEnd.TIME]
+    assert [phase.seconds for phase in scenario.phases] == pytest.approx([20, 15, 12.05, 10])
+    assert objections(record)["phase-unfinished"].level is Level.INDICATIVE
+
+
+def test_a_load_that_ends_a_moment_before_the_last_phase_went_through_all_of_it() -> None:
+    # It begins with the warm-up of 3 s before the phases of 55 s.
+    text = STUDY.replace('until = "healthy"\nlongest = "30s"', 'seconds = "10s"')
+    for early_s, expected in ((0.05, PhaseEnd.TIME), (1.0, PhaseEnd.LOAD)):
+        load = FakeLoad(killed_at_s=58.0 - early_s)
+        _, scenario = record_of(played(loads=(load,), text=text))
+        assert scenario.phases[-1].ended_by is expected
+
+
 def test_an_event_that_does_nothing_is_found() -> None:
     inventory = INVENTORY.replace('text = "broken"', 'text = "ok"', 1)
     record, _ = record_of(played(inventory))

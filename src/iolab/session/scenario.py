@@ -28,6 +28,7 @@ from iolab.core.scenario import (
     WitnessExpectation,
     reason_text,
 )
+from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.hosts.answers import EventStepAnswer, ResolvedActionAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with_background
@@ -54,6 +55,13 @@ CONFIRMATIONS: Final = 2
 MARGIN_S: Final = 0.3
 """Before the end of the first phase: what is told then takes a round trip to be heard."""
 
+END_MARGIN_S: Final = 0.1
+"""An engine that ends so shortly before the last phase made its load for all of that."""
+
+ENGINE_SLACK_S: Final = 2.0
+"""Of the time that an engine has where witnesses end phases: they end when they are looked at, and
+the last phase ends the load."""
+
 POLL_S: Final = 0.1
 """Between two looks at what witnesses said."""
 
@@ -63,6 +71,14 @@ PREPARE_S: Final = 2.0
 NOT_BEGUN: Final = "it had not begun when it was to be undone"
 
 UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
+
+
+def engine_seconds(study: Study) -> float:
+    """For how long an engine of a run is to make its load, if nothing ends it before."""
+    _, longest_s = study.method.load_seconds_range
+    phases = study.scenario.phases if study.scenario is not None else ()
+    has_witness = any(phase.until is not None for phase in phases)
+    return longest_s + ENGINE_SLACK_S if has_witness else longest_s
 
 
 class _PendingUndo(Struct):
@@ -300,10 +316,13 @@ class PhaseRunner:
         if self._current_phase is None:
             raise ValueError("no phase is open")
         (phase, start_ns), self._current_phase = self._current_phase, None
-        now_ns = self._session.clock.real_ns()
-        if ended_by is PhaseEnd.TIME:
-            now_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
-        end_ns = max(now_ns, start_ns)
+        end_ns = max(self._session.clock.real_ns(), start_ns)
+        planned_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
+        is_last = phase is self._plan.phases[-1]
+        if ended_by is PhaseEnd.LOAD and is_last and planned_ns - end_ns < END_MARGIN_S * NS_PER_S:
+            ended_by = PhaseEnd.TIME if phase.until is None else PhaseEnd.LIMIT
+        if ended_by in (PhaseEnd.TIME, PhaseEnd.LIMIT):
+            end_ns = planned_ns  # A later look would take its time from the phases after it.
         self._spans.append(PhaseSpan(phase.id, start_ns, end_ns, ended_by))
         return end_ns
 

@@ -194,7 +194,7 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
     for phase in phases:
         name = quote_value(phase.id)
         if phase.ended_by is PhaseEnd.LOAD:
-            text = f"The load ended {phase.seconds:.1f} s into phase {name}."
+            text = f"The load ended {phase.seconds:.1f} s into phase {name}, before that did."
             answers.append(invalid_answer(text, phase=phase.id, seconds=phase.seconds))
         elif phase.ended_by is PhaseEnd.LIMIT:
             text = f"Phase {name} was ended after its {phase.seconds:.0f} s: no witness ended it."

@@ -33,7 +33,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.neighbour import NeighbourLoads
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.scenario import PhaseRunner
+from iolab.session.scenario import PhaseRunner, engine_seconds
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
 from iolab.targets.context import HOSTS_APART, poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
@@ -161,14 +161,13 @@ class IoDriver(ProcessDriver):
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
-        _, longest_s = session.study.method.load_seconds_range
         job = Job.require_type(run.point.job_on_host(host_run.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure_command(
             job,
             host_run.workdir.data_set_on_host(data_set),
             host_run.workdir.dir,
-            seconds=longest_s,
+            seconds=engine_seconds(session.study),
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
             later=poisson_arrival_offset(session.study, run.point, host_run.name),
         )
@@ -204,7 +203,6 @@ class IoDriver(ProcessDriver):
         self, session: SessionContext, neighbour: NeighbourPlan, host_run: HostRunInProgress
     ) -> Command:
         """On files of its own, by the engine that its workload names."""
-        _, longest_s = session.study.method.load_seconds_range
         engine, point = _neighbour_engine(neighbour), neighbour.point
         data_set = session.plan.data_set(point.data_set)
         place = neighbour.hosts.index(host_run.name)
@@ -212,7 +210,7 @@ class IoDriver(ProcessDriver):
             Job.require_type(point.job_on_host(host_run.name)),
             host_run.workdir.data_set_on_host(data_set),
             host_run.workdir.dir,
-            seconds=longest_s,
+            seconds=engine_seconds(session.study),
             # No host of the measured load draws the same.
             seed=session.study.method.seed + HOSTS_APART * (len(session.study.hosts) + place),
             later=place / len(neighbour.hosts),
