@@ -186,7 +186,7 @@ def test_a_fault_costs_nothing_before_it_begins(lost_at_s: int, *, is_blamed: bo
     result = judged(both)
     assert scenario_of(result).fault == "lose"
     text = run_fault_impact_sentence(result)
-    cost = "Losing a disk makes the p99 7.48 times as long in phase 'degraded'"
+    cost = "Losing a disk makes the p99 7.48 times (7.33 to 7.63) as long in phase 'degraded'"
     assert (cost in text) is is_blamed
     assert ("Losing a disk changes nothing" in text) is not is_blamed
     assert text.startswith("A noisy neighbour makes the p50 7.48 times")

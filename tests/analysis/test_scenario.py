@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -88,6 +89,85 @@ def test_a_pace_that_never_comes_back_has_no_date() -> None:
     counts = np.where(bins.seq >= 90, PACE // 3, bins.count)
     scenario = judged(session.but(replace(record, bins=replace(bins, count=counts)))).scenario
     assert scenario is not None
+    assert scenario.baseline_s is not None
+    assert scenario.baseline_s.value is None
+    assert scenario.baseline_s.low == pytest.approx(60, abs=1)
+
+
+def paced_at(rate: int, *latencies: tuple[int, int], until_s: Sequence[float] = ()) -> Session:
+    """A load of a fixed rate of which stretches of seconds have those latencies, of all I/Os.
+
+    The phases after the first end at other seconds, where such are named.
+    """
+    lats = [lat_ns for seconds, lat_ns in latencies for _ in range(seconds)]
+    bursts = [
+        Burst(start_s=float(at), spans=1, ios=rate, lat_ns=lat_ns, first_seq=at)
+        for at, lat_ns in enumerate(lats)
+    ]
+    job = replace(JOB, rate_iops=rate // JOB.numjobs)
+    scenario = phased().scenario
+    assert scenario is not None
+    first, *others = scenario.phases
+    ends = [GO_NS + round(at * SECOND) for at in until_s] or [p.end_real_ns for p in others]
+    starts = [first.end_real_ns, *ends]
+    phases = (
+        replace(phase, start_real_ns=start, end_real_ns=end)
+        for phase, start, end in zip(others, starts, ends, strict=False)
+    )
+    scenario = replace(scenario, phases=(first, *phases))
+    return PHASED.but(replace(files(bursts, job=job), scenario=scenario, runtime_s=90.0))
+
+
+USUAL_NS, LONG_NS = 2_000_000, 15_000_000
+
+
+def test_a_loss_costs_what_its_own_phases_show_with_an_interval() -> None:
+    slow = paced_at(1_000, (90, USUAL_NS), (40, LONG_NS), (20, USUAL_NS))
+    text = run_fault_impact_sentence(judged(slow))
+    assert "makes the p99 7.48 times (7.33 to 7.63) as long in phase 'degraded' (20 s)" in text
+    assert "in phase 'rebuild' (20 s)" in text
+
+
+def test_a_phase_after_the_mending_is_no_cost_of_the_loss() -> None:
+    text = run_fault_impact_sentence(judged(paced_at(1_000, (130, USUAL_NS), (20, LONG_NS))))
+    assert "changes nothing that this load shows;" in text
+    assert "'after'" not in text
+
+
+def test_a_p99_of_few_ios_blames_nothing() -> None:
+    few = paced_at(PACE, (90, USUAL_NS), (40, LONG_NS), (20, USUAL_NS))
+    text = run_fault_impact_sentence(judged(few))
+    assert "makes the p99" not in text
+    assert "but for a p99 of too few I/Os to tell" in text
+
+
+def test_phases_too_short_for_figures_blame_nothing() -> None:
+    latencies = ((90, USUAL_NS), (40, LONG_NS), (20, USUAL_NS))
+    text = run_fault_impact_sentence(judged(paced_at(9_000, *latencies, until_s=(92, 94, 150))))
+    assert "as long in phase 'after' (56 s)" in text  # It begins before all is mended.
+    assert "'rebuild'" not in text
+    short = judged(paced_at(9_000, *latencies, until_s=(92, 94, 97)))
+    assert "has a cost that was not measured" in run_fault_impact_sentence(short)
+
+
+def test_a_last_phase_that_is_surely_slower_is_not_the_baseline() -> None:
+    """Where the p99 of seconds scatters so much that it tells no change."""
+    pair = ((1, USUAL_NS), (1, 40 * USUAL_NS))
+    session = paced_at(400, *pair * 65, (20, 10 * USUAL_NS))
+    # One I/O in fifty is slow in each second one: the p99 is, and the mean is not.
+    bins, usual = session.record.bins, bin_index_of_ns(USUAL_NS)
+    is_slow = (bins.seq < 130) & (bins.seq % 2 == 1)
+    columns = [
+        np.concatenate([getattr(bins, name), getattr(bins, name)[is_slow]])
+        for name in field_names(BinTable)
+    ]
+    mixed = BinTable(*columns)
+    mixed.count[: len(bins)][is_slow] = 8
+    mixed.count[len(bins) :] = 392
+    mixed.bin[len(bins) :] = usual
+    scenario = judged(session.but(replace(session.record, bins=mixed))).scenario
+    assert scenario is not None
+    assert (scenario.phases[-1].mean_ratio.low or 0.0) > 4
     assert scenario.baseline_s is not None
     assert scenario.baseline_s.value is None
     assert scenario.baseline_s.low == pytest.approx(60, abs=1)

@@ -302,18 +302,19 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
     is_paced = record.run.point.job.is_paced
     stalled = seconds.stalled_seconds(seconds.phase_seconds_slice(scenario.phases[0]))
     levels = _change_detection_series(seconds, scenario, is_paced=is_paced)
+    phases = tuple(
+        _phase_figures(seconds, record, span, scenario, stalled) for span in scenario.phases
+    )
     checked_blocks, lost_blocks = _checked_and_lost_blocks(scenario)
     return ScenarioFigures(
-        phases=tuple(
-            _phase_figures(seconds, record, span, scenario, stalled) for span in scenario.phases
-        ),
+        phases=phases,
         rates=tuple(round(float(rate), 2) for rate in seconds.rates),
         start_real_ns=seconds.start_ns,
         detection_s=_seconds_after_fault(fault, fault.unseen_real_ns, fault.seen_real_ns)
         if fault
         else None,
         redundancy_s=_seconds_to_redundancy(scenario, fault) if fault else None,
-        baseline_s=_seconds_to_baseline(seconds, levels, fault) if fault else None,
+        baseline_s=_seconds_to_baseline(seconds, levels, fault, phases) if fault else None,
         failed_ios=sum(
             host.totals.generator.failed_ios
             for host in record.hosts
@@ -847,9 +848,16 @@ def _nearest_event_text(
 
 
 def _seconds_to_baseline(
-    seconds: PerSecondHistograms, levels: Sequence[_LevelSeries], fault: EventOutcome
+    seconds: PerSecondHistograms,
+    levels: Sequence[_LevelSeries],
+    fault: EventOutcome,
+    phases: Sequence[PhaseFigures],
 ) -> Metric | None:
-    """From the fault until each series is back in the baseline's band; None where one has none."""
+    """From the fault until each series is back in the baseline's band; None where one has none.
+
+    A later phase that surely differs as a whole contradicts that, as where seconds scatter too much
+    for a change to be seen: of the last one it is longer than until its end, else it is not known.
+    """
     if fault.start_real_ns is None:
         return None
     at = seconds.seconds_since_first_phase(fault.start_real_ns)
@@ -857,7 +865,23 @@ def _seconds_to_baseline(
     bounds = [date for date in dates if date.value is None]
     if bounds:
         return max(bounds, key=lambda date: date.low or 0.0)
-    return max(dates, key=lambda date: date.value or 0.0, default=None)
+    date = max(dates, key=lambda date: date.value or 0.0, default=None)
+    if date is None:
+        return None
+    back_s = at + (date.value or 0.0)
+    if any(map(_is_surely_worse, (p for p in phases[1:-1] if p.start_s >= back_s))):
+        return None
+    if len(phases) > 1 and phases[-1].start_s >= back_s and _is_surely_worse(phases[-1]):
+        return Metric(None, "s", low=max(seconds.seconds - at, 0.0))
+    return date
+
+
+def _is_surely_worse(phase: PhaseFigures) -> bool:
+    """Whether a phase has fewer I/Os or longer latencies than the first, as intervals tell."""
+    ratios = (phase.p50_ratio, phase.mean_ratio)
+    is_slower = any(ratio.low is not None and ratio.low > 1 + BAND_MIN for ratio in ratios)
+    share = phase.baseline_share
+    return is_slower or (share.high is not None and share.high < 1 - BAND_MIN)
 
 
 def _seconds_to_band(level: _LevelSeries, at: float) -> Metric:

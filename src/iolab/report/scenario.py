@@ -11,6 +11,7 @@ from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
+from iolab.study.forecast import PHASE_S_MIN
 from iolab.text import (
     capitalised,
     counted_noun,
@@ -259,6 +260,33 @@ def _phases_after_fault(scenario: ScenarioFigures) -> list[PhaseFigures]:
     return [phase for phase in scenario.phases[1:] if phase.start_s + phase.seconds > begin_s]
 
 
+def _phases_of_cost(scenario: ScenarioFigures) -> list[PhaseFigures]:
+    """Those of them that begin before all is mended, and are long enough for figures."""
+    phases, mended_s = _phases_after_fault(scenario), _mended_s(scenario)
+    return [
+        phase
+        for phase in phases
+        if phase.seconds >= PHASE_S_MIN and (mended_s is None or phase.start_s + NEAR_S < mended_s)
+    ]
+
+
+def _mended_s(scenario: ScenarioFigures) -> float | None:
+    """When what the fault did was over, as its witness says, else its undo; None of neither."""
+    fault, redundancy = scenario.fault_event, scenario.redundancy_s
+    if fault is None or fault.start_s is None:
+        return None
+    if redundancy is not None:
+        return None if redundancy.value is None else fault.start_s + redundancy.value
+    return fault.undone_s
+
+
+def _has_supported_p99(phase: PhaseFigures) -> bool:
+    """Whether its p99 is of enough I/Os to be told in a sentence."""
+    from iolab.analysis.metrics import is_percentile_supported  # brings numpy
+
+    return is_percentile_supported(round((phase.iops.value or 0.0) * phase.seconds), P99)
+
+
 def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> list[str]:
     """`A neighbour of 16 readers makes the p50 7.8 times as long ...`, and what limits undo."""
     titles = {event.id: event.title for event in scenario.events}
@@ -276,8 +304,10 @@ def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
         ]
         longer: dict[str, Metric] = {}
         for phase in free[:1]:
-            longer = _longer_latencies(phase.id, metrics)
-            texts.append(f"{titles[neighbour.event]} {_neighbour_cost_text(phase, metrics)}")
+            longer = _longer_latencies(scenario, phase, metrics)
+            texts.append(
+                f"{titles[neighbour.event]} {_neighbour_cost_text(scenario, phase, metrics)}"
+            )
         for event, phases in limited.items():
             for name in phases[:1]:
                 title = uncapitalised(titles[event])
@@ -299,11 +329,13 @@ def _phases_within_event(scenario: ScenarioFigures, event_id: str) -> list[str]:
     ]
 
 
-def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> str:
+def _neighbour_cost_text(
+    scenario: ScenarioFigures, phase: PhaseFigures, metrics: Mapping[str, Metric]
+) -> str:
     """`makes the p50 7.8 times (7.2 to 8.4) as long in phase 'noise' (10 s), at the same rate`."""
     where = f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
     rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
-    if longer := _longer_latencies(phase.id, metrics):
+    if longer := _longer_latencies(scenario, phase, metrics):
         costs = [f"the {name} {_times_text(ratio)}" for name, ratio in longer.items()]
         return f"makes {list_text(costs)} as long {where}, at the same {rate}"
     p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
@@ -320,9 +352,19 @@ def _neighbour_cost_text(phase: PhaseFigures, metrics: Mapping[str, Metric]) -> 
     return f"{effect}; latencies have no ratio, since {phase.unequal_load}"
 
 
-def _longer_latencies(phase: str, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The ratios of a phase that are larger than 1 by more than may be chance."""
-    ratios = {name: metrics.get(phase_metric_key(phase, f"{name}_ratio")) for name in _RATIOS}
+def _longer_latencies(
+    scenario: ScenarioFigures, phase: PhaseFigures, metrics: Mapping[str, Metric]
+) -> dict[str, Metric]:
+    """The ratios of a phase that are larger than 1 by more than may be chance.
+
+    A p99 of few I/Os has none.
+    """
+    is_supported = all(map(_has_supported_p99, (scenario.phases[0], phase)))
+    ratios = {
+        name: metrics.get(phase_metric_key(phase.id, f"{name}_ratio"))
+        for name in _RATIOS
+        if is_supported or name != "p99"
+    }
     return {name: ratio for name, ratio in ratios.items() if ratio and _least_ratio(ratio) > 1}
 
 
@@ -379,15 +421,27 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
         f"{percent_text(loss)}{what} {_phase_text(phase)}"
         for (phase, loss), what in zip(losses, whats, strict=False)
     ]
-    longer = [
-        f"{significant_digits_text(rise)} times as long {_phase_text(phase)}"
-        for phase, rise in rises
-    ]
+    longer = [f"{_times_text(rise)} as long {_phase_text(phase)}" for phase, rise in rises]
     groups = (("costs", costs), ("makes the p99", longer))
     effects = [f"{verb} {list_text(texts)}" for verb, texts in groups if texts]
     if not effects:
-        return f"{subject} changes nothing that this load shows"
+        return f"{subject} {_no_cost_text(first)}"
     return f"{subject} {', and '.join(effects)}"
+
+
+def _no_cost_text(scenario: ScenarioFigures) -> str:
+    """What is said of a fault without a cost: of phases that tell little no more than that."""
+    phases = _phases_of_cost(scenario)
+    if not phases:
+        return (
+            f"has a cost that was not measured: no phase of {PHASE_S_MIN:g} s lies between it and "
+            "its end"
+        )
+    text = "changes nothing that this load shows"
+    is_paced = scenario.changed_metric != "iops"
+    if is_paced and not all(map(_has_supported_p99, (scenario.phases[0], *phases))):
+        text += ", but for a p99 of too few I/Os to tell"
+    return text
 
 
 def _phase_text(phase: PhaseFigures) -> str:
@@ -407,8 +461,7 @@ def _difference_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
         for phase, loss in _rate_losses(scenario, metrics)
     ]
     differing += [
-        f"phase '{phase.id}' has a p99 {significant_digits_text(rise)} times that of the first "
-        "phase"
+        f"phase '{phase.id}' has a p99 {_times_text(rise)} that of the first phase"
         for phase, rise in _p99_rises(scenario, metrics)
     ]
     if not differing:
@@ -419,26 +472,32 @@ def _difference_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
 def _rate_losses(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
-    """Phases after the fault with fewer I/Os, and the share that is lost.
+    """Phases after the fault with surely fewer I/Os, and the share that is lost.
 
     Of a fixed rate a short stall takes a part and leaves the median second as it was.
     """
     figure = "baseline_share" if scenario.changed_metric == "iops" else "served_share"
     shares = (
         (phase, metrics.get(phase_metric_key(phase.id, figure)))
-        for phase in _phases_after_fault(scenario)
+        for phase in _phases_of_cost(scenario)
     )
     return [
         (phase, 1.0 - share.value)
         for phase, share in shares
-        if share is not None and share.value is not None and share.value <= 1.0 - COST_MIN
+        if share is not None
+        and share.value is not None
+        and share.value <= 1.0 - COST_MIN
+        and (share.high is None or share.high < 1.0)
     ]
 
 
 def _p99_rises(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
-) -> list[tuple[PhaseFigures, float]]:
-    """Phases after the fault of a load with a fixed rate with a longer p99, and how much longer."""
+) -> list[tuple[PhaseFigures, Metric]]:
+    """Phases after the fault of a load with a fixed rate with a longer p99, and how much longer.
+
+    Where the load was another one the quotient has no interval.
+    """
     if scenario.changed_metric == "iops":
         return []
 
@@ -446,8 +505,16 @@ def _p99_rises(
         return metrics.get(phase_metric_key(phase, "lat_ns_p99"), Metric(None, "ns")).value or 0.0
 
     usual = p99(scenario.phases[0].id)
-    rises = ((phase, p99(phase.id) / usual) for phase in _phases_after_fault(scenario) if usual)
-    return [(phase, rise) for phase, rise in rises if rise > 1 + COST_MIN]
+    if not usual or not _has_supported_p99(scenario.phases[0]):
+        return []
+    rises = []
+    for phase in filter(_has_supported_p99, _phases_of_cost(scenario)):
+        ratio = metrics.get(phase_metric_key(phase.id, "p99_ratio"))
+        rise = ratio if ratio and ratio.value else Metric(p99(phase.id) / usual, "x")
+        is_longer = (rise.value or 0.0) > 1 + COST_MIN
+        if is_longer and (rise.low is None or rise.low > 1):
+            rises.append((phase, rise))
+    return rises
 
 
 def _recovery_time_texts(
