@@ -16,10 +16,12 @@ from iolab.analysis.scenario import PerSecondHistograms, rebuild_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.samples import BinTable, IntervalTable
-from iolab.core.scenario import Readback, WitnessAnswer
+from iolab.core.scenario import EventOutcome, PhaseEnd, Readback, WitnessAnswer
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import field_names
+from iolab.report.best import gravest_objection_code_and_text
+from iolab.report.phrases import merge_objections
 from iolab.report.scenario import fault_impact_sentence, run_fault_impact_sentence
 from iolab.text import percent_text
 from tests.analysis.planted import PHASED, Session, files, neighboured, on, phased, said, scaled
@@ -414,6 +416,62 @@ def test_storage_that_stands_still_until_the_end_is_no_invalid_run() -> None:
     stall = result.scenario.phases[-1].longest_stall_s
     assert stall.value == pytest.approx(10, abs=1)
     assert result.scenario.phases[0].longest_stall_s.value < 1  # type: ignore[operator]
+
+
+def left_out_mend(**lost: Any) -> Session:
+    """A disk that was to be lost and to be replaced, which was left out in a phase of 2 s."""
+    session = paced_at(1_000, (150, USUAL_NS), until_s=(110, 112, 150))
+    scenario = session.record.scenario
+    assert scenario is not None
+    lose = replace(scenario.events[0], **lost)
+    mend = EventOutcome(
+        "mend", "c1", "replace it", "rebuild", GO_NS + 110 * SECOND, expected=lose.expected,
+        error="the witness did not see event 'lose' before it",
+    )  # fmt: skip
+    phases = list(scenario.phases)
+    phases[2] = replace(phases[2], ended_by=PhaseEnd.WITNESS)
+    scenario = replace(scenario, events=(lose, mend), phases=tuple(phases), answers=ALL_WELL)
+    return session.but(replace(session.record, scenario=scenario))
+
+
+ALL_WELL = tuple(
+    WitnessAnswer("redundant", GO_NS + at * SECOND, GO_NS + at * SECOND + 1, state=True)
+    for at in range(1, 150)
+)
+
+
+def test_the_event_that_no_witness_saw_is_told_before_what_follows() -> None:
+    result = judged(left_out_mend(seen_real_ns=None))
+    invalid = [check for check in result.verdict.objections if check.level is Level.INVALID]
+    assert invalid[0].code == "event-unwitnessed"
+    assert invalid[0].message.startswith(
+        "The witness never said 'not redundant' after event 'lose'"
+    )
+    assert "event-failed" in {check.code for check in invalid}
+    (first, *_) = merge_objections([result])
+    assert first.code == "event-unwitnessed"
+    assert gravest_objection_code_and_text([result], Level.INVALID)[0] == "event-unwitnessed"
+
+
+def test_an_event_that_failed_is_not_asked_of_its_witness() -> None:
+    failed = left_out_mend(start_real_ns=None, seen_real_ns=None, error="it may not")
+    result = judged(failed)
+    assert check_of(result, "event-unwitnessed").level is None
+    assert check_of(result, "event-failed").level is Level.INVALID
+
+
+def test_a_short_phase_says_what_was_not_done_in_it() -> None:
+    check = check_of(judged(left_out_mend()), "phase-unfinished")
+    assert check.message.endswith("What was to be done in it was not: 'mend'.")
+    assert check.evidence["phase"] == "rebuild"
+    done = left_out_mend()
+    scenario = done.record.scenario
+    assert scenario is not None
+    events = (scenario.events[0],)
+    done = done.but(replace(done.record, scenario=replace(scenario, events=events)))
+    assert (
+        "There was little to be done in it." in check_of(judged(done), "phase-unfinished").message
+    )
 
 
 def test_redundancy_that_is_never_back_takes_longer_than_the_run() -> None:

@@ -22,6 +22,10 @@ Evidence = Mapping[str, int | float | str | bool | None]
 NOT_APPLICABLE: Final = "n/a"
 """In place of a level's word, for a check that did not look."""
 
+CAUSES: Final = ("event-unwitnessed",)
+"""Checks whose findings make others object: the events that follow are left out, and phases last
+until their limit."""
+
 WIDEST_INTERVAL: Final = 0.5
 """The share of its value that an interval may span and still say where the value is."""
 
@@ -141,9 +145,10 @@ class Verdict(Record):
 
     @property
     def objections(self) -> tuple[CheckResult, ...]:
-        """The checks that lower the verdict, worst first."""
-        invalid = [check for check in self.checks if check.level is Level.INVALID]
-        return (*invalid, *(check for check in self.checks if check.level is Level.INDICATIVE))
+        """The checks that lower the verdict, worst first, and causes of others before those."""
+        levels = (Level.INVALID, Level.INDICATIVE)
+        objections = [check for check in self.checks if check.level in levels]
+        return tuple(sorted(objections, key=lambda check: (-check.rank, check.code not in CAUSES)))
 
     @property
     def passed_check_codes(self) -> tuple[str, ...]:

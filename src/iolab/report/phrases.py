@@ -13,7 +13,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.configuration import latency_limit_label
-from iolab.core.metric import CheckResult, Level, Metric, Result
+from iolab.core.metric import CAUSES, CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -121,6 +121,8 @@ def merge_objections(
 ) -> tuple[Objection, ...]:
     """The objections over all runs: invalid before indicative, then the most frequent first.
 
+    Those that others follow from stand before them.
+
     `titles` name configurations by id; where they do not, the id does.
     """
     grouped: dict[tuple[Level, str], list[tuple[Result, CheckResult]]] = {}
@@ -142,7 +144,13 @@ def merge_objections(
         for (level, code), hits in grouped.items()
     ]
     ordered = sorted(
-        every, key=lambda objection: (-objection.level.rank, -len(objection.runs), objection.code)
+        every,
+        key=lambda objection: (
+            -objection.level.rank,
+            objection.code not in CAUSES,
+            -len(objection.runs),
+            objection.code,
+        ),
     )
     same: dict[tuple[Level, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:

@@ -93,9 +93,15 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
     events = [event for event in _require_scenario(view).events if event.expected is not None]
     if not events:
         return not_applicable_answer("No event names what a witness would see of it.")
-    answers = [valid_answer("What each event did was seen by its witness.")]
+    answers = [
+        not_applicable_answer("What an event that failed did is not asked of its witness.")
+        if any(event.error for event in events)
+        else valid_answer("What each event did was seen by its witness.")
+    ]
     for event in events:
         name, expected = quote_value(event.id), quote_value(str(event.expected))
+        if event.error:
+            continue  # What was not done no witness can see: `event-failed` says why.
         if event.start_real_ns is None:
             text = f"Event {name} was not begun."
             answers.append(invalid_answer(text, event=event.id))
@@ -202,9 +208,17 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
         elif phase.seconds < PHASE_S_MIN:
             text = f"Phase {name} lasted {phase.seconds:.1f} s, too short for a rate."
             if phase.ended_by is PhaseEnd.WITNESS:
-                text += " There was little to be done in it."
+                text += f" {_short_phase_reason(view, phase.id)}"
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
     return worst_answer((*answers, *_silent_host_answers(view)))
+
+
+def _short_phase_reason(view: RunView, phase: str) -> str:
+    """Why a witness ended a phase so soon: what was to be done in it was little, or was not."""
+    events = [event for event in _require_scenario(view).events if event.phase == phase]
+    if undone := [quote_value(event.id) for event in events if event.start_real_ns is None]:
+        return f"What was to be done in it was not: {list_text(undone)}."
+    return "There was little to be done in it."
 
 
 def _silent_host_answers(view: RunView) -> Iterator[CheckAnswer]:
