@@ -147,6 +147,20 @@ def test_a_client_counts_the_devices_that_its_table_names() -> None:
     assert [delta.device for delta in stage.records[0].hosts[0].devices] == [DEVICE]
 
 
+def test_a_member_that_a_client_names_is_not_all_that_its_target_is_on() -> None:
+    facts = machine_facts("/mnt/bench")
+    assert facts.target is not None
+    members = tuple(replace(facts.disks[0], name=name) for name in ("sdb", "sdc", "sdd"))
+    both = replace(facts.target, device="sdb", devices=("sdb", "sdc"))
+    script = FakeScript(facts=replace(facts, disks=(*facts.disks, *members), target=both))
+    for named, expected in (("sdc", ("sdb", "sdc")), ("sdd", ("sdd",))):
+        stage = play({"d1": script}, HOST.format(name="d1") + f'devices = ["{named}"]\n')
+        (started,) = stage.notes.of(SessionStarted)
+        target = dict(started.facts)["d1"].target
+        assert target is not None
+        assert target.devices == expected
+
+
 def test_every_host_is_asked_for_its_counters_once_at_the_end_of_a_run() -> None:
     stage = play({"c1": FakeScript(), "s1": FakeScript()}, storage("s1"))
     assert stage.status is SessionStatus.DONE, stage.fault

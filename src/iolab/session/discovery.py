@@ -203,7 +203,7 @@ async def _discover_targets(
             continue
         if target.work_only:
             answered = _without_target_devices(answered)
-        host_facts = facts[target.key] = _with_monitored_devices(spec, answered)
+        host_facts = facts[target.key] = _with_monitored_devices(spec, answered, is_client=True)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
             probes[target.key] = await _probe_target(host, target.path, rights=rights)
@@ -224,14 +224,22 @@ async def _probe_target(host: Host, path: str, *, rights: bool) -> TargetProbe:
     return read_answer(host.name, TargetProbe, answer)
 
 
-def _with_monitored_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
-    """The facts with the devices that the host's table names; HostError when it has none such."""
+def _with_monitored_devices(
+    spec: HostSpec, facts: HostFacts, *, is_client: bool = False
+) -> HostFacts:
+    """The facts with the devices that the host's table names; HostError when it has none such.
+
+    A client that names some of those that its target is seen to be on names members for events: the
+    target is on the others as well.
+    """
     known = [disk.name for disk in facts.disks]
     unknown = [name for name in spec.devices if name not in known]
     if unknown:
         message = f"Host '{spec.name}' has no block device '{unknown[0]}'."
         raise HostError(message, f"Name one of {', '.join(known) or 'its own'} as devices.")
     if not spec.devices or facts.target is None:
+        return facts
+    if is_client and set(spec.devices) <= set(facts.target.devices):
         return facts
     nearest = spec.devices[0] if len(spec.devices) == 1 else None
     return replace(facts, target=replace(facts.target, device=nearest, devices=spec.devices))
