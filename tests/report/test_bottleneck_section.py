@@ -144,6 +144,8 @@ def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -
     assert "Raise" not in row[-1].text
     (row,) = bottlenecks_table(brief.study, [kept], []).rows
     assert tells(row[-1].text, "No higher rate was tried", "requests/s beyond 27")
+    (row,) = bottlenecks_table(brief.study, [replace(kept, has_phases=True)], []).rows
+    assert tells(row[-1].text, "so that phases compare")
 
 
 def test_the_page_and_its_text_have_the_section() -> None:

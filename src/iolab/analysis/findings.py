@@ -192,6 +192,7 @@ class BottleneckFinding(Record):
 
     `resources` are what one run of it tells, `decision` what follows from that and from the load's
     last step. `contention_law` describes the curve where nothing busy explains that it bends.
+    `has_phases` says whether runs go through phases, which are compared at one load.
     """
 
     configuration: str
@@ -202,6 +203,7 @@ class BottleneckFinding(Record):
     contention_law: UslFit | None
     level: Level
     runs: tuple[RunKey, ...]
+    has_phases: bool = False
 
 
 class BuyerNeed(StrEnum):
@@ -604,6 +606,7 @@ def bottleneck_findings(
             contention_law=_contention_law(members, point, decision, best.metric),
             level=best.level,
             runs=tuple(dict.fromkeys((key, *steps))),
+            has_phases=study.scenario is not None,
         )
 
 

@@ -823,7 +823,12 @@ def recommended_step_text(finding: BottleneckFinding) -> str:
 
 
 def _higher_rate_step_text(finding: BottleneckFinding) -> str:
-    """Which rate to try, where the requested one was kept and no higher one was tried."""
+    """Which rate to try, where the requested one was kept and no higher one was tried.
+
+    Phases are compared at the rate that the study fixes.
+    """
+    if finding.has_phases:
+        return "The rate is fixed, so that phases compare: give a higher one to find the limit."
     rates = [(axis_name_text(name), rate) for name, rate in finding.axis if isinstance(rate, int)]
     if len(rates) != 1:
         return "No higher rate was tried: raise it, or leave it out, to find the limit."
