@@ -110,8 +110,12 @@ def test_a_plan_says_what_events_destroy_when_they_are_undone_and_what_consents(
     plan = make_plan(study)
     rows = drawn(plan_lines(study, plan, None))
     text = "\n".join(rows)
-    assert tells(text, "lose@a, 0 s into degraded", "undone when 'rebuild' begins: /bin/find")
-    assert tells(text, "stop@a, 5 s into degraded", "undone at the end of the run: /bin/find")
+    assert tells(
+        text, "lose@a, as phase 'degraded' begins", "undone when 'rebuild' begins: /bin/find"
+    )
+    assert tells(
+        text, "stop@a, 5 s into phase 'degraded'", "undone at the end of the run: /bin/find"
+    )
     assert tells(text, "--event lose@a --event stop@a --destroy fail@a")
     (destroys,) = (row for row in rows if row.startswith("destroys"))
     assert tells(destroys, "event fail on host a", "/bin/fail")

@@ -12,6 +12,7 @@ from iolab.report.hardware import (
     hardware_tables,
     host_table,
     measured_storage_caveat,
+    stacked_devices_text,
     virtual_disk_demonstration_text,
 )
 from tests.facts import tells
@@ -130,3 +131,19 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     )
     assert tells(measured_storage_caveat(plain, {"a": only_limited}), "I/O limits were set on")
     assert not measured_storage_caveat(stated, {"a": host})  # no number to compare
+
+
+def test_devices_are_named_in_layers() -> None:
+    host = facts_of("a")
+    assert host.target is not None
+    for parents, expected in (
+        ({"loop0": ("vda",), "vda": (), "loop1": ("vda",)}, "loop0 + loop1 on vda"),
+        ({"md0": ("sda1", "sdb1"), "sda1": ("sda",), "sda": (), "sdb1": ("sdb",), "sdb": ()},
+         "md0 on sda1 + sdb1 on sda + sdb"),
+        ({"nvme0n1": ()}, "nvme0n1"),
+    ):  # fmt: skip
+        disks = tuple(
+            replace(host.disks[0], name=name, parents=below) for name, below in parents.items()
+        )
+        target = replace(host.target, devices=tuple(parents))
+        assert stacked_devices_text(replace(host, target=target, disks=disks)) == expected

@@ -25,7 +25,7 @@ from iolab.study.repeats import repeats_advice
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of_study
 from iolab.study.writes import WriteForecast, forecast_writes
-from iolab.text import capitalised, counted_noun, list_text, one_line
+from iolab.text import capitalised, counted_noun, list_text, one_line, quote_value
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
@@ -333,8 +333,14 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
 
 def _action_event_text(event: EventPlan, action: Action) -> str:
     when = "after the last phase" if event.phase == READBACK_PHASE else ""
-    when = when or f"{event.after_s:g} s into {event.phase}"
+    when = when or _moment_text(event)
     return f"{event.id}@{action.host}, {when}: {action.summary_text}"
+
+
+def _moment_text(event: EventPlan) -> str:
+    """When it begins, by its phase."""
+    phase = f"phase {quote_value(event.phase)}"
+    return f"{event.after_s:g} s into {phase}" if event.after_s else f"as {phase} begins"
 
 
 def _undo_text(event: EventPlan, action: Action) -> str:
@@ -357,14 +363,17 @@ def _destructive_event_texts(study: Study) -> Iterator[str]:
 
 def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     """A load that begins, or is limited: nothing is done to a host but that."""
-    end = f"until {event.undo_phase} begins" if event.undo_phase else "until the end"
-    where = f"{event.id}, {event.after_s:g} s into {event.phase}, {end}: "
+    phase = quote_value(event.undo_phase)
+    end = f"until phase {phase} begins" if event.undo_phase else "until the end"
+    where = f"{event.id}, {_moment_text(event)}, {end}: "
     limit = f"{event.io_limit.text} on each disk" if event.io_limit else ""
     if event.limited_event:
         return f"{where}event {event.limited_event} is limited to {limit}"
     hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
     neighbour = scenario.neighbour(event.neighbour)
-    load = f"{where}the load {neighbour.title} ({job_text(neighbour.job)}) begins{hosts}"
+    load = (
+        f"{where}the load {quote_value(neighbour.title)} ({job_text(neighbour.job)}) begins{hosts}"
+    )
     return f"{load}, limited to {limit}" if limit else load
 
 

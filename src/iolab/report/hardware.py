@@ -18,7 +18,6 @@ from iolab.core.host import (
     HostRole,
     MemoryFacts,
     NicFacts,
-    TargetFacts,
 )
 from iolab.core.study import Study
 from iolab.report.numbers import DASH, money_text
@@ -119,7 +118,7 @@ def host_table(facts: HostFacts) -> Table:
         row_of_cells("Virtual machine", kernel.hypervisor or "no"),
         row_of_cells("Settings", ", ".join(text for text in settings if text) or DASH),
         *([row_of_cells("Pod", facts.pod.pod_node_and_limits_text)] if facts.pod else []),
-        row_of_cells("Target", _target_description(facts.target)),
+        row_of_cells("Target", _target_description(facts)),
         *([row_of_cells("Volume", facts.pod.volume_text)] if facts.pod else []),
         *([row_of_cells("I/O limits", limits)] if (limits := _io_limits_text(facts)) else []),
         row_of_cells("Tools", ", ".join(tools) or DASH),
@@ -163,10 +162,26 @@ def _io_limits_text(facts: HostFacts) -> str:
     return "; ".join(limit.text for limit in facts.target_cgroup_io_limits)
 
 
-def _target_description(target: TargetFacts | None) -> str:
+def stacked_devices_text(facts: HostFacts) -> str:
+    """The devices of the target in layers, nearest first: `loop0 + loop1 on vda`."""
+    rest = list(facts.target.devices) if facts.target else []
+    parents = {disk.name: disk.parents for disk in facts.disks if disk.name in rest}
+    if not any(parents.values()):
+        return " on ".join(rest)
+    layers = []
+    while rest:
+        below = {parent for name in rest for parent in parents.get(name, ()) if parent != name}
+        layer = [name for name in rest if name not in below] or rest
+        layers.append(" + ".join(layer))
+        rest = [name for name in rest if name not in layer]
+    return " on ".join(layers)
+
+
+def _target_description(facts: HostFacts) -> str:
+    target = facts.target
     if target is None:
         return DASH
-    devices = " on ".join(target.devices) or target.mount_source
+    devices = stacked_devices_text(facts) or target.mount_source
     return (
         f"{target.path}: {target.fs_type} ({target.mount_options}) on {devices}, "
         f"{format_bytes(target.total_bytes)}, {format_bytes(target.free_bytes)} free"
@@ -468,7 +483,7 @@ def _hypervisor_text(host: HostFacts) -> str:
         _cpu_text(host.cpu),
         f"{_memory_text(host.memory)} of memory",
         _disk_models_text(host),
-        _target_filesystem_text(host.target),
+        _target_filesystem_text(host),
         f"{kernel.os}, Linux {kernel.release}",
         f"itself a virtual machine ({kernel.hypervisor})" if kernel.hypervisor else "",
     )
@@ -538,7 +553,7 @@ def _one_host_fact_texts(host: HostFacts) -> tuple[str, ...]:
         kernel.hypervisor or DASH,
         (host.pod and host.pod.pod_node_and_limits_text) or DASH,
         _disk_models_text(host),
-        _target_filesystem_text(host.target),
+        _target_filesystem_text(host),
         (host.pod and host.pod.volume_text) or DASH,
         _io_limits_text(host) or DASH,
     )
@@ -563,8 +578,9 @@ def _network_ports_text(facts: HostFacts) -> str:
     return ", ".join(f"{n} × {speed / 1000:g} Gbit/s" for speed, n in speeds.items()) or DASH
 
 
-def _target_filesystem_text(target: TargetFacts | None) -> str:
+def _target_filesystem_text(facts: HostFacts) -> str:
+    target = facts.target
     if target is None:
         return DASH
-    source = " on ".join(target.devices) or target.mount_source
+    source = stacked_devices_text(facts) or target.mount_source
     return f"{target.path}: {target.fs_type} on {source}"

@@ -15,7 +15,7 @@ from iolab.core.host import HostFacts
 from iolab.core.study import Study
 from iolab.record import Record
 from iolab.report.brief import Brief
-from iolab.report.hardware import HOSTS_SHOWN
+from iolab.report.hardware import HOSTS_SHOWN, stacked_devices_text
 from iolab.report.provenance import load_host_count_text
 from iolab.study.targets import facts_by_host
 from iolab.text import counted_noun, escape_invisible, list_text
@@ -165,7 +165,7 @@ def _storage_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _T
     drives = ", ".join(
         f"{number} × {model} {format_bytes(size)}" for (model, size), number in models.items()
     )
-    return _TopologyBox(where, (" on ".join(target.devices), drives))
+    return _TopologyBox(where, (stacked_devices_text(facts[0]), drives))
 
 
 def _guest_disks_box(configuration: Configuration, facts: Sequence[HostFacts]) -> _TopologyBox:
