@@ -15,6 +15,7 @@ from iolab.core.events import (
     CpuUseReported,
     IntervalReported,
     RunPreparing,
+    ScenarioNotice,
     SessionPhase,
     SessionPhaseStarted,
 )
@@ -65,6 +66,20 @@ def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
         found = drawn(state, width)
         assert len(found) == lines
         assert max(cell_len(line) for line in found) <= width
+
+
+def test_a_run_with_phases_shows_the_current_one_and_the_last_event() -> None:
+    state = replace(measuring(), scenario_phases=("before", "degraded", "after"))
+    (line,) = (line for line in drawn(state, 80) if line.startswith("phases"))
+    assert line.split("phases", 1)[1].strip() == "before › degraded › after"
+    state = state.after_event(ScenarioNotice("Phase 'degraded' begins.", "degraded"), 20.0)
+    state = state.after_event(ScenarioNotice("Event 'lose' begins."), 22.0).at_time(32.0)
+    (line,) = (line for line in drawn(state, 80) if line.startswith("phases"))
+    assert tells(line, "before › degraded 12 s › after", "Event 'lose' begins.")
+    again = state.after_event(RunPreparing(PLAN.runs[3]), 40.0)
+    (line,) = (line for line in drawn(again, 80) if line.startswith("phases"))
+    assert "lose" not in line
+    assert " s " not in line
 
 
 def test_foreign_text_is_shown_and_not_obeyed() -> None:

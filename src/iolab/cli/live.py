@@ -64,6 +64,8 @@ def live_panel_lines(progress: SessionProgress, options: ConsoleOptions) -> Grou
     if progress.run is not None:
         lines.append(_run_line(progress, progress.run))
     lines.append(_phase_line(progress, width, ascii_only=options.ascii_only))
+    if progress.run is not None and progress.scenario_phases:
+        lines.append(_scenario_line(progress, ascii_only=options.ascii_only))
     if progress.run is not None:
         lines += _load_lines(progress, width, ascii_only=options.ascii_only)
     lines += _result_lines(progress.results, width)
@@ -133,6 +135,22 @@ def _phase_line(progress: SessionProgress, width: int, *, ascii_only: bool) -> T
         text.append(f"  {progress.boot_progress_text}", style=QUIET_STYLE)
     elif progress.phase_detail and not _does_detail_repeat_run_name(progress):
         text.append(f"  {one_line(progress.phase_detail)}", style=QUIET_STYLE)
+    return text
+
+
+def _scenario_line(progress: SessionProgress, *, ascii_only: bool) -> Text:
+    """`phases      before > degraded 12 s > after   Event 'lose' begins.`, the current one bold."""
+    text = Text(f"{'phases':<{_LABEL}} ", style="cyan")
+    for place, phase in enumerate(progress.scenario_phases):
+        if place:
+            text.append(" > " if ascii_only else " › ", style=QUIET_STYLE)
+        if phase == progress.scenario_phase:
+            since_s = max(progress.now_s - progress.scenario_phase_since_s, 0.0)
+            text.append(f"{one_line(phase)} {since_s:.0f} s", style="not dim bold")
+        else:
+            text.append(one_line(phase), style=QUIET_STYLE)
+    if progress.scenario_event_text:
+        text.append(f"  {one_line(progress.scenario_event_text)}", style=QUIET_STYLE)
     return text
 
 

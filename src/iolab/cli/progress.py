@@ -18,6 +18,7 @@ from iolab.core.events import (
     IntervalReported,
     RunFinished,
     RunPreparing,
+    ScenarioNotice,
     SessionPhase,
     SessionPhaseStarted,
     SessionStarted,
@@ -155,6 +156,10 @@ class SessionProgress(Record):
     present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
     can_end_early: bool = False
+    scenario_phases: tuple[str, ...] = ()
+    scenario_phase: str = ""
+    scenario_phase_since_s: float = 0.0
+    scenario_event_text: str = ""
 
     def after_event(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
@@ -178,6 +183,8 @@ class SessionProgress(Record):
                     run_loaded=False,
                     seconds=LoadSecondsWindow(),
                     message="",
+                    scenario_phase="",
+                    scenario_event_text="",
                     # Results may ask for more runs than the plan is sure of.
                     run_count=max(self.run_count, self.ended_run_count + 1),
                 )
@@ -190,6 +197,8 @@ class SessionProgress(Record):
                     phase_since_s=now_s,
                     phase_expected_s=event.expected_s,
                 )
+            case ScenarioNotice():
+                return moved._after_scenario_notice(event)
             case StoppingRuleStatus():
                 return replace(moved, message=event.message)
             case RunFinished():
@@ -210,6 +219,11 @@ class SessionProgress(Record):
                 )
             case _:
                 return moved
+
+    def _after_scenario_notice(self, notice: ScenarioNotice) -> SessionProgress:
+        if notice.phase:
+            return replace(self, scenario_phase=notice.phase, scenario_phase_since_s=self.now_s)
+        return replace(self, scenario_event_text=notice.text)
 
     def _add_sample(self, event: IntervalReported | CpuUseReported) -> None:
         if isinstance(event, IntervalReported):

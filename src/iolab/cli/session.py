@@ -414,6 +414,7 @@ def _print_unless_quiet(text: str, options: RunOptions) -> None:
 def _initial_progress(request: SessionRequest) -> SessionProgress:
     method = request.study.method
     hosts = {name for item in request.study.configurations for name in item.hosts}
+    scenario = request.study.scenario
     return SessionProgress(
         study=request.study.id,
         run_count=len(request.plan.runs),
@@ -428,6 +429,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),
         guest_count=sum(1 for spec in request.study.hosts if spec.kind is HostTransport.VM),
+        scenario_phases=tuple(phase.id for phase in scenario.phases) if scenario else (),
     )
 
 

@@ -142,6 +142,12 @@ class Notice(Record):
     text: str
 
 
+class ScenarioNotice(Notice):
+    """A phase of the running run begins, that of the id `phase`; or what became of an event."""
+
+    phase: str = ""
+
+
 class SessionEnded(Record):
     """The session is over and every host was left clean (or `reason` says what was not).
 
@@ -165,6 +171,7 @@ Event = (
     | RunFinished
     | LedgerChanged
     | Notice
+    | ScenarioNotice
     | SessionEnded
 )
 

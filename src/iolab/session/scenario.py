@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from iolab.core.events import Notice
+from iolab.core.events import Notice, ScenarioNotice
 from iolab.core.run import PlannedRun
 from iolab.core.scenario import (
     ANSWERS_MAX,
@@ -218,7 +218,7 @@ class PhaseRunner:
             for index, phase in enumerate(self._plan.phases):
                 await self._sleep_until(next_ns)
                 self._current_phase = (phase, next_ns)
-                self._session.emit(Notice(f"Phase '{phase.id}' begins."))
+                self._session.emit(ScenarioNotice(f"Phase '{phase.id}' begins.", phase.id))
                 await self._cancel_events_not_begun(phase.id)
                 await self._undo_all([u for u in self._undos if u.event.undo_phase == phase.id])
                 events = self._plan.events_of_phase(phase.id)
@@ -368,12 +368,12 @@ class PhaseRunner:
             else:
                 await self.neighbours.set_limit(owner, event.id, limit or NO_LIMIT)
             end_ns = self._session.clock.real_ns()
-            self._session.emit(Notice(f"Event '{event.id}' begins."))
+            self._session.emit(ScenarioNotice(f"Event '{event.id}' begins."))
             self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
         except HostError as fault:
             reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
             self._outcomes[event.id] = replace(outcome, error=reason)
-            self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
+            self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
 
     async def _do_action(self, event: EventPlan, due_ns: int) -> bool:
         """Perform the action; return whether it unmounted the target."""
@@ -399,7 +399,7 @@ class PhaseRunner:
             await self._sleep_until(due_ns)
             if self._is_left_out(event, due_ns):  # What was begun meanwhile may have failed.
                 return False
-            self._session.emit(Notice(f"Event '{event.id}' on host '{host.name}' begins."))
+            self._session.emit(ScenarioNotice(f"Event '{event.id}' on host '{host.name}' begins."))
             outcome = replace(
                 outcome,
                 start_real_ns=self._session.clock.real_ns(),
@@ -419,7 +419,7 @@ class PhaseRunner:
             now_ns = self._session.clock.real_ns()
             reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
             self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
-            self._session.emit(Notice(f"Event '{event.id}' failed: {fault.message}"))
+            self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
         return False
 
     def _is_left_out(self, event: EventPlan, due_ns: int) -> bool:
@@ -431,7 +431,7 @@ class PhaseRunner:
 
     def _leave_out(self, event: EventPlan, reason: str) -> None:
         self._outcomes[event.id] = replace(self._outcomes[event.id], error=reason)
-        self._session.emit(Notice(f"Event '{event.id}' is left out: {reason}."))
+        self._session.emit(ScenarioNotice(f"Event '{event.id}' is left out: {reason}."))
 
     def _reason_against(self, event: EventPlan, due_ns: int) -> str:
         """Why an action must not be done now, "" where nothing speaks against it.
