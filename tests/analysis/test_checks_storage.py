@@ -15,7 +15,7 @@ from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
-from tests.analysis.records import GO_NS, JOB, MIXED, SECOND, WRITES, facts_of, healthy
+from tests.analysis.records import GO_NS, JOB, MIXED, SECOND, WRITES, disk, facts_of, healthy
 
 CLAIMED = 30 * 40_000 * 4096
 THREE = Redundancy(3.0, 1.0)
@@ -92,6 +92,16 @@ def test_disks_that_nodes_of_one_kernel_share_count_once() -> None:
     apart = storage_byte_balance(record, {name: facts_of(name) for name in ("s1", "s2")})
     assert apart is not None
     assert apart.moved_read == pytest.approx(2 * CLAIMED, abs=8)
+
+
+def test_a_stack_of_a_node_counts_once() -> None:
+    bare = node("s1", 1.0, 0.0)
+    below = DeviceDelta("sdc", CLAIMED, 0, 1, 0)
+    stack = replace(bare, devices=(*bare.devices, below))
+    disks = (disk("sda", "sdc"), disk("sdb", "sdc"), disk("sdc"))
+    for facts, level_ in (({}, INDICATIVE), ({"s1": replace(facts_of("s1"), disks=disks)}, VALID)):
+        known = {"c1": facts_of("c1"), **facts}
+        assert level(check_storage_bytes, run(stack), known) is level_
 
 
 def test_ports_are_summed_from_first_to_last_sample_without_the_loopback() -> None:

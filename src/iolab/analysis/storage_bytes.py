@@ -17,9 +17,9 @@ LOOPBACK = "lo"
 class StorageNodeBytes(Record):
     """What one storage node moved in a run.
 
-    `devices` are its named disks, `read_bytes` and `write_bytes` their sums; None where it was
-    lost or names none. The ports' bytes are sums over all of them but the loopback, None where they
-    were not counted; a bridge counts again what its ports counted.
+    `devices` are its disks, of a stack the lowest, `read_bytes` and `write_bytes` their sums; None
+    where it was lost or names none. The ports' bytes are sums over all of them but the loopback,
+    None where they were not counted; a bridge counts again what its ports counted.
     """
 
     host: str
@@ -59,10 +59,12 @@ def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
     if not storage:
         return None
     claimed = {way: _claimed_bytes(record, way) for way in (Direction.READ, Direction.WRITE)}
-    nodes = tuple(_bytes_of_storage_node(record, index, node) for index, node in storage)
+    nodes = tuple(
+        _bytes_of_storage_node(record, index, node, facts.get(node.host)) for index, node in storage
+    )
     factors = record.redundancy
     counted = all(node.read_bytes is not None for node in nodes)
-    once = distinct_device_deltas(((node.host, node.devices) for _, node in storage), facts)
+    once = distinct_device_deltas(((node.host, node.devices) for node in nodes), facts)
     return ByteBalance(
         claimed_read=claimed[Direction.READ],
         claimed_write=claimed[Direction.WRITE],
@@ -81,15 +83,16 @@ def _claimed_bytes(record: RunRecord, direction: Direction) -> int:
 
 
 def _bytes_of_storage_node(
-    record: RunRecord, host_index: int, node: MonitoredHost
+    record: RunRecord, host_index: int, node: MonitoredHost, facts: HostFacts | None
 ) -> StorageNodeBytes:
-    counted = bool(node.devices) and node.error is None
+    devices = leaf_device_deltas(node, facts)
+    counted = bool(devices)
     received, sent = _received_and_sent_bytes(record, host_index)
     return StorageNodeBytes(
         host=node.host,
-        devices=node.devices,
-        read_bytes=sum(delta.read_bytes for delta in node.devices) if counted else None,
-        write_bytes=sum(delta.write_bytes for delta in node.devices) if counted else None,
+        devices=devices,
+        read_bytes=sum(delta.read_bytes for delta in devices) if counted else None,
+        write_bytes=sum(delta.write_bytes for delta in devices) if counted else None,
         received_bytes=received,
         sent_bytes=sent,
     )
