@@ -580,6 +580,10 @@ def test_a_reduced_scale_says_what_it_sets() -> None:
         "runtime 10s",
         "filesize 1g",
     )
+    settings = ('"workload.a.numjobs" = 1', '"workload.b.numjobs" = 16', '"phase.*.seconds" = "5s"')
+    several = "\n".join(("[scale.small]", *settings))
+    texts = scale_setting_texts(replace(study, text=several))
+    assert texts == ("a numjobs 1", "b numjobs 16", "seconds 5s")
     assert "small" in scale_sentence(study)
     assert not scale_sentence(replace(study, scale="full"))
 

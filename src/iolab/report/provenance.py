@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import PurePath
 from shlex import join
@@ -114,6 +115,7 @@ def _study_scale_rows(brief: Brief) -> Iterator[tuple[str, str]]:
 def scale_setting_texts(study: Study, overrides: Sequence[str] = ()) -> tuple[str, ...]:
     """What the scale of a study sets, each as `runtime 20s`; none where its text does not tell.
 
+    A key that several things have is told with whose it is: `victim numjobs 1`.
     What `overrides` set in its place is what was run.
     """
     try:
@@ -124,9 +126,13 @@ def scale_setting_texts(study: Study, overrides: Sequence[str] = ()) -> tuple[st
     if not isinstance(table, dict):
         return ()
     run = dict(override.partition("=")[::2] for override in overrides)
-    texts = (
-        f"{name.rpartition('.')[2]} {run.get(name, value)}" for name, value in _flat_settings(table)
-    )
+    settings = {name: run.get(name, value) for name, value in _flat_settings(table)}
+    keys = Counter(name.rpartition(".")[2] for name in settings)
+    texts = []
+    for name, value in settings.items():
+        *owners, key = name.split(".")
+        whose = f"{owners[-1]} " if owners and keys[key] > 1 else ""
+        texts.append(f"{whose}{key} {value}")
     return tuple(dict.fromkeys(texts))
 
 
