@@ -132,7 +132,7 @@ class SocketHost(Host):
         super().__init__(HostSpec(name, HostTransport.LOCAL))
         self._path = path
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Connect."""
         return SocketLink(*await asyncio.open_unix_connection(self._path))
 

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from iolab.analysis.quotients import (
     BestValue,
-    SizeMeasure,
+    DivisorKind,
     capacity_quotients,
-    configuration_sizes,
-    configurations_without_size,
+    configuration_divisors,
+    configuration_ids_without_divisor,
     configurations_without_subsets,
     cost_currencies,
     fleets_with_single_client,
@@ -61,12 +61,12 @@ def test_a_latency_is_nobodys_share() -> None:
     ],
 )
 def test_what_is_not_told_or_nothing_divides_nothing(bare: Configuration) -> None:
-    assert configuration_sizes(bare) == ()
+    assert configuration_divisors(bare) == ()
     assert rate_quotients([bare], [best(rate(1.0))]) == ()
 
 
 def test_capacity_for_money_and_for_a_node_is_exact() -> None:
-    found = capacity_quotients([WHOLE], (SizeMeasure.COST, SizeMeasure.NODE))
+    found = capacity_quotients([WHOLE], (DivisorKind.COST, DivisorKind.NODE))
     assert [(one.maximum.metric, one.size.unit_text, one.value.value) for one in found] == [
         ("raw_tb", "node", 100.0),
         ("usable_tb", "node", 62.5),
@@ -79,7 +79,7 @@ def test_capacity_for_money_and_for_a_node_is_exact() -> None:
 def test_currencies_are_kinds_of_their_own() -> None:
     other = Configuration("b", "B", (), "/t", cost=ProcurementCost("USD", 1000.0, 0.0, 0.0))
     found = rate_quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
-    money = {one.ranking_group for one in found if one.size.size_measure is SizeMeasure.COST}
+    money = {one.ranking_group for one in found if one.size.divisor_kind is DivisorKind.COST}
     assert money == {("w", "iops", "1000 EUR"), ("w", "iops", "1000 USD")}
     assert cost_currencies([WHOLE, other]) == ("EUR", "USD")
 
@@ -131,12 +131,12 @@ def test_a_fleet_of_unknown_size_has_a_factor_and_no_share() -> None:
 
 def test_what_only_some_configurations_tell_is_named() -> None:
     bare = Configuration("b", "B", (), "/t", 4)
-    assert configurations_without_size([WHOLE, bare]) == (
-        (SizeMeasure.RAW, ("b",)),
-        (SizeMeasure.USABLE, ("b",)),
-        (SizeMeasure.COST, ("b",)),
+    assert configuration_ids_without_divisor([WHOLE, bare]) == (
+        (DivisorKind.RAW, ("b",)),
+        (DivisorKind.USABLE, ("b",)),
+        (DivisorKind.COST, ("b",)),
     )
-    assert configurations_without_size([bare]) == ()
+    assert configuration_ids_without_divisor([bare]) == ()
 
 
 def test_nothing_is_claimed_of_what_is_invalid() -> None:

@@ -24,7 +24,7 @@ class FakeHost(Host):
         self.script = script or FakeScript()
         self._fake: FakeLink | None = None
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Begin; the agent says hello at once."""
         self._fake = FakeLink(self.script)
         return self._fake

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
-from iolab.guests.nodes import link_bytes_per_s, node_counters
+from iolab.guests.nodes import hypervisor_counters, link_bytes_per_s
 from iolab.hosts.rates import CounterSeries, derive_counter_series
 from tests.analysis.records import GO_NS, SECOND
 from tests.guests.fleets import NODES, counted, facts, node, run
@@ -48,7 +48,7 @@ def made() -> tuple[RunRecord, tuple[CounterSeries, ...], dict[str, HostFacts]]:
 
 def test_each_thing_of_a_node_has_its_series_by_name() -> None:
     record, telemetry, known = made()
-    found = node_counters(record, telemetry, known["n1"], "n1")
+    found = hypervisor_counters(record, telemetry, known["n1"], "n1")
     assert found is not None
     assert list(found.iops) == ["sda", "sdb"]
     assert found.iops["sda"].value.tolist() == pytest.approx([150.0] * 32)
@@ -62,7 +62,7 @@ def test_each_thing_of_a_node_has_its_series_by_name() -> None:
 
 def test_times_are_the_controllers() -> None:
     record, telemetry, known = made()
-    found = node_counters(record, telemetry, known["n1"], "n1")
+    found = hypervisor_counters(record, telemetry, known["n1"], "n1")
     assert found is not None
     # The first sample is a second before the start; the clock of the node is an hour ahead.
     assert found.iops["sda"].real_ns[0] == GO_NS
@@ -71,7 +71,7 @@ def test_times_are_the_controllers() -> None:
 
 def test_a_share_is_of_what_the_link_carries_each_way() -> None:
     record, telemetry, known = made()
-    found = node_counters(record, telemetry, known["n1"], "n1")
+    found = hypervisor_counters(record, telemetry, known["n1"], "n1")
     assert found is not None
     assert found.tx_share["eth0"].value[0] == pytest.approx(0.1)
     assert "eth1" not in found.tx_share
@@ -81,5 +81,5 @@ def test_a_share_is_of_what_the_link_carries_each_way() -> None:
 
 def test_a_node_that_nobody_watched_has_no_inside() -> None:
     record, telemetry, known = made()
-    assert node_counters(record, telemetry, None, "n3") is None
-    assert node_counters(replace(record, bystanders=()), telemetry, known["n1"], "n1") is None
+    assert hypervisor_counters(record, telemetry, None, "n3") is None
+    assert hypervisor_counters(replace(record, bystanders=()), telemetry, known["n1"], "n1") is None

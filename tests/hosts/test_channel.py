@@ -27,7 +27,7 @@ class ScriptedHost(Host):
         super().__init__(HostSpec("c1", HostTransport.LOCAL))
         self.mode = mode
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         return await start_local_process(self.name, [sys.executable, "-S", str(SCRIPT), self.mode])
 
 

@@ -17,7 +17,7 @@ from iolab.core.study import AnswerKind, Study
 from iolab.report.answer import build_answer, gravest_caveats_sentence
 from iolab.report.best import (
     BestFigure,
-    VerdictCounts,
+    RunCounts,
     best_point_headlines,
     gravest_objection_code_and_text,
 )
@@ -48,7 +48,7 @@ from tests.facts import tells
 from tests.report import growing, shared
 from tests.report.charts.outcomes import result
 
-RUNS = VerdictCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
+RUNS = RunCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
 
 
 def figure(

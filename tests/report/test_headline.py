@@ -14,7 +14,7 @@ from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import AccessPattern
 from iolab.registry import report_kinds
-from iolab.report.best import best_point_headlines, count_verdicts, median_result
+from iolab.report.best import best_point_headlines, count_runs_by_verdict_and_status, median_result
 from iolab.report.best_terminal import left_out_repeats_notes
 from iolab.report.gather import DISTRIBUTIONS_MAX, TIMELINES_MAX, select_charted_runs
 from iolab.report.matrix import matrix_table, workload_rows
@@ -208,9 +208,9 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
         (Level.INDICATIVE, 2),
     ]
     assert (
-        count_verdicts(results).valid,
-        count_verdicts(results).indicative,
-        count_verdicts(results).invalid,
+        count_runs_by_verdict_and_status(results).valid,
+        count_runs_by_verdict_and_status(results).indicative,
+        count_runs_by_verdict_and_status(results).invalid,
     ) == (1, 2, 1)
 
 

@@ -13,7 +13,7 @@ from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric, PowerUse, Result
 from iolab.core.power import PowerBoundary
 from iolab.report.charts.chart import ChartGroup, Markers
-from iolab.report.price_performance import price_performance_section, purchase_table
+from iolab.report.price_performance import figures_per_size_and_cost_section, purchase_table
 from iolab.report.table import Table
 from iolab.report.value import cost_row, energy_cost_row
 from tests.report import shared
@@ -31,7 +31,7 @@ TWO = (configuration("plain", cost=euros(300_000)), configuration("fast", cost=e
 
 
 def groups(source: Source) -> dict[str, ChartGroup]:
-    found = section(source, price_performance_section)
+    found = section(source, figures_per_size_and_cost_section)
     assert found is not None
     return {one.title: one for one in found.groups}
 
@@ -117,7 +117,7 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
 
 def test_there_is_no_section_where_nothing_is_told() -> None:
     silent = Configuration("plain", "Plain", ("client-1",), "/mnt/plain")
-    assert section(session((silent,), RATES), price_performance_section) is None
+    assert section(session((silent,), RATES), figures_per_size_and_cost_section) is None
 
 
 def test_an_invalid_figure_is_shown_and_never_the_most() -> None:

@@ -18,7 +18,7 @@ from iolab.guests.fleet import GuestKitFactory, GuestSessionKind
 from iolab.guests.hosts import booted_guest_specs
 from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import StopRequest
-from iolab.hosts.connect import BootedHost
+from iolab.hosts.connect import BootableHost
 from iolab.hosts.host import Host
 from iolab.registry import session_kinds
 from iolab.session.context import StoppingRuleFactory
@@ -133,7 +133,7 @@ class Stage:
     fault: IolabError | None = None
     hosts: dict[str, FakeHost] = field(default_factory=dict)
     reached: list[FakeHost] = field(default_factory=list)
-    vms: dict[str, BootedHost] = field(default_factory=dict)
+    vms: dict[str, BootableHost] = field(default_factory=dict)
     kit: GuestKitFactory = given_kit
     host: Callable[[str, FakeScript], FakeHost] = FakeHost
 
@@ -163,14 +163,14 @@ class Stage:
     def play(self) -> Stage:
         """The whole session; an IolabError that it raises is kept in `fault`."""
         self.hosts = {name: self.host(name, script) for name, script in self.scripts.items()}
-        self.vms = {spec.name: BootedHost(spec) for spec in booted_guest_specs(self.study)}
+        self.vms = {spec.name: BootableHost(spec) for spec in booted_guest_specs(self.study)}
         run_virtually(self._body())
         return self
 
     def _reach(self, spec: HostSpec) -> Host:
         """The host again: its next script, or one that does not even say hello."""
         if spec.kind is HostTransport.VM:
-            return BootedHost(spec)
+            return BootableHost(spec)
         scripts = (self.again or {}).get(spec.name)
         script = scripts.pop(0) if scripts else UNREACHABLE
         host = FakeHost(spec.name, script)

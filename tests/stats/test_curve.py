@@ -71,7 +71,7 @@ def test_the_surrogate_is_the_textbooks_for_a_single_hyperparameter() -> None:
     wide = k + h @ h.T * 1e6
     cross = np.array([kernel(a, 1.2) for a in x[:, 0]]) + 1e6 * h @ np.array([1.0, 1.2])
     wanted = cross @ np.linalg.solve(wide, y)
-    means, _ = surrogate._posterior(at)
+    means, _ = surrogate._posterior_means_and_covariances(at)
     assert means[index, 0] == pytest.approx(wanted, abs=1e-4)
 
 

@@ -165,7 +165,7 @@ class KneeFinding(Record):
     runs: tuple[RunKey, ...]
 
 
-class PriceFinding(Record):
+class QuotientFinding(Record):
     """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
 
     `per_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one
@@ -264,7 +264,7 @@ Finding = (
     | WinLossFinding
     | CrossoverFinding
     | KneeFinding
-    | PriceFinding
+    | QuotientFinding
     | BottleneckFinding
     | Recommendation
 )
@@ -417,7 +417,7 @@ def first_knee_load(
     return next((bend[0].load_on_axis(axis_name) for bend in each if bend is not None), None)
 
 
-def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[PriceFinding]:
+def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[QuotientFinding]:
     """Bests over cost and size, and capacity over cost, where the study says these.
 
     What loads the storage of another with fewer hosts was not bought besides.
@@ -432,7 +432,7 @@ def price_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[P
         levels = [member.maximum.level for member in members if member.maximum.level is not None]
         for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
-            yield PriceFinding(
+            yield QuotientFinding(
                 configuration=offer.maximum.configuration,
                 workload=workload,
                 metric=metric,
@@ -539,14 +539,16 @@ def _points_by_workload_and_configuration(
     study: Study, points: Sequence[PointSummary]
 ) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
     """The whole fleet's points of each workload and configuration, in the study's order."""
-    by_place = _points_by_curve(points)
+    by_place = _whole_fleet_points_by_workload_and_configuration(points)
     for workload in study.workloads:
         for configuration in study.configurations:
             if members := by_place.get((workload.id, configuration.id)):
                 yield workload, configuration, members
 
 
-def _points_by_curve(points: Sequence[PointSummary]) -> dict[tuple[str, str], list[PointSummary]]:
+def _whole_fleet_points_by_workload_and_configuration(
+    points: Sequence[PointSummary],
+) -> dict[tuple[str, str], list[PointSummary]]:
     """The whole fleet's points by workload and configuration."""
     by_place: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
@@ -584,7 +586,7 @@ def bottleneck_findings(
         ]
         for workload in study.workloads
     }
-    by_place = _points_by_curve(points)
+    by_place = _whole_fleet_points_by_workload_and_configuration(points)
     for best in bests:
         key = next((run for run in best.runs if run in watched), None)
         if key is None:
@@ -594,7 +596,7 @@ def bottleneck_findings(
         # A latency is best where the load is least: a step from there tells of no limit.
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
-        step = _decisive_load_step(members, point, names, best.metric)
+        step = _first_worthwhile_load_step(members, point, names, best.metric)
         decision = decide_bottleneck(watched[key], step, is_steady=_is_steady_rate(best))
         steps = decision.step.runs if decision.step else ()
         yield BottleneckFinding(
@@ -631,7 +633,7 @@ def _contention_law(
     return usl_fit_of_curve(_curve_through_point(points, best, step.axis), step.axis, metric_key)
 
 
-def _decisive_load_step(
+def _first_worthwhile_load_step(
     points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], metric_key: str
 ) -> LoadStep | None:
     """Of all axes of load the step that still pays; else the first: one way to more is enough."""

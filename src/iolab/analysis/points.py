@@ -390,7 +390,7 @@ def fit_point_priors(
 
 def _stratum_path(workload: Workload | None, point_key: PointKey) -> tuple[str, ...]:
     """Where a point stands among the others: its kind of load, then its mix."""
-    mix = None if workload is None else workload.job.load_class_and_mix(dict(point_key.axis))
+    mix = None if workload is None else workload.job.load_kind_and_mix(dict(point_key.axis))
     return mix or ("other", point_key.workload)
 
 

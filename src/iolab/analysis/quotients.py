@@ -27,7 +27,7 @@ TERABYTES: Final = "TB"
 """The unit of capacities, 10^12 bytes."""
 
 
-class SizeMeasure(StrEnum):
+class DivisorKind(StrEnum):
     """What a figure is divided by."""
 
     RAW = "TB raw"
@@ -71,10 +71,10 @@ class BestValue(Record):
         return self.level is not Level.INVALID
 
 
-class ConfigurationSize(Record):
+class Divisor(Record):
     """One measure of a configuration; with a `currency` in thousands of that."""
 
-    size_measure: SizeMeasure
+    divisor_kind: DivisorKind
     amount: float
     currency: str = ""
 
@@ -83,8 +83,8 @@ class ConfigurationSize(Record):
         """One of it for people: `TB raw`, `node`, `1000 EUR`."""
         return (
             f"{MONEY:g} {self.currency}"
-            if self.size_measure is SizeMeasure.COST
-            else self.size_measure.value
+            if self.divisor_kind is DivisorKind.COST
+            else self.divisor_kind.value
         )
 
 
@@ -95,7 +95,7 @@ class Quotient(Record):
     """
 
     maximum: BestValue
-    size: ConfigurationSize
+    size: Divisor
     value: Metric
 
     @property
@@ -104,18 +104,18 @@ class Quotient(Record):
         return self.maximum.workload, self.maximum.metric, self.size.unit_text
 
 
-def configuration_sizes(configuration: Configuration) -> tuple[ConfigurationSize, ...]:
+def configuration_divisors(configuration: Configuration) -> tuple[Divisor, ...]:
     """What a configuration's figures may be divided by, of all measures those that it tells."""
     capacity, cost = configuration.capacity, configuration.cost
     money = None if cost is None else cost.total / MONEY
     measures = (
-        (SizeMeasure.RAW, capacity.raw_tb, ""),
-        (SizeMeasure.USABLE, capacity.usable_tb, ""),
-        (SizeMeasure.NODE, configuration.nodes, ""),
-        (SizeMeasure.COST, money, cost.currency if cost else ""),
+        (DivisorKind.RAW, capacity.raw_tb, ""),
+        (DivisorKind.USABLE, capacity.usable_tb, ""),
+        (DivisorKind.NODE, configuration.nodes, ""),
+        (DivisorKind.COST, money, cost.currency if cost else ""),
     )
     return tuple(
-        ConfigurationSize(over, float(amount), currency)
+        Divisor(over, float(amount), currency)
         for over, amount, currency in measures
         if amount is not None and amount > 0
     )
@@ -126,7 +126,7 @@ def rate_quotients(
 ) -> tuple[Quotient, ...]:
     """Every rate over every size of its configuration."""
     measures = {
-        configuration.id: configuration_sizes(configuration) for configuration in configurations
+        configuration.id: configuration_divisors(configuration) for configuration in configurations
     }
     return tuple(
         Quotient(maximum, size, divide_metric(maximum.value, size.amount))
@@ -138,14 +138,14 @@ def rate_quotients(
 
 def capacity_quotients(
     configurations: Iterable[Configuration],
-    size_measures: Sequence[SizeMeasure] = (SizeMeasure.COST,),
+    divisor_kinds: Sequence[DivisorKind] = (DivisorKind.COST,),
 ) -> tuple[Quotient, ...]:
     """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
     return tuple(
         Quotient(capacity, size, divide_metric(capacity.value, size.amount))
         for configuration in configurations
-        for size in configuration_sizes(configuration)
-        if size.size_measure in size_measures
+        for size in configuration_divisors(configuration)
+        if size.divisor_kind in divisor_kinds
         for capacity in _capacity_maxima(configuration)
     )
 
@@ -274,17 +274,17 @@ def _is_subset_of_hosts(configuration: Configuration, other: Configuration) -> b
     )
 
 
-def configurations_without_size(
+def configuration_ids_without_divisor(
     configurations: Sequence[Configuration],
-) -> tuple[tuple[SizeMeasure, tuple[str, ...]], ...]:
+) -> tuple[tuple[DivisorKind, tuple[str, ...]], ...]:
     """Measures that some configurations tell and others do not, with the ids of the latter."""
     sized = {
-        configuration.id: {size.size_measure for size in configuration_sizes(configuration)}
+        configuration.id: {size.divisor_kind for size in configuration_divisors(configuration)}
         for configuration in configurations
     }
     uneven = []
-    for over in SizeMeasure:
-        without = tuple(name for name, size_measures in sized.items() if over not in size_measures)
+    for over in DivisorKind:
+        without = tuple(name for name, divisor_kinds in sized.items() if over not in divisor_kinds)
         if 0 < len(without) < len(sized):
             uneven.append((over, without))
     return tuple(uneven)
@@ -295,7 +295,7 @@ def cost_currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     names = (
         size.currency
         for configuration in configurations
-        for size in configuration_sizes(configuration)
+        for size in configuration_divisors(configuration)
     )
     return tuple(dict.fromkeys(name for name in names if name))
 

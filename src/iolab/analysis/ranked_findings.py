@@ -21,7 +21,7 @@ from iolab.analysis.findings import (
     best_point_findings,
     bottleneck_findings,
     knee_findings,
-    price_findings,
+    quotient_findings,
     run_keys_of_points,
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
@@ -259,7 +259,7 @@ def all_findings(
     best = tuple(best_point_findings(study, points))
     needs = tuple(recommendations(study, best))
     dear = sorted(
-        price_findings(study, best),
+        quotient_findings(study, best),
         key=lambda finding: (finding.workload, finding.per_unit, finding.rank),
     )
     first = () if leading is None else (leading,)

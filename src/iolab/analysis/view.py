@@ -43,7 +43,7 @@ class HostKindQueries(Protocol):
     def hypervisor_results(self, view: RunView) -> tuple[HypervisorResult, ...]:
         """What those of each node did together, and what their node saw from inside."""
 
-    def resource_uses(self, view: RunView) -> Iterable[ResourceUse]:
+    def kind_specific_resource_uses(self, view: RunView) -> Iterable[ResourceUse]:
         """How much they used of limits that only their kind of host has."""
 
 

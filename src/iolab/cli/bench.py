@@ -175,11 +175,11 @@ def _study_toml_lines(
     yield f"[method]\nruntime = {_toml_text(runtime)}\nrepeats = {repeats}"
     yield "[[workload]]"
     yield from (f"{key} = {_toml_text(value)}" for key, value in workload.items())
-    for name, path in _directories_by_id(paths).items():
+    for name, path in _target_directories_by_configuration_id(paths).items():
         yield f"[[configuration]]\nid = {_toml_text(name)}\npath = {_toml_text(path)}"
 
 
-def _directories_by_id(paths: Sequence[str]) -> dict[str, str]:
+def _target_directories_by_configuration_id(paths: Sequence[str]) -> dict[str, str]:
     """The absolute directories by their ids: the shortest ends of their paths that differ."""
     absolute = list(dict.fromkeys(str(Path(path).absolute()) for path in paths))
     for depth in range(1, max(len(Path(path).parts) for path in absolute) + 1):

@@ -28,7 +28,9 @@ _FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that the parent sends on to the child; the terminal sends SIGINT to both."""
 
 
-def run_command(command: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+def run_command_under_memory_limit(
+    command: Callable[[Sequence[str]], int], argv: Sequence[str]
+) -> int:
     """Run a command and return its exit code; reading commands under a limit run in a child."""
     limits = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
     if all(limit == resource.RLIM_INFINITY for limit in limits) or not _is_command_of_kind(

@@ -21,8 +21,8 @@ from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
 from iolab.loads.objects.store_check import (
     EndpointStatus,
-    check_object_store_endpoints,
     endpoint_faults,
+    probe_object_store_endpoints,
 )
 from iolab.loads.objects.store_tasks import (
     list_session_prefixes,
@@ -49,7 +49,7 @@ async def object_store_findings(
     async with open_hosts(hosts) as opened:
         (await gather_hosts(tuple(opened.values()), Host.connect)).results_or_raise()
         prefix = session_object_prefix(f"doctor-{secrets.token_hex(4)}")
-        statuses = await check_object_store_endpoints(tuple(opened.values()), access, prefix)
+        statuses = await probe_object_store_endpoints(tuple(opened.values()), access, prefix)
     return tuple(
         (status.host, finding)
         for status in statuses

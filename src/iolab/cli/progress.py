@@ -290,7 +290,7 @@ class SessionProgress(Record):
         return self.seconds.take_completed_seconds(max(self.host_count, 1))
 
     @property
-    def _expected_run_s(self) -> float:
+    def _planned_run_s(self) -> float:
         """How long a run should take."""
         return self.load_s + self.settle_s + self.overhead_s
 
@@ -301,12 +301,12 @@ class SessionProgress(Record):
         """
         of_keys = self.run is not None and self.run.point.job.fills_data_store
         lasted_s = now_s - self.phase_since_s
-        return of_keys and self.phase is SessionPhase.LAY_OUT and lasted_s > self._expected_run_s
+        return of_keys and self.phase is SessionPhase.LAY_OUT and lasted_s > self._planned_run_s
 
     @property
     def _mean_run_s(self) -> float:
         """As the runs so far took, else as expected."""
-        return self.timed_s / self.timed_runs if self.timed_runs else self._expected_run_s
+        return self.timed_s / self.timed_runs if self.timed_runs else self._planned_run_s
 
     @property
     def completed_share_of_runs(self) -> float:

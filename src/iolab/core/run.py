@@ -156,7 +156,7 @@ class Plan(Record):
         return tuple(by_digest.values())
 
     @property
-    def points_with_neighbours(self) -> tuple[Point, ...]:
+    def points_and_neighbour_points(self) -> tuple[Point, ...]:
         """These, and the loads that events begin beside them."""
         return (*self.points, *(neighbour.point for neighbour in self.neighbours))
 

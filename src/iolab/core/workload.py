@@ -326,7 +326,7 @@ class AnyJob(TaggedRecord):
         """The job with I/Os that arrive as independent users make them, if it says nothing else."""
         return self
 
-    def load_class_and_mix(
+    def load_kind_and_mix(
         self,
         axis: Mapping[str, int | str],  # noqa: ARG002
     ) -> tuple[str, str] | None:

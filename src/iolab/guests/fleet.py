@@ -44,7 +44,7 @@ from iolab.guests.kit.build import GuestKit, build_guest_kit
 from iolab.guests.problems import require_capable_nodes
 from iolab.hosts.answers import ProcessCpuUseAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.connect import BootedHost
+from iolab.hosts.connect import BootableHost
 from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.kit_cache import Notify
 from iolab.hosts.telemetry import CounterCollector
@@ -316,7 +316,7 @@ class SessionGuests:
 
     async def shutdown(self) -> tuple[str, ...]:
         """Every guest says bye, and what they stood on is removed; sentences on what failed."""
-        guests = [host for host in self._session.hosts.values() if isinstance(host, BootedHost)]
+        guests = [host for host in self._session.hosts.values() if isinstance(host, BootableHost)]
         await asyncio.gather(*(host.close() for host in guests), return_exceptions=True)
         faults: list[str] = []
         if self._copies is not None:
@@ -327,7 +327,7 @@ class SessionGuests:
         return tuple(faults)
 
     def _set_boot_function(self, host: Host) -> Host:
-        if isinstance(host, BootedHost):
+        if isinstance(host, BootableHost):
             host.boot = self._boot_guest
         return host
 

@@ -21,7 +21,7 @@ from iolab.core.metric import Outlier, Result
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
-from iolab.guests.nodes import NodeCounters, kernel_key_of_host, node_counters
+from iolab.guests.nodes import HypervisorCounters, hypervisor_counters, kernel_key_of_host
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
@@ -288,7 +288,7 @@ def build_node_timeline(
     if not watched:
         return None
     name = max((host.host for host in watched), key=lambda host: len(nodes[host].outliers))
-    counters = node_counters(record, telemetry, facts.get(name), name)
+    counters = hypervisor_counters(record, telemetry, facts.get(name), name)
     if counters is None:
         return None
     grid = TimeGrid.for_run(record)
@@ -331,7 +331,7 @@ def _leaf_device_names(node: MonitoredHost, facts: Mapping[str, HostFacts]) -> s
 
 
 def _node_panels(
-    counters: NodeCounters,
+    counters: HypervisorCounters,
     load_directions: Collection[Direction],
     grid: TimeGrid,
     step_ns: float,

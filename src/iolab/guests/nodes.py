@@ -159,12 +159,16 @@ def _bytes_written_by_devices(view: RunView, node: HypervisorRun) -> int | None:
     if node.monitored is None or are_disks_modelled(view.record):
         return None
     leaves = leaf_device_deltas(node.monitored, view.facts.get(node.name))
-    if not leaves or _are_devices_shared(view, node, {delta.device for delta in leaves}):
+    if not leaves or _are_devices_counted_by_another_node(
+        view, node, {delta.device for delta in leaves}
+    ):
         return None
     return sum(delta.write_bytes for delta in leaves)
 
 
-def _are_devices_shared(view: RunView, node: HypervisorRun, devices: set[str]) -> bool:
+def _are_devices_counted_by_another_node(
+    view: RunView, node: HypervisorRun, devices: set[str]
+) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
     kernel = kernel_key_of_host(node.name, view.facts)
     return any(
@@ -279,7 +283,7 @@ def _unmonitored_node(view: RunView) -> str | None:
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
 
 
-class NodeCounters(Record):
+class HypervisorCounters(Record):
     """What a node's own counters say of it, each thing by its name, in the order of names.
 
     `real_ns` of every series is the controller's time at the end of each step. Devices are the
@@ -297,9 +301,9 @@ class NodeCounters(Record):
     tx_share: Mapping[str, CounterSeries]
 
 
-def node_counters(
+def hypervisor_counters(
     record: RunRecord, telemetry: Sequence[CounterSeries], facts: HostFacts | None, node: str
-) -> NodeCounters | None:
+) -> HypervisorCounters | None:
     """The node from inside; None where it was not watched.
 
     `telemetry` are the series derived from the record's counters, `facts` those of the node.
@@ -324,7 +328,7 @@ def node_counters(
     writes = series_by_name("disk", "write_iops", disks.__contains__)
     numa = series_by_name("cpu", "busy_share", _is_numa_row)
     sent = series_by_name("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
-    return NodeCounters(
+    return HypervisorCounters(
         node=node,
         iops={
             name: _sum_read_and_write_series(reads[name], writes[name])

@@ -156,13 +156,13 @@ def hypervisors_table(named_results: Sequence[Named]) -> Table | None:
         for node in run.nodes
     ]
     numbers = ("Guests", *(title for _, title in _METRICS))
-    return _table_with_run_column_if_several(
+    return _table_without_single_run_column(
         named_results,
         Table("Each node", text_and_number_columns(_NODE, numbers, ("Verdict",)), tuple(rows)),
     )
 
 
-def _table_with_run_column_if_several(named_results: Sequence[Named], table: Table) -> Table | None:
+def _table_without_single_run_column(named_results: Sequence[Named], table: Table) -> Table | None:
     """The table, whose first column names the run where there are several; None without a row."""
     if not table.rows:
         return None
@@ -184,7 +184,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
             )
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = text_and_number_columns(_NODE, numbers, ("Verdict",))
-    return _table_with_run_column_if_several(
+    return _table_without_single_run_column(
         named_results, Table("Bytes written on their way down", heads, tuple(rows))
     )
 
@@ -260,7 +260,7 @@ def outliers_table(named_results: Sequence[Named]) -> Table | None:
     ]
     texts = (*_NODE, "What", "Which", "Measured")
     heads = text_and_number_columns(texts, ("Value", "Median of all", "Times as much"))
-    return _table_with_run_column_if_several(
+    return _table_without_single_run_column(
         named_results, Table("What stands out among its like", heads, tuple(rows))
     )
 

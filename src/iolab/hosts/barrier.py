@@ -65,7 +65,7 @@ async def gather_hosts(
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
-                _reraise_unexpected(task)
+                _raise_unless_host_or_engine_error(task)
     finally:
         for task in tasks.values():
             task.cancel()
@@ -114,7 +114,7 @@ def combined_error(failed: Mapping[str, IolabError]) -> IolabError:
     return kind(message, "Correct each of them and run again.", each)
 
 
-def _reraise_unexpected(task: asyncio.Future[Outcome]) -> None:
+def _raise_unless_host_or_engine_error(task: asyncio.Future[Outcome]) -> None:
     if task.cancelled():
         raise asyncio.CancelledError
     fault = task.exception()

@@ -61,7 +61,7 @@ class LocalHost(Host):
         super().__init__(spec)
         self._agent = agent
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Start the agent where it lies."""
         return await start_local_process(self.name, [str(self._agent or agent_binary())])
 
@@ -88,7 +88,7 @@ class CommandHost(Host):
         pod = pod_reference_of_command(self.spec.command)
         return facts if pod is None else replace(facts, pod=await read_pod_facts(pod, path))
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Push the agent if need be, and start it."""
         prefix = self.prefix()
         async with self._turns:
@@ -118,10 +118,10 @@ class SlurmHost(CommandHost):
         environment = srun_environment(self._environment)
         return CommandPrefix(self.name, srun_prefix(allocation.job, self.name), environment)
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Push the agent if need be, and start it."""
         try:
-            return await super().open_link()
+            return await super().start_agent()
         except HostCommandError as fault:
             raise HostCommandError(fault.message, _SLURM_HELP) from None
 
@@ -160,7 +160,7 @@ Boot = Callable[[HostSpec], Awaitable[AgentLink]]
 """Starts a host and gives the way to the agent on it. Raises HostError."""
 
 
-class BootedHost(Host):
+class BootableHost(Host):
     """A host that the session boots; somebody who can takes care of it first, by setting `boot`."""
 
     def __init__(self, spec: HostSpec) -> None:
@@ -168,7 +168,7 @@ class BootedHost(Host):
         self.boot: Boot | None = None
         self.link_timeout_s = GUEST_TIMEOUT_S
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Boot it."""
         if self.boot is None:
             message = f"The guest '{self.name}' has not been given a node to run on."
@@ -231,7 +231,7 @@ def _create_host(
         case HostTransport.SLURM:
             return SlurmHost(spec, slots, agent)
         case HostTransport.VM:
-            return BootedHost(spec)
+            return BootableHost(spec)
 
 
 # asyncssh and its ciphers take a quarter of a second to import; a local study does without.

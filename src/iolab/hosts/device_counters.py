@@ -64,11 +64,11 @@ def disks_snapshot_from_sample(sample: Message) -> HostDisksSnapshot:
 
 async def take_snapshot(host: Host) -> HostDisksSnapshot:
     """The host's devices now. Raises HostError."""
-    devices, _ = await snapshot_and_sample(host)
+    devices, _ = await take_snapshot_and_sample(host)
     return devices
 
 
-async def snapshot_and_sample(
+async def take_snapshot_and_sample(
     host: Host, inodes_of: str | None = None
 ) -> tuple[HostDisksSnapshot, Mapping[str, Any]]:
     """The same and the whole sample, seven times as large, where asked with a path's inodes."""

@@ -77,7 +77,7 @@ class Host(ABC):
         return self.spec.name
 
     @abstractmethod
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Start the agent. Raises HostError."""
 
     async def with_pod_facts(self, facts: HostFacts, _path: str | None) -> HostFacts:
@@ -97,7 +97,7 @@ class Host(ABC):
         if self._broken:
             raise self._broken
         try:
-            self._link = await self.open_link()
+            self._link = await self.start_agent()
             link = self._link
             self._channel = Channel(self.name, link.reader, link.writer, link.exit_reason)
             hello = read_hello(self.name, await self._channel.receive_hello(HELLO_LIMIT_S))

@@ -270,7 +270,9 @@ def exit_fault_text(
     if exited.timed_out:
         return f"did not end within {command.wall_limit_s:g} s, and was killed{because}"
     if exited.signal is not None:
-        return f"was killed by signal {exited.signal}{_signal_name(exited.signal)}{because}"
+        return (
+            f"was killed by signal {exited.signal}{_bracketed_signal_name(exited.signal)}{because}"
+        )
     if exited.code not in codes:
         return f"ended with exit code {exited.code}{because or ' and said nothing'}"
     if exited.truncated:
@@ -278,7 +280,7 @@ def exit_fault_text(
     return None
 
 
-def _signal_name(number: int) -> str:
+def _bracketed_signal_name(number: int) -> str:
     try:
         return f" ({signal.Signals(number).name})"
     except ValueError:

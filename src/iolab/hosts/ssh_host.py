@@ -408,7 +408,7 @@ class SshHost(Host):
         self._logins = logins
         self._agent = agent
 
-    async def open_link(self) -> AgentLink:
+    async def start_agent(self) -> AgentLink:
         """Log in, push the agent if need be, and start it."""
         entry = await self._logins.acquire(self.name, self.spec.ssh or SshRoute(self.name))
         try:

@@ -561,7 +561,7 @@ def _figures_of_part(
     yield replace(
         figures,
         failed=round(finite_number(part.get("total_errors")) or 0.0),
-        percentiles=_window_percentiles(windows),
+        percentiles=_single_window_latency_percentiles_ns(windows),
         printed=tuple(_printed_values(part, windows)),
     )
     first = [
@@ -603,7 +603,9 @@ def _latency_figures(
     )
 
 
-def _window_percentiles(windows: Sequence[Mapping[str, Any]]) -> tuple[tuple[float, float], ...]:
+def _single_window_latency_percentiles_ns(
+    windows: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[float, float], ...]:
     """Percentiles where one window of one client is the whole run; of several there are none."""
     if len(windows) != 1:
         return ()

@@ -12,7 +12,7 @@ from msgspec import field
 
 from iolab.analysis.energy_cost import EnergyCost, are_clients_metered, yearly_energy_cost
 from iolab.analysis.points import PointSummary
-from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, latency_limit_label
+from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, limit_metric_text
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import (
     BetterDirection,
@@ -214,7 +214,7 @@ def latency_limit_name(need: MaximumMetric) -> str:
     """A latency as it is written."""
     if is_declared_metric(need.metric):
         return _requirement_metric_name(metric_spec(need.metric))
-    return latency_limit_label(need.metric)
+    return limit_metric_text(need.metric)
 
 
 class OfferedPoint(Record):
@@ -337,7 +337,7 @@ def _positive_number(value: object) -> float | None:
     return number if number and number > 0 else None
 
 
-class RequirementStatus(StrEnum):
+class RequirementFulfilment(StrEnum):
     """Whether a requirement is met, worst last."""
 
     YES = "yes"
@@ -353,7 +353,7 @@ class RequirementStatus(StrEnum):
     @property
     def rank(self) -> int:
         """0 for yes; the worst of several decides."""
-        return list(RequirementStatus).index(self)
+        return list(RequirementFulfilment).index(self)
 
 
 class RequirementResult(Record):
@@ -368,8 +368,8 @@ class RequirementResult(Record):
 
     name: str
     message: str
-    status_as_measured: RequirementStatus
-    status_when_scaled: RequirementStatus
+    status_as_measured: RequirementFulfilment
+    status_when_scaled: RequirementFulfilment
     margin: float | None = None
     nodes: int | None = None
     axis: tuple[tuple[str, int | str], ...] = ()
@@ -392,12 +392,12 @@ class OfferEvaluation(Record):
     energy: EnergyCost | None = None
 
     @property
-    def status_as_measured(self) -> RequirementStatus:
+    def status_as_measured(self) -> RequirementFulfilment:
         """The worst of all parts with the nodes that it was seen with."""
         return _worst_status(part.status_as_measured for part in self.requirement_results)
 
     @property
-    def status_when_scaled(self) -> RequirementStatus:
+    def status_when_scaled(self) -> RequirementFulfilment:
         """The worst of all parts with as many nodes as they take."""
         return _worst_status(part.status_when_scaled for part in self.requirement_results)
 
@@ -463,11 +463,11 @@ def _capacity_result(needed_tb: float, offer: Offer) -> RequirementResult:
     if offer.usable_tb is None:
         return _unknown_result(name, "its usable capacity is not known")
     margin = offer.usable_tb / needed_tb
-    as_is = RequirementStatus.YES if margin >= 1 else RequirementStatus.NO
+    as_is = RequirementFulfilment.YES if margin >= 1 else RequirementFulfilment.NO
     nodes = _nodes_needed_for_rate(needed_tb, offer.usable_tb, offer.nodes, 1.0)
     message = f"{offer.usable_tb:g} TB usable"
     return RequirementResult(
-        name, message, as_is, RequirementStatus.YES if nodes else as_is, margin, nodes
+        name, message, as_is, RequirementFulfilment.YES if nodes else as_is, margin, nodes
     )
 
 
@@ -488,11 +488,11 @@ def _rate_result(
     kept = [
         point
         for point in rated
-        if all(_latency_limit_status(point, limit) is RequirementStatus.YES for limit in limits)
+        if all(_latency_limit_status(point, limit) is RequirementFulfilment.YES for limit in limits)
     ]
     if not kept:
         if any(
-            _latency_limit_status(point, limit) is RequirementStatus.UNKNOWN
+            _latency_limit_status(point, limit) is RequirementFulfilment.UNKNOWN
             for point in rated
             for limit in limits
         ):
@@ -518,7 +518,7 @@ def _rate_result(
     nodes = _nodes_needed_for_rate(need.min_rate, sure, counted, scaling)
     message, least = value_text(had, need.unit), value_text(sure, need.unit)
     message += f", at least {least}" if least != message else ""
-    if as_is is RequirementStatus.UNKNOWN:
+    if as_is is RequirementFulfilment.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
     answer = certain if nodes else as_is
     return RequirementResult(
@@ -551,7 +551,7 @@ def _latency_result(
     candidates = [
         point
         for point in points
-        if _latency_limit_status(point, need) is not RequirementStatus.UNKNOWN
+        if _latency_limit_status(point, need) is not RequirementFulfilment.UNKNOWN
     ]
     if not candidates:
         return _unknown_result(name, "it has no such figure of this workload")
@@ -576,7 +576,7 @@ def _latency_result(
         message += (
             f"; {_metric_value_text(need.metric, metric.value * nodes_share)} with as many nodes"
         )
-    if answer is RequirementStatus.UNKNOWN:
+    if answer is RequirementFulfilment.UNKNOWN:
         message = f"{_OF_USABLE_POINTS}{message}"
     margin = need.maximum / most if 0 < most < math.inf else None
     return RequirementResult(name, message, answer, scaled, margin, axis=best.axis)
@@ -590,8 +590,8 @@ def _budget_result(
         return _unknown_result(name, "its cost is not known")
     if budget.currency and budget.currency != offer.currency:
         return _unknown_result(name, f"its cost is in {offer.currency}")
-    as_is = RequirementStatus.YES if offer.cost <= budget.amount else RequirementStatus.NO
-    answer = RequirementStatus.YES if cost <= budget.amount else RequirementStatus.NO
+    as_is = RequirementFulfilment.YES if offer.cost <= budget.amount else RequirementFulfilment.NO
+    answer = RequirementFulfilment.YES if cost <= budget.amount else RequirementFulfilment.NO
     message = (
         f"{cost:,.0f} {offer.currency} with {'its' if node_count is None else 'as many'} nodes"
     )
@@ -616,13 +616,13 @@ def _metric_value_text(metric_key: str, value: float) -> str:
 
 
 def _requirement_status_by_figure(
-    certain: RequirementStatus,
+    certain: RequirementFulfilment,
     workload: str,
     offer: Offer,
     *,
     meets_for_sure: bool,
     meets_by_value: bool,
-) -> RequirementStatus:
+) -> RequirementFulfilment:
     """Of a requirement by the best usable figure: at the bad end of its interval, or by its value.
 
     `certain` is how far the figure itself is to be trusted.
@@ -630,29 +630,31 @@ def _requirement_status_by_figure(
     if meets_for_sure:
         return certain
     if meets_by_value:
-        return _worst_status((RequirementStatus.LIKELY, certain))
+        return _worst_status((RequirementFulfilment.LIKELY, certain))
     return _unmet_status(workload, offer)
 
 
-def _unmet_status(workload: str, offer: Offer) -> RequirementStatus:
+def _unmet_status(workload: str, offer: Offer) -> RequirementFulfilment:
     """Of a requirement that no usable point meets: a point that is lost may be one that does."""
     lost = workload in offer.lost_workloads
-    return RequirementStatus.UNKNOWN if lost else RequirementStatus.NO
+    return RequirementFulfilment.UNKNOWN if lost else RequirementFulfilment.NO
 
 
 def _unknown_result(name: str, message: str) -> RequirementResult:
-    return RequirementResult(name, message, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
+    return RequirementResult(
+        name, message, RequirementFulfilment.UNKNOWN, RequirementFulfilment.UNKNOWN
+    )
 
 
-def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> RequirementStatus:
+def _latency_limit_status(point: OfferedPoint, limit: MaximumMetric) -> RequirementFulfilment:
     """Whether a place keeps a latency, at the high end of its interval."""
     metric = point.latencies.get(limit.metric)
     if metric is None or (metric.value is None and metric.low is None):
-        return RequirementStatus.UNKNOWN
+        return RequirementFulfilment.UNKNOWN
     return (
-        RequirementStatus.YES
+        RequirementFulfilment.YES
         if _high_end_of_latency(metric) <= limit.maximum
-        else RequirementStatus.NO
+        else RequirementFulfilment.NO
     )
 
 
@@ -673,16 +675,18 @@ def _high_end_of_latency(metric: Metric) -> float:
     return metric.high if metric.high is not None else metric.value
 
 
-def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementStatus:
+def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementFulfilment:
     """Sure is a valid result with an interval of chance; rounding alone tells of none.
 
     An interval that one run has by the spread of other points tells nothing of its own repeats.
     """
     if point.runs == 1:
-        return RequirementStatus.ONE_RUN
+        return RequirementFulfilment.ONE_RUN
     chance = metric.low is not None and metric.n is not None
     return (
-        RequirementStatus.YES if point.level is Level.VALID and chance else RequirementStatus.LIKELY
+        RequirementFulfilment.YES
+        if point.level is Level.VALID and chance
+        else RequirementFulfilment.LIKELY
     )
 
 
@@ -706,7 +710,9 @@ def _nodes_needed_for_rate(
 
 def _nodes_needed_for_all(parts: Sequence[RequirementResult], offer: Offer) -> int | None:
     """Enough for every part; None where the offer's are not known or one can never be met."""
-    if not offer.nodes or any(part.status_when_scaled is RequirementStatus.NO for part in parts):
+    if not offer.nodes or any(
+        part.status_when_scaled is RequirementFulfilment.NO for part in parts
+    ):
         return None
     return _max_required_nodes(parts, offer, by_mean=False)
 
@@ -735,5 +741,5 @@ def _scaled_energy(offer: Offer, node_count: int | None) -> EnergyCost | None:
     return EnergyCost(energy.watts * share, energy.cost_per_year * share)
 
 
-def _worst_status(answers: Iterable[RequirementStatus]) -> RequirementStatus:
-    return max(answers, key=lambda answer: answer.rank, default=RequirementStatus.YES)
+def _worst_status(answers: Iterable[RequirementFulfilment]) -> RequirementFulfilment:
+    return max(answers, key=lambda answer: answer.rank, default=RequirementFulfilment.YES)

@@ -15,8 +15,8 @@ from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.quotients import (
     TERABYTES,
     BestValue,
+    DivisorKind,
     Quotient,
-    SizeMeasure,
     capacity_quotients,
     divide_metric,
     improvement_factor,
@@ -58,9 +58,9 @@ _GAIN: Final = re.compile(r"max_gain_([a-z]+)_pct|gain_([a-z]+)")
 
 _METRICS: Final = {"iops": ("iops", 1.0), "gb_s": ("bw_bytes_per_s", 1e9), "tb": ("raw_tb", 1.0)}
 _SIZE_MEASURES: Final = {
-    "tb": SizeMeasure.RAW,
-    "usable_tb": SizeMeasure.USABLE,
-    "node": SizeMeasure.NODE,
+    "tb": DivisorKind.RAW,
+    "usable_tb": DivisorKind.USABLE,
+    "node": DivisorKind.NODE,
 }
 _ACCESS: Final = {"read": ("randread", "read"), "write": ("randwrite", "write")}
 _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
@@ -127,7 +127,7 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
             axis=(
                 *(pair for pair in figure.axis if pair[0] not in _SEPARATE_AXES),
-                *figure.reached_at,
+                *figure.best_reached_at,
             ),
             title=_figure_workload_name(figure),
             hosts=_client_count(figure),
@@ -182,7 +182,7 @@ def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
 def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Figures for each TB and node: of reading or writing workloads the best."""
     owners, maxima = published_configurations(published), published_maxima(published)
-    derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(SizeMeasure)))
+    derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(DivisorKind)))
     access = {
         str(table.get("id", "")): table.get("rw") for table in published.array_tables("workload")
     }
@@ -208,12 +208,12 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
 
 
 def _largest_quotient(
-    candidates: Iterable[Quotient], metric: str, size_measure: SizeMeasure
+    candidates: Iterable[Quotient], metric: str, divisor_kind: DivisorKind
 ) -> Metric | None:
     values = [
         quotient.value
         for quotient in candidates
-        if (quotient.maximum.metric, quotient.size.size_measure) == (metric, size_measure)
+        if (quotient.maximum.metric, quotient.size.divisor_kind) == (metric, divisor_kind)
     ]
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
@@ -230,7 +230,7 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for table in published.array_tables("result"):
-        quantities = [q for q in table_quantities(table) if q.part_of and q.is_of_whole_table]
+        quantities = [q for q in table_quantities(table) if q.part_of and q.is_unqualified]
         for key, printed in table.items():
             match, stated = _GAIN.fullmatch(key), positive_range_or_none(printed)
             if match is None or stated is None:

@@ -66,7 +66,7 @@ class PublishedSystem(Record):
 class PublishedFigure(Record):
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
-    `axis` is the place for which it was printed, empty for the best of all; `reached_at` is where a
+    `axis` is the place for which it was printed, empty for the best of all; `best_reached_at` is where a
     best was reached, as far as that was printed.
     """
 
@@ -76,7 +76,7 @@ class PublishedFigure(Record):
     unit: str
     value: FigureRange
     axis: Axis = field(default=())
-    reached_at: Axis = field(default=())
+    best_reached_at: Axis = field(default=())
 
     @property
     def better(self) -> BetterDirection:
@@ -166,12 +166,14 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
         )
         for quantity in _comparable_quantities(table):
             workload = quantity.part_of
-            reached_at = tuple(
+            best_reached_at = tuple(
                 (axis, place)
                 for axis, name, place in peak_places(table)
                 if name == workload and isinstance(place, int)
             )
-            yield from _figure_of_quantity(owner, workload, quantity, reached_at=reached_at)
+            yield from _figure_of_quantity(
+                owner, workload, quantity, best_reached_at=best_reached_at
+            )
 
 
 def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
@@ -188,7 +190,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
             workload = f"write-{table['write_percent']}"
         axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
         vms = positive_integer_or_none(table.get("vms"))
-        reached_at = (("vms", vms),) if vms else ()
+        best_reached_at = (("vms", vms),) if vms else ()
         for quantity in _comparable_quantities(table):
             owner = PublishedSystem(
                 quantity.part_of or MEASURED,
@@ -198,7 +200,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
                 description=words,
             )
             yield from _figure_of_quantity(
-                owner, workload, quantity, axis=axis, reached_at=reached_at
+                owner, workload, quantity, axis=axis, best_reached_at=best_reached_at
             )
 
 
@@ -207,7 +209,7 @@ def _comparable_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]
     for quantity in table_quantities(table):
         if (
             quantity.unit in _INDICATORS
-            and quantity.is_of_whole_table
+            and quantity.is_unqualified
             and quantity.depth is None
             and not quantity.has_range
             and quantity.value.low > 0
@@ -221,7 +223,7 @@ def _figure_of_quantity(
     quantity: FigureQuantity,
     *,
     axis: Axis = (),
-    reached_at: Axis = (),
+    best_reached_at: Axis = (),
     of_direction: bool = True,
 ) -> Iterator[PublishedFigure]:
     """The figure under the metric that its key names; none of no workload."""
@@ -234,7 +236,7 @@ def _figure_of_quantity(
         metric = f"{quantity.direction}_{metric}"
     if workload and is_known_metric(metric):
         unit = metric_spec(metric).unit
-        yield PublishedFigure(owner, workload, metric, unit, value, axis, reached_at)
+        yield PublishedFigure(owner, workload, metric, unit, value, axis, best_reached_at)
 
 
 def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

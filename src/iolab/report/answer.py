@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.core.metric import Level
 from iolab.core.run import RunStatus
 from iolab.record import Record
-from iolab.report.best import BestFigure, VerdictCounts
+from iolab.report.best import BestFigure, RunCounts
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.hardware import virtual_disk_demonstration_text
 from iolab.report.low_load import (
@@ -94,7 +94,7 @@ class BriefAnswer(Record):
 def build_answer(
     brief: Brief,
     best_figures: Sequence[BestFigure],
-    verdict_counts: VerdictCounts,
+    verdict_counts: RunCounts,
     caveats: Sequence[Objection],
     best_charts: ReportSection | None,
 ) -> BriefAnswer:

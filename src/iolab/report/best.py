@@ -387,7 +387,7 @@ def gravest_objection_code_and_text(runs: Iterable[Result], level: Level) -> tup
     return next(((objection.code, objection.message) for objection in objections), ("", ""))
 
 
-class VerdictCounts(Record):
+class RunCounts(Record):
     """How many runs there are of each verdict, and how many did not end well."""
 
     runs: int
@@ -398,11 +398,11 @@ class VerdictCounts(Record):
     interrupted: int
 
 
-def count_verdicts(results: Sequence[Result]) -> VerdictCounts:
+def count_runs_by_verdict_and_status(results: Sequence[Result]) -> RunCounts:
     """The runs counted by verdict and by status."""
     levels = [result.verdict.level for result in results]
     states = [result.status.value for result in results]
-    return VerdictCounts(
+    return RunCounts(
         runs=len(results),
         valid=levels.count(Level.VALID),
         indicative=levels.count(Level.INDICATIVE),

@@ -364,7 +364,7 @@ class LoadReport(ABC):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the workloads of a study ask for, and what they found."""
 
-    def common_job_option_texts(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def concurrency_texts(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """What all its workloads ask for alike, for the table of the method."""
         return ()
 

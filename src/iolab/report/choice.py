@@ -71,12 +71,12 @@ def _winners_sentence(
         where = (
             f"all {workload_count} workloads ({_leads_range_text(own)})"
             if workload_count > TITLES_SHOWN
-            else _named_leads_text(own)
+            else _workloads_and_leads_text(own)
         )
         link = ": the" if is_advice else " was the"
         return f"{verb}{titles.get(owner, owner)}{link} best in {where}."
     choices = [
-        f"{titles.get(owner, owner)} {for_what} {_named_leads_text(own)}"
+        f"{titles.get(owner, owner)} {for_what} {_workloads_and_leads_text(own)}"
         for owner, own in winners[:WINNERS_SHOWN]
     ]
     others = sum(len(own) for _, own in winners[WINNERS_SHOWN:])
@@ -84,7 +84,7 @@ def _winners_sentence(
     return f"{verb}{list_text([*choices, *more])}."
 
 
-def _named_leads_text(rows: Sequence[WorkloadRow]) -> str:
+def _workloads_and_leads_text(rows: Sequence[WorkloadRow]) -> str:
     if len(rows) > TITLES_SHOWN:
         return f"{len(rows)} workloads ({_leads_range_text(rows)})"
     return list_text([f"{row.title} ({row.lead_text})" for row in rows])
@@ -106,7 +106,7 @@ def _unsupported_lead_sentence(
         # Ties alone are told by their own sentence.
         return ""
     ahead = [
-        f"{titles.get(name, name)} is ahead in {_named_leads_text(own)}"
+        f"{titles.get(name, name)} is ahead in {_workloads_and_leads_text(own)}"
         for name, own in _rows_by_leader(still_open).items()
     ]
     reasons = list_text(dict.fromkeys(row.undecided_reason for row in still_open))

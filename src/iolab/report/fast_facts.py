@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.quotients import SizeMeasure, capacity_quotients, configurations_without_subsets
+from iolab.analysis.quotients import DivisorKind, capacity_quotients, configurations_without_subsets
 from iolab.core.metric import Level
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import AnswerKind
@@ -78,7 +78,7 @@ def fast_facts(
     value = [*_cost_capacity_facts(costs, titles)] or [*_capacity_for_money_facts(brief, titles)]
     has_latency_rows = any(row.unit == "ns" for row in rows)
     last = [*([] if has_latency_rows else _least_load_latency_facts(brief)), *value]
-    leads = islice(_lead_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
+    leads = islice(_winning_margin_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
     first = [*_machine_count_facts(brief), *islice(leads, LEADS_SHOWN)]
     room = FACTS_SHOWN - len(first) - len(last)
     named = {fact.label for fact in first}
@@ -103,7 +103,9 @@ def _machine_count_facts(brief: Brief) -> Iterator[FastFact]:
             )
 
 
-def _lead_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
+def _winning_margin_facts(
+    rows: Sequence[WorkloadRow], titles: Mapping[str, str]
+) -> Iterator[FastFact]:
     """Of each unit the largest lead that intervals support; the largest first."""
     largest = []
     for unit in dict.fromkeys(row.unit for row in rows):
@@ -241,7 +243,7 @@ def _cost_capacity_facts(
 def _capacity_for_money_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The most usable capacity, or else raw, that an amount of money buys."""
     owners = configurations_without_subsets(brief.study.configurations)
-    every = capacity_quotients(owners, (SizeMeasure.COST,))
+    every = capacity_quotients(owners, (DivisorKind.COST,))
     for metric, kind in (("usable_tb", "usable"), ("raw_tb", "raw")):
         own = [quotient for quotient in every if quotient.maximum.metric == metric]
         if not own:

@@ -166,7 +166,7 @@ def build_brief(
     titles = study.configuration_titles
     kernels = boot_ids_by_host(source.facts)
     details: dict[RunKey, RunChartData] = {}
-    best_runs, watched = _best_point_run_keys(best), dict[RunKey, RunResources]()
+    best_runs, watched = _median_run_keys_of_best_points(best), dict[RunKey, RunResources]()
     for key in chosen.with_distribution:
         with_timeline = key in chosen.with_timeline
         read = reader.read_run(key, with_counters=with_timeline or key in best_runs)
@@ -269,7 +269,7 @@ class _StoredRunReader(Record):
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
-def _best_point_run_keys(best: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
+def _median_run_keys_of_best_points(best: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
     shown = (headline.best.median_run for headline in best if headline.best is not None)
     return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])

@@ -20,7 +20,7 @@ from iolab.analysis.findings import (
     Finding,
     KneeFinding,
     LargestSpeedupFinding,
-    PriceFinding,
+    QuotientFinding,
     Recommendation,
     WinLossFinding,
 )
@@ -127,7 +127,7 @@ def sentences_for_findings(
 
 def _is_table_only(finding: Finding, names: ConfigurationNames) -> bool:
     """Prices that no interval supports, and of all but the best, stand in tables alone."""
-    if not isinstance(finding, PriceFinding):
+    if not isinstance(finding, QuotientFinding):
         return False
     return (
         not names.has_several
@@ -260,7 +260,7 @@ def _knee_sentence(finding: KneeFinding, names: ConfigurationNames) -> str:
 
 
 @finding_sentence.register
-def _price_sentence(price: PriceFinding, names: ConfigurationNames) -> str:
+def _quotient_sentence(price: QuotientFinding, names: ConfigurationNames) -> str:
     amount = (
         terabytes_text(price.value)
         if price.unit == "TB"

@@ -13,7 +13,7 @@ from iolab.core.metric import Result
 from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.answer import BriefAnswer, build_answer
-from iolab.report.best import count_verdicts
+from iolab.report.best import count_runs_by_verdict_and_status
 from iolab.report.brief import Brief, PublishedResultTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
 from iolab.report.charts.topology import TopologyDrawing, topology_drawing
@@ -152,7 +152,11 @@ def build_report_page(brief: Brief) -> ReportPage:
         alerts=session_alerts(brief),
         hardware_caveat=measured_storage_caveat(brief.study, brief.facts),
         answer=build_answer(
-            brief, brief.best_figures, count_verdicts(brief.results), caveats, bests
+            brief,
+            brief.best_figures,
+            count_runs_by_verdict_and_status(brief.results),
+            caveats,
+            bests,
         ),
         topology=topology,
         has_topology_in_brief=topology is not None

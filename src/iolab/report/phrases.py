@@ -381,7 +381,7 @@ def load_limit_text(workload: Workload) -> str:
     limit = workload.search_goal.limit
     if limit is None:
         return workload.job.search_limit_text
-    return f"{latency_limit_label(limit.metric)} <= {format_ns(limit.latency_ns)}"
+    return f"{limit_metric_text(limit.metric)} <= {format_ns(limit.latency_ns)}"
 
 
 def _metric_interval_text(metric: Metric) -> str:

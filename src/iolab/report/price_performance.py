@@ -12,11 +12,11 @@ from iolab.analysis.quotients import (
     MONEY,
     TERABYTES,
     BestValue,
+    DivisorKind,
     Quotient,
-    SizeMeasure,
     capacity_quotients,
-    configuration_sizes,
-    configurations_without_size,
+    configuration_divisors,
+    configuration_ids_without_divisor,
     configurations_without_subsets,
     cost_currencies,
     rate_quotients,
@@ -51,17 +51,17 @@ if TYPE_CHECKING:
 
 _CAPACITY_TITLES: Final = {"raw_tb": "Raw capacity", "usable_tb": "Usable capacity"}
 _MEASURE_NAMES: Final = {
-    SizeMeasure.RAW: "raw capacity",
-    SizeMeasure.USABLE: "usable capacity",
-    SizeMeasure.NODE: "nodes",
-    SizeMeasure.COST: "cost",
+    DivisorKind.RAW: "raw capacity",
+    DivisorKind.USABLE: "usable capacity",
+    DivisorKind.NODE: "nodes",
+    DivisorKind.COST: "cost",
 }
 
 _MEASURES_BY_PRIORITY: Final = (
-    SizeMeasure.COST,
-    SizeMeasure.USABLE,
-    SizeMeasure.RAW,
-    SizeMeasure.NODE,
+    DivisorKind.COST,
+    DivisorKind.USABLE,
+    DivisorKind.RAW,
+    DivisorKind.NODE,
 )
 """The first of these that is known stands in the brief, the others in its appendix."""
 
@@ -69,10 +69,10 @@ NAMES_SHOWN: Final = 6
 """Workloads, configurations or currencies in a sentence; more are counted."""
 
 
-def price_performance_section(brief: Brief) -> ReportSection | None:
+def figures_per_size_and_cost_section(brief: Brief) -> ReportSection | None:
     """Best figures over capacity, nodes and cost; None where no configuration tells any."""
     owners = configurations_without_subsets(brief.study.configurations)
-    if not any(configuration_sizes(owner) for owner in owners):
+    if not any(configuration_divisors(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}
     every = best_figures_with_hosts(brief)
@@ -138,7 +138,7 @@ def _cost_charts(
     rates = [
         quotient
         for quotient in rate_quotients(priced, [peak.maximum for peak in peaks])
-        if quotient.size.size_measure is SizeMeasure.COST and quotient.maximum.has_valid_level
+        if quotient.size.divisor_kind is DivisorKind.COST and quotient.maximum.has_valid_level
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     titles = {name: style.title for name, style in styles.items()}
@@ -163,7 +163,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
     notes = [
         f"Not told, and so not divided by: {_MEASURE_NAMES[over]} of "
         f"{list_text([titles[name] for name in names], NAMES_SHOWN)}."
-        for over, names in configurations_without_size(configurations)
+        for over, names in configuration_ids_without_divisor(configurations)
     ]
     money = cost_currencies(configurations)
     if len(money) > 1:
@@ -191,13 +191,13 @@ def _quotient_chart_groups(
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     order = sorted(every, key=_measure_sort_key)
-    measured = {quotient.size.size_measure for quotient in every if quotient.maximum.workload}
+    measured = {quotient.size.divisor_kind for quotient in every if quotient.maximum.workload}
     shown = next((size for size in _MEASURES_BY_PRIORITY if size in measured), None)
     for per in dict.fromkeys(quotient.size.unit_text for quotient in order):
         own = [quotient for quotient in every if quotient.size.unit_text == per]
         draw = partial(_quotient_chart, per, styles, verdicts)
         figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
-        first = own[0].size.size_measure is shown is not SizeMeasure.COST
+        first = own[0].size.divisor_kind is shown is not DivisorKind.COST
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
         elif figures:
@@ -333,9 +333,9 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
 
     What a configuration does not tell is a dash.
     """
-    ratios = capacity_quotients(configurations, (SizeMeasure.NODE, SizeMeasure.COST))
+    ratios = capacity_quotients(configurations, (DivisorKind.NODE, DivisorKind.COST))
     values = {
-        (ratio.maximum.configuration, ratio.maximum.metric, ratio.size.size_measure): ratio.value
+        (ratio.maximum.configuration, ratio.maximum.metric, ratio.size.divisor_kind): ratio.value
         for ratio in ratios
     }
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
@@ -349,14 +349,14 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
             str(configuration.nodes or DASH),
             _terabytes_or_dash(size.raw_tb),
             _terabytes_or_dash(size.usable_tb),
-            quotient_value_text(values.get((configuration.id, "raw_tb", SizeMeasure.NODE))),
+            quotient_value_text(values.get((configuration.id, "raw_tb", DivisorKind.NODE))),
         ]
         if paid:
             parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
             currency = "" if cost is None else cost.currency
             texts += [f"{money_text(part)} {currency}" for part in parts] or [DASH] * 4
             texts += [
-                _per_money_text(values.get((configuration.id, name, SizeMeasure.COST)), currency)
+                _per_money_text(values.get((configuration.id, name, DivisorKind.COST)), currency)
                 for name in ("raw_tb", "usable_tb")
             ]
         rows.append(row_of_cells(*texts))
@@ -365,7 +365,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
 
 
 def _measure_sort_key(quotient: Quotient) -> int:
-    return list(SizeMeasure).index(quotient.size.size_measure)
+    return list(DivisorKind).index(quotient.size.divisor_kind)
 
 
 def _terabytes_or_dash(size: float | None) -> str:

@@ -19,7 +19,7 @@ from iolab.core.run import Plan
 from iolab.core.scenario import ScenarioPlan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.record import Record
-from iolab.report.best import VerdictCounts
+from iolab.report.best import RunCounts
 from iolab.report.brief import NO_UNION, Brief, LoadReportKinds, SessionUnion, UnionMember
 from iolab.report.hardware import hardware_fact_rows
 from iolab.report.merged import distinct_workload_versions
@@ -181,7 +181,7 @@ def session_alerts(brief: Brief) -> tuple[str, ...]:
     )
 
 
-def verdicts_sentence(verdict_counts: VerdictCounts) -> str:
+def verdicts_sentence(verdict_counts: RunCounts) -> str:
     """How many runs there are, of which verdicts, and how many did not end well."""
     if not verdict_counts.runs:
         return "No run is committed yet."
@@ -211,7 +211,7 @@ def verdicts_sentence(verdict_counts: VerdictCounts) -> str:
     return f"{judged}{'; of these ' + ', '.join(ended) if ended else ''}."
 
 
-def repeats_sentence(verdict_counts: VerdictCounts, brief: Brief) -> str:
+def repeats_sentence(verdict_counts: RunCounts, brief: Brief) -> str:
     """How many repeats stand behind a figure; empty for single runs."""
     number = _repeat_count_text(brief)
     if not verdict_counts.runs or number == "1":
@@ -488,7 +488,7 @@ def method_table(
         *(
             row_of_cells(*pair)
             for kind in kinds.reports_of_study(study)
-            for pair in kind.common_job_option_texts(study)
+            for pair in kind.concurrency_texts(study)
         ),
         row_of_cells(
             "Runs",

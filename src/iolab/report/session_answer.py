@@ -17,7 +17,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
-from iolab.report.best import BestFigure, VerdictCounts, count_verdicts
+from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
 from iolab.report.choice import MEASURE_AGAIN, choice_sentence
 from iolab.report.hardware import virtual_disk_demonstration_text
 from iolab.report.matrix import (
@@ -92,7 +92,7 @@ def session_answer(
     sentence = answer_sentence(
         study,
         figures,
-        count_verdicts(results),
+        count_runs_by_verdict_and_status(results),
         objections,
         points,
         own,
@@ -118,7 +118,7 @@ class AnswerSource(Record, dict=True):
 def answer_sentence(
     study: Study,
     best_figures: Sequence[BestFigure],
-    verdict_counts: VerdictCounts,
+    verdict_counts: RunCounts,
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
     load_text: str = "",

@@ -202,7 +202,7 @@ def cost_capacity_rows(
         cost_per_terabyte_row(configurations),
         energy_cost_row(configurations, brief.points),
         value_for_money_row(configurations, value_for_money(configurations, brief.best_points)),
-        *_storage_alone_rows(configurations, brief),
+        *_cost_rows_of_storage_alone(configurations, brief),
         _build_cost_capacity_row(
             "Raw capacity per node", configurations, _raw_capacity_per_node_text_and_tb, None
         ),
@@ -231,7 +231,7 @@ def with_storage_alone_notes(rows: Sequence[CostCapacityRow]) -> list[CostCapaci
     ]
 
 
-def _storage_alone_rows(
+def _cost_rows_of_storage_alone(
     configurations: Sequence[Configuration], brief: Brief
 ) -> Iterator[CostCapacityRow | None]:
     """What the money for storage alone buys: who has servers already may choose otherwise."""

@@ -27,7 +27,7 @@ from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
 from iolab.errors import StoreError
 from iolab.record import Record
-from iolab.report.best import VerdictCounts, count_verdicts
+from iolab.report.best import RunCounts, count_runs_by_verdict_and_status
 from iolab.report.brief import LoadReport, LoadReportKinds
 from iolab.report.charts.chart import Figure, Line, Plot
 from iolab.report.charts.palette import series_token
@@ -272,7 +272,7 @@ class LivePage(Record):
     status: SessionStatus
     reason: str
     progress: PlanProgress
-    verdict_counts: VerdictCounts
+    verdict_counts: RunCounts
     newest_runs: Table
     chart: Markup
     chart_run: str
@@ -289,7 +289,7 @@ def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> Liv
         status=session.status,
         reason=session.reason or "",
         progress=_plan_progress(opened, now_ns),
-        verdict_counts=count_verdicts(results),
+        verdict_counts=count_runs_by_verdict_and_status(results),
         newest_runs=newest_runs_table(results),
         chart=Markup(_newest_run_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",

@@ -325,7 +325,7 @@ def run_server(listener: ListeningSocket, app: App, ready: Callable[[], None]) -
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http=_TimedProtocol,
+        http=_ConnectionGuardProtocol,
         ws="none",
         lifespan="on",
         interface="asgi3",
@@ -370,13 +370,13 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-class _TimedProtocol(H11Protocol):
+class _ConnectionGuardProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection which does not tell its request in time.
 
     Strangers are those on which no request was let in yet; of too many the oldest goes.
     """
 
-    _deadline: asyncio.TimerHandle | None = None
+    _request_timer: asyncio.TimerHandle | None = None
     _since = 0.0
     _is_unauthenticated = True
 
@@ -384,9 +384,11 @@ class _TimedProtocol(H11Protocol):
         super().connection_made(transport)
         self.app_state = {**self.app_state, ADMITTED_KEY: self._mark_authenticated}
         self._since = self.loop.time()
-        self._deadline = self.loop.call_later(HEAD_S, self._close_late_connection)
+        self._request_timer = self.loop.call_later(HEAD_S, self._close_late_connection)
         others = (
-            connection for connection in self.connections if isinstance(connection, _TimedProtocol)
+            connection
+            for connection in self.connections
+            if isinstance(connection, _ConnectionGuardProtocol)
         )
         strangers = [connection for connection in others if connection._is_unauthenticated]
         if len(strangers) > UNAUTHENTICATED_CONNECTIONS_MAX:
@@ -401,21 +403,21 @@ class _TimedProtocol(H11Protocol):
         asked = self.cycle
         super().data_received(data)
         if self.cycle is not asked:
-            self._cancel_deadline()
-        elif self._deadline is None and (asked is None or asked.response_complete):
-            self._deadline = self.loop.call_later(HEAD_S, self._close_late_connection)
+            self._cancel_request_timer()
+        elif self._request_timer is None and (asked is None or asked.response_complete):
+            self._request_timer = self.loop.call_later(HEAD_S, self._close_late_connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel_deadline()
+        self._cancel_request_timer()
         super().connection_lost(exc)
 
-    def _cancel_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _cancel_request_timer(self) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
 
     def _close_late_connection(self) -> None:
-        self._deadline = None
+        self._request_timer = None
         self.transport.close()
 
 

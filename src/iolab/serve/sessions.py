@@ -18,7 +18,7 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.errors import IolabError, StoreError
 from iolab.record import Record
-from iolab.report.best import VerdictCounts, count_verdicts
+from iolab.report.best import RunCounts, count_runs_by_verdict_and_status
 from iolab.report.brief import LoadReportKinds
 from iolab.report.session_answer import session_answer
 from iolab.serve.limits import (
@@ -234,7 +234,7 @@ class SessionSummary(Record):
     """
 
     session: SessionDocument
-    verdict_counts: VerdictCounts
+    verdict_counts: RunCounts
     answer: str
     planned_count: int
     may_add_runs: bool
@@ -368,7 +368,7 @@ class SessionLibrary:
             plan = opened.reader.plan
             return SessionSummary(
                 session=opened.session,
-                verdict_counts=count_verdicts(opened.results),
+                verdict_counts=count_runs_by_verdict_and_status(opened.results),
                 answer=self._study_answer_sentence(opened),
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),

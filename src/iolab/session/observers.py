@@ -24,8 +24,8 @@ from iolab.hosts.device_counters import (
     cpu_busy_share,
     device_deltas,
     parse_core_times,
-    snapshot_and_sample,
     take_snapshot,
+    take_snapshot_and_sample,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import HostLostError, ReplyStream
@@ -111,7 +111,7 @@ class HostWatch:
                 self._add_sample(self._held)
                 newest = last
                 if newest is None:
-                    _, newest = await snapshot_and_sample(self._host, self._inodes_of)
+                    _, newest = await take_snapshot_and_sample(self._host, self._inodes_of)
                 self._steps.add_reading(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:
@@ -254,5 +254,5 @@ class HostMonitors:
         )
 
     async def _end_watch(self, monitored: _MonitoredHostState) -> None:
-        monitored.after, sample = await snapshot_and_sample(monitored.host)
+        monitored.after, sample = await take_snapshot_and_sample(monitored.host)
         await monitored.watch.end(sample)

@@ -256,8 +256,7 @@ class ProcessDriver(LoadDriver):
         looking = StoppingRuleWatch(session, run, host_runs, halt)
         runner = self.phase_runner = self.make_phase_runner(session, run, host_runs, halt)
         commands = {
-            host_run.name: self.prepare_host_command(session, run, host_run)
-            for host_run in host_runs
+            host_run.name: self.command_of_host(session, run, host_run) for host_run in host_runs
         }
         listeners = {}
         for index, host_run in enumerate(host_runs):
@@ -317,7 +316,7 @@ class ProcessDriver(LoadDriver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, longest_s)
 
-    def prepare_host_command(
+    def command_of_host(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """The process of one host."""

@@ -14,8 +14,8 @@ from iolab.hosts.clock import ClockOffset, measure_clock_offset
 from iolab.hosts.device_counters import (
     HostDisksSnapshot,
     pre_run_activity,
-    snapshot_and_sample,
     take_snapshot,
+    take_snapshot_and_sample,
 )
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.engine import Command
@@ -156,17 +156,17 @@ async def watch_for_background_io_during(
         return
     before: dict[str, HostDisksSnapshot] = {}
 
-    async def _snapshot_devices_before(host_run: HostRunInProgress) -> None:
+    async def snapshot_disks_before_watch(host_run: HostRunInProgress) -> None:
         before[host_run.name] = await take_snapshot(host_run.workdir.host)
 
-    async def _snapshot_devices_after(host_run: HostRunInProgress) -> None:
+    async def judge_disks_after_watch(host_run: HostRunInProgress) -> None:
         after = await take_snapshot(host_run.workdir.host)
         proof = pre_run_activity(before[host_run.name], after, host_run.workdir.devices)
         host_run.idle = proof if proof and proof.is_quiet else None
 
-    await run_on_each_host(known, _snapshot_devices_before)
+    await run_on_each_host(known, snapshot_disks_before_watch)
     yield
-    await run_on_each_host(known, _snapshot_devices_after)
+    await run_on_each_host(known, judge_disks_after_watch)
 
 
 async def start_load_together(
@@ -254,5 +254,5 @@ async def run_process_then_snapshot(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    host_run.after, host_run.last_sample = await snapshot_and_sample(host_run.workdir.host)
+    host_run.after, host_run.last_sample = await take_snapshot_and_sample(host_run.workdir.host)
     return ending

@@ -90,7 +90,7 @@ class GaussianProcess(Record):
 
     def predict(self, inputs: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the process at those inputs, without measurement noise."""
-        means, covariances = self._posterior(inputs)
+        means, covariances = self._posterior_means_and_covariances(inputs)
         spread = np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0)
         mean = self.weights @ means
         second = self.weights @ (spread + means * means)
@@ -98,7 +98,7 @@ class GaussianProcess(Record):
 
     def sample_curves(self, inputs: Floats, count: int, rng: np.random.Generator) -> Floats:
         """Whole curves drawn from the process at those inputs; shape (count, points)."""
-        means, covariances = self._posterior(inputs)
+        means, covariances = self._posterior_means_and_covariances(inputs)
         chosen = rng.multinomial(count, self.weights)
         parts = []
         for index in np.flatnonzero(chosen):
@@ -107,7 +107,7 @@ class GaussianProcess(Record):
             parts.append(means[index] + rng.standard_normal((chosen[index], len(inputs))) @ root.T)
         return np.concatenate(parts)
 
-    def _posterior(self, inputs: Floats) -> tuple[Floats, Floats]:
+    def _posterior_means_and_covariances(self, inputs: Floats) -> tuple[Floats, Floats]:
         """Means (h, m) and covariances (h, m, m) for each of the hyperparameters."""
         cross = _matern_kernel(self.inputs, inputs, self.lengths, self.variances)
         own = _matern_kernel(inputs, inputs, self.lengths, self.variances)

@@ -97,7 +97,7 @@ class HostsStart(Record):
     created_target_facts: Mapping[str, HostFacts] = field(default_factory=dict)
 
 
-class HostsStartHead(Record):
+class SessionStartHead(Record):
     """When the session started or resumed, without the facts."""
 
     real_ns: int
@@ -107,7 +107,7 @@ class HostsDocumentHead(Record):
     """The part of hosts.json that tells segments apart."""
 
     format: int
-    starts: tuple[HostsStartHead, ...]
+    starts: tuple[SessionStartHead, ...]
 
 
 class HostsDocument(Record):

@@ -287,7 +287,7 @@ def _parse_line(line: str) -> _MpiHostEntry | None:
     if "=" in first or (first == "rank" and rest):
         hint = "A rank file says which rank runs where; give the host file instead."
         raise HostNamesError(f"The line begins with {quote_value(first)}, not with a host.", hint)
-    values = dict(_split_option(word) for word in rest)
+    values = dict(_parse_host_setting(word) for word in rest)
     users = [value for key, value in values.items() if key in _USERS]
     before, at, place = first.rpartition("@")
     users = [before, *users] if at else users
@@ -322,7 +322,7 @@ def _host_name_before_slots(host_text: str) -> str:
     return name
 
 
-def _split_option(word: str) -> tuple[str, str]:
+def _parse_host_setting(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     key = key.lower()
     if not equals or not value:

@@ -274,7 +274,7 @@ class HostStudyKind(Protocol):
     def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of hosts on a node those at which its load may turn."""
 
-    def iops_limit(self, study: Study) -> int | None:
+    def iops_limit_per_host(self, study: Study) -> int | None:
         """How many I/Os a second each such host is held to, None for none."""
 
     def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:

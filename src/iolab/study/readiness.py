@@ -102,7 +102,7 @@ def device_faults(
         hint = f"Set a smaller {_file_size_keys_text(plan)}, or name a larger device."
         faults.append(Fault(f"{message}.", hint))
     faults += _purge_faults(study.precondition.purge, where, device, facts)
-    faults += _trim_faults(plan, target, where, device)
+    faults += _discard_support_faults(plan, target, where, device)
     return faults + _block_alignment_faults(plan, target, where, device)
 
 
@@ -124,8 +124,12 @@ def _purge_faults(
     return faults
 
 
-def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
-    jobs = (p.job for p in plan.points_with_neighbours if p.configuration in target.configurations)
+def _discard_support_faults(
+    plan: Plan, target: Target, where: str, device: DeviceFacts
+) -> list[Fault]:
+    jobs = (
+        p.job for p in plan.points_and_neighbour_points if p.configuration in target.configurations
+    )
     if device.discards or not any(Direction.TRIM in job.data_directions for job in jobs):
         return []
     message = f"{where} takes no discards, which workloads that trim are made of."
@@ -135,7 +139,9 @@ def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) ->
 def _block_alignment_faults(
     plan: Plan, target: Target, where: str, device: DeviceFacts
 ) -> list[Fault]:
-    jobs = (p.job for p in plan.points_with_neighbours if p.configuration in target.configurations)
+    jobs = (
+        p.job for p in plan.points_and_neighbour_points if p.configuration in target.configurations
+    )
     align = device.logical_block_bytes
     odd = sorted({job.io_alignment_bytes for job in jobs if job.io_alignment_bytes % align})
     if not odd:
@@ -394,7 +400,7 @@ def _io_buffer_memory_faults(
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
         point.job_on_host(target.host).iodepth_per_client * point.job.io_alignment_bytes: point
-        for point in plan.points_with_neighbours
+        for point in plan.points_and_neighbour_points
         if point.configuration in here
     }
     most = max(sizes, default=0)
@@ -483,7 +489,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [
         point
-        for point in plan.points_with_neighbours
+        for point in plan.points_and_neighbour_points
         if point.configuration in target.configurations
     ]
     direct = [point.job for point in here if point.job.direct]

@@ -489,7 +489,7 @@ class Preconditioner:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
         if workdirs[0].device:
             return run.point.job
-        points = self._context.plan.points_with_neighbours
+        points = self._context.plan.points_and_neighbour_points
         return next(point.job for point in points if point.data_set == data_set.id)
 
     async def _run_rounds_until_steady(

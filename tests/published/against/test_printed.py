@@ -133,5 +133,5 @@ gain_iops = 2
     }
     rate = found["lab", "w", "bw_bytes_per_s"]
     assert rate.value.middle == pytest.approx(250e6)
-    assert rate.reached_at == (("threads", 32),)
+    assert rate.best_reached_at == (("threads", 32),)
     assert found["lab", "w", "lat_ns_mean"].value.middle == pytest.approx(1.5e6)

@@ -17,8 +17,8 @@ from iolab.published.choose import (
     MinimumRate,
     Offer,
     OfferedPoint,
+    RequirementFulfilment,
     Requirements,
-    RequirementStatus,
     evaluate_offer,
     known_currencies,
     sort_best_first,
@@ -52,30 +52,30 @@ def needs(least: float, *limits: MaximumMetric) -> Requirements:
 @pytest.mark.parametrize(
     ("place", "least", "as_is"),
     [
-        (seen(rate(100, 95)), 95, RequirementStatus.YES),
-        (seen(rate(100, 95)), 96, RequirementStatus.LIKELY),
-        (seen(rate(100, 95)), 101, RequirementStatus.NO),
-        (seen(rate(100)), 99, RequirementStatus.LIKELY),
-        (seen(rate(100, 95), level=Level.INDICATIVE), 90, RequirementStatus.LIKELY),
-        (seen(rate(100, 95, n=None), level=None), 90, RequirementStatus.LIKELY),
-        (replace(seen(rate(100)), runs=1), 90, RequirementStatus.ONE_RUN),
-        (replace(seen(rate(100, 95)), runs=1), 90, RequirementStatus.ONE_RUN),
-        (replace(seen(rate(100, 95)), runs=1), 96, RequirementStatus.ONE_RUN),
-        (replace(seen(rate(100, 95)), runs=1), 101, RequirementStatus.NO),
+        (seen(rate(100, 95)), 95, RequirementFulfilment.YES),
+        (seen(rate(100, 95)), 96, RequirementFulfilment.LIKELY),
+        (seen(rate(100, 95)), 101, RequirementFulfilment.NO),
+        (seen(rate(100)), 99, RequirementFulfilment.LIKELY),
+        (seen(rate(100, 95), level=Level.INDICATIVE), 90, RequirementFulfilment.LIKELY),
+        (seen(rate(100, 95, n=None), level=None), 90, RequirementFulfilment.LIKELY),
+        (replace(seen(rate(100)), runs=1), 90, RequirementFulfilment.ONE_RUN),
+        (replace(seen(rate(100, 95)), runs=1), 90, RequirementFulfilment.ONE_RUN),
+        (replace(seen(rate(100, 95)), runs=1), 96, RequirementFulfilment.ONE_RUN),
+        (replace(seen(rate(100, 95)), runs=1), 101, RequirementFulfilment.NO),
     ],
 )
 def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
-    place: OfferedPoint, least: float, as_is: RequirementStatus
+    place: OfferedPoint, least: float, as_is: RequirementFulfilment
 ) -> None:
     assert evaluate_offer(needs(least), offer(place), 1.0).status_as_measured is as_is
 
 
 @pytest.mark.parametrize(
     ("high", "answer"),
-    [(2.9, RequirementStatus.YES), (3.1, RequirementStatus.LIKELY)],
+    [(2.9, RequirementFulfilment.YES), (3.1, RequirementFulfilment.LIKELY)],
 )
 def test_an_amplification_is_held_at_the_high_end_of_its_interval(
-    high: float, answer: RequirementStatus
+    high: float, answer: RequirementFulfilment
 ) -> None:
     found = Metric(2.8, "x", 2.7, high, 3)
     place = OfferedPoint("w", (), {}, {"write_amplification": found}, Level.VALID)
@@ -88,10 +88,10 @@ def test_an_amplification_is_held_at_the_high_end_of_its_interval(
 
 
 @pytest.mark.parametrize(
-    ("of_clients", "scaled"), [(False, RequirementStatus.NO), (True, RequirementStatus.YES)]
+    ("of_clients", "scaled"), [(False, RequirementFulfilment.NO), (True, RequirementFulfilment.YES)]
 )
 def test_watts_grow_with_the_nodes_unless_clients_take_them(
-    scaled: RequirementStatus, *, of_clients: bool
+    scaled: RequirementFulfilment, *, of_clients: bool
 ) -> None:
     place = replace(
         seen(rate(100, 95)),
@@ -102,7 +102,10 @@ def test_watts_grow_with_the_nodes_unless_clients_take_them(
     fit = evaluate_offer(needs(190, limit), offer(place), 1.0)
     assert fit.nodes == 8
     _, power = fit.requirement_results
-    assert (power.status_as_measured, power.status_when_scaled) == (RequirementStatus.YES, scaled)
+    assert (power.status_as_measured, power.status_when_scaled) == (
+        RequirementFulfilment.YES,
+        scaled,
+    )
     assert ("machines that made the load" in power.message) is of_clients
 
 
@@ -120,13 +123,13 @@ def test_energy_grows_with_the_nodes_as_the_cost_does() -> None:
 @pytest.mark.parametrize(
     ("most_ns", "lost", "answer"),
     [
-        (1.9e6, (), RequirementStatus.YES),
-        (2.1e6, (), RequirementStatus.LIKELY),
-        (2.1e6, ("w",), RequirementStatus.LIKELY),
+        (1.9e6, (), RequirementFulfilment.YES),
+        (2.1e6, (), RequirementFulfilment.LIKELY),
+        (2.1e6, ("w",), RequirementFulfilment.LIKELY),
     ],
 )
 def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
-    most_ns: float, lost: tuple[str, ...], answer: RequirementStatus
+    most_ns: float, lost: tuple[str, ...], answer: RequirementFulfilment
 ) -> None:
     place = replace(seen(rate(100)), latencies={LIMIT.metric: Metric(1.5e6, "ns", 1e6, most_ns, 3)})
     required = Requirements(latencies=(LIMIT,))
@@ -135,10 +138,10 @@ def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
 
 
 @pytest.mark.parametrize(
-    ("lost", "answer"), [("w", RequirementStatus.UNKNOWN), ("other", RequirementStatus.NO)]
+    ("lost", "answer"), [("w", RequirementFulfilment.UNKNOWN), ("other", RequirementFulfilment.NO)]
 )
 def test_nobody_knows_whether_a_point_that_was_lost_meets_what_no_other_does(
-    lost: str, answer: RequirementStatus
+    lost: str, answer: RequirementFulfilment
 ) -> None:
     owner = replace(offer(seen(rate(100), p99_ns=9e6)), lost_workloads=frozenset({lost}))
     for required in (needs(101), needs(90, LIMIT), Requirements(latencies=(LIMIT,))):
@@ -169,21 +172,24 @@ def test_the_advised_nodes_are_the_fewest_that_give_the_rate(
 def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     deep, shallow = seen(rate(900, 890), 32, p99_ns=9e6), seen(rate(300, 290), 4, p99_ns=1e6)
     found = evaluate_offer(needs(290, LIMIT), offer(deep, shallow), 1.0)
-    assert found.status_as_measured is RequirementStatus.YES
+    assert found.status_as_measured is RequirementFulfilment.YES
     assert found.requirement_results[0].axis == (("iodepth", 4),)
     assert evaluate_offer(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
     assert (
         evaluate_offer(needs(100, LIMIT), offer(deep), 1.0).status_when_scaled
-        is RequirementStatus.NO
+        is RequirementFulfilment.NO
     )
 
 
 def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
     place = replace(seen(rate(300, 290)), latencies={LIMIT.metric: Metric(1e6, "ns", n=3)})
-    assert evaluate_offer(needs(100), offer(place), 1.0).status_when_scaled is RequirementStatus.YES
+    assert (
+        evaluate_offer(needs(100), offer(place), 1.0).status_when_scaled
+        is RequirementFulfilment.YES
+    )
     assert (
         evaluate_offer(needs(100, LIMIT), offer(place), 1.0).status_when_scaled
-        is RequirementStatus.LIKELY
+        is RequirementFulfilment.LIKELY
     )
 
 
@@ -191,7 +197,7 @@ def test_a_latency_that_is_only_known_to_be_more_is_not_kept() -> None:
     place = replace(seen(rate(9, 8)), latencies={"lat_ns_p99": Metric(None, "ns", low=1e6)})
     assert (
         evaluate_offer(needs(1, LIMIT), offer(place), 1.0).status_when_scaled
-        is RequirementStatus.NO
+        is RequirementFulfilment.NO
     )
 
 
@@ -199,26 +205,28 @@ def test_what_is_not_known_is_said_to_be_unknown() -> None:
     place = seen(rate(100, 95))
     assert (
         evaluate_offer(needs(1, LIMIT), offer(place), 1.0).status_when_scaled
-        is RequirementStatus.UNKNOWN
+        is RequirementFulfilment.UNKNOWN
     )
-    assert evaluate_offer(needs(1), offer(), 1.0).status_when_scaled is RequirementStatus.UNKNOWN
+    assert (
+        evaluate_offer(needs(1), offer(), 1.0).status_when_scaled is RequirementFulfilment.UNKNOWN
+    )
     assert (
         evaluate_offer(Requirements(latencies=(LIMIT,)), offer(place), 1.0).status_when_scaled
-        is RequirementStatus.UNKNOWN
+        is RequirementFulfilment.UNKNOWN
     )
     assert (
         evaluate_offer(
             Requirements(usable_tb=1), replace(offer(), usable_tb=None), 1.0
         ).status_when_scaled
-        is RequirementStatus.UNKNOWN
+        is RequirementFulfilment.UNKNOWN
     )
     assert (
         evaluate_offer(Requirements(budget=Budget(1)), offer(cost=None), 1.0).status_when_scaled
-        is RequirementStatus.UNKNOWN
+        is RequirementFulfilment.UNKNOWN
     )
     assert (
         evaluate_offer(Requirements(budget=Budget(1, "USD")), offer(), 1.0).status_when_scaled
-        is RequirementStatus.UNKNOWN
+        is RequirementFulfilment.UNKNOWN
     )
 
 
@@ -226,23 +234,23 @@ def test_capacity_and_cost_grow_with_nodes() -> None:
     found = evaluate_offer(Requirements(usable_tb=450, budget=Budget(130, "EUR")), offer(), 0.5)
     assert (found.nodes, found.cost) == (5, 125.0)
     assert (found.status_as_measured, found.status_when_scaled) == (
-        RequirementStatus.NO,
-        RequirementStatus.YES,
+        RequirementFulfilment.NO,
+        RequirementFulfilment.YES,
     )
     assert (
         evaluate_offer(
             Requirements(usable_tb=450, budget=Budget(120)), offer(), 1.0
         ).status_when_scaled
-        is RequirementStatus.NO
+        is RequirementFulfilment.NO
     )
 
 
 def test_an_offer_without_nodes_is_taken_as_it_is() -> None:
     found = evaluate_offer(needs(200), offer(seen(rate(100, 95)), nodes=None), 1.0)
-    assert (found.nodes, found.status_when_scaled) == (None, RequirementStatus.NO)
+    assert (found.nodes, found.status_when_scaled) == (None, RequirementFulfilment.NO)
     assert (
         evaluate_offer(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).status_when_scaled
-        is RequirementStatus.YES
+        is RequirementFulfilment.YES
     )
 
 
@@ -255,7 +263,7 @@ def test_a_latency_alone_is_met_at_the_best_place() -> None:
     assert part.margin == 2.0
     assert evaluate_offer(
         Requirements(latencies=(replace(LIMIT, maximum=1e5),)), offer(*places), 1.0
-    ).status_when_scaled is (RequirementStatus.NO)
+    ).status_when_scaled is (RequirementFulfilment.NO)
 
 
 def test_the_surest_is_first_then_the_cheapest_then_the_smallest() -> None:
@@ -283,14 +291,14 @@ def test_costs_in_several_currencies_are_never_ranked() -> None:
 
 def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:
     found = evaluate_offer(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
-    assert (found.nodes, found.status_when_scaled) == (None, RequirementStatus.NO)
+    assert (found.nodes, found.status_when_scaled) == (None, RequirementFulfilment.NO)
     assert math.isclose(found.requirement_results[0].margin or 0, 1e-12)
 
 
 def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
     for metric, answer in (
-        (Metric(0.0, "ns"), RequirementStatus.LIKELY),
-        (Metric(None, "ns", 9.0), RequirementStatus.NO),
+        (Metric(0.0, "ns"), RequirementFulfilment.LIKELY),
+        (Metric(None, "ns", 9.0), RequirementFulfilment.NO),
     ):
         place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
         (part,) = evaluate_offer(

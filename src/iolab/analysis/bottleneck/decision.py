@@ -188,7 +188,7 @@ def decide_bottleneck(
         paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, is_certain=True)
-    full, aside = _full_resources_and_processors(resources, step)
+    full, aside = _limiting_resources_and_excused_processors(resources, step)
     device = _saturated_device(resources)
     near = _most_used_rate_limit(resources)
     if full and near is not None and _is_mostly_other_load(full[0]):
@@ -323,7 +323,7 @@ def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
     )
 
 
-def _full_resources_and_processors(
+def _limiting_resources_and_excused_processors(
     resources: RunResources, step: LoadStep | None
 ) -> tuple[tuple[ResourceUse, ...], tuple[ResourceUse, ...]]:
     """Resources whose limit is a hard one, the strongest evidence first; and full processors aside.

@@ -154,7 +154,7 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
         if _uses_device(view, neighbour.host, device, members)
     )
 
-    def max_moved_bytes(names: list[str], direction: Direction) -> int:
+    def moved_bytes_of_widest_snapshot(names: list[str], direction: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
         return max(
             _sum_moved_bytes(view.hosts[index].devices, names, direction) for index in members

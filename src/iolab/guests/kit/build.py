@@ -218,7 +218,7 @@ async def _write_kernel(
 ) -> None:
     """ValueError when the image is none that QEMU starts directly."""
     packed = kernel_payload(await asyncio.to_thread(tree.image.read_bytes))
-    kernel = await _decompress_kernel(
+    kernel = await _decompress_kernel_file(
         programs, packed.compression, packed.content, build_folder / "payload"
     )
     if not supports_pvh_boot(kernel):
@@ -245,13 +245,13 @@ async def _guest_kernel_modules(
             packing = detect_compression(packed)
             if packing is None:
                 raise ValueError(f"{path.name} is no module") from None
-            contents[str(path)] = await _decompress_kernel(
+            contents[str(path)] = await _decompress_kernel_file(
                 programs, packing, packed, build_folder / path.name
             )
     raise ValueError(f"it has over {_MODULES_LIMIT} modules that depend on each other")
 
 
-async def _decompress_kernel(
+async def _decompress_kernel_file(
     programs: PathPrograms, packing: KernelCompression, content: bytes, build_folder: Path
 ) -> bytes:
     """ValueError when it is damaged; `build_folder` is a file to work with."""

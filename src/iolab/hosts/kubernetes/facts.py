@@ -113,12 +113,12 @@ def pod_facts(
         volume_id=volume_id,
         volume_mode=_excerpt_at(volume, "spec", "volumeMode")
         or _excerpt_at(claim, "spec", "volumeMode"),
-        access_modes=_access_modes(modes),
+        access_modes=_bounded_access_modes(modes),
         pods_on_node=pods_on_node,
     )
 
 
-def _access_modes(modes: object) -> tuple[str, ...]:
+def _bounded_access_modes(modes: object) -> tuple[str, ...]:
     listed = modes[:ACCESS_MODES_MAX] if isinstance(modes, list) else []
     return tuple(excerpt(str(mode), TEXT_CHARACTERS_MAX) for mode in listed)
 

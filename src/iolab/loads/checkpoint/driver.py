@@ -108,7 +108,7 @@ class CheckpointDriver(ProcessDriver):
         name = f"{run.point.title_text}, {self._current_run_phases.phase}"
         session.begin_session_phase(SessionPhase.MEASURE, run, name)
 
-    def prepare_host_command(
+    def command_of_host(
         self,
         session: SessionContext,  # noqa: ARG002 - the phases know
         run: PlannedRun,  # noqa: ARG002 - as above

@@ -157,7 +157,7 @@ class IoDriver(ProcessDriver):
         if name not in self._first_readbacks:  # Also of a session that goes on with a later repeat.
             self._first_readbacks[name] = await read_back(session, run, host_runs, self._files)
 
-    def prepare_host_command(
+    def command_of_host(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""

@@ -928,7 +928,7 @@ def _slower_device_answer(
     probes = host.totals.generator.probe_reads if host.totals and host.totals.generator else 0
     others = FEW + CHANCE_OF_ERROR * trace.censored + (probes if direction is Direction.READ else 0)
     if bios < others:
-        return _latency_agrees_answer(direction, trace, host_suffix, evidence)
+        return _valid_latency_answer(direction, trace, host_suffix, evidence)
     if engine == 0:
         # No chance makes an I/O faster than its own parts; but one window may be another's.
         return (
@@ -944,10 +944,10 @@ def _slower_device_answer(
     if share > by_chance + good:
         verdict = invalid_answer if share > by_chance + bad else indicative_answer
         return verdict(f"{message} ({percent_text(share)} of all).", **evidence)
-    return _latency_agrees_answer(direction, trace, host_suffix, evidence)
+    return _valid_latency_answer(direction, trace, host_suffix, evidence)
 
 
-def _latency_agrees_answer(
+def _valid_latency_answer(
     direction: Direction, trace: DirectionTrace, host_suffix: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     return valid_answer(

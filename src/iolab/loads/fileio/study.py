@@ -118,7 +118,7 @@ class FileIoStudyKind(LoadStudyKind):
         if not job.access.has_writes:
             return RunWrites()
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
-        disk_iops = hosts.iops_limit(study)
+        disk_iops = hosts.iops_limit_per_host(study)
         limited, unlimited = 0.0, []
         for host in makers:
             jobs = Job.require_type(point.job_on_host(host)).numjobs
@@ -138,7 +138,7 @@ class FileIoStudyKind(LoadStudyKind):
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
         """Those of programs that jobs of the host need."""
-        points = plan.points_with_neighbours
+        points = plan.points_and_neighbour_points
         engines = (p.job.engine for p in points if p.configuration in target.configurations)
         needed = (
             FILE_ENGINES[name].program for name in dict.fromkeys(engines) if name in FILE_ENGINES

@@ -568,8 +568,8 @@ class DbBenchDriver(LoadDriver):
 
         async def copy_on_host(host_run: HostRunInProgress) -> None:
             host, gold = host_run.workdir.host, self._golden_databases[host_run.name]
-            await remove_folder(host, database_run_folder(host_run.workdir))
-            await run_and_get_output(host, ("mkdir", "--", database_run_folder(host_run.workdir)))
+            await remove_folder(host, run_folder_path(host_run.workdir))
+            await run_and_get_output(host, ("mkdir", "--", run_folder_path(host_run.workdir)))
             how = await clone_folder(host, gold.database, _database_copy_path(host_run.workdir))
             held = await folder_bytes(host_run.workdir, _database_copy_path(host_run.workdir))
             if held != gold.file_bytes:
@@ -601,7 +601,7 @@ class DbBenchDriver(LoadDriver):
             start=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
-        report = f"{database_run_folder(host_run.workdir)}/{REPORT}"
+        report = f"{run_folder_path(host_run.workdir)}/{REPORT}"
         command = bench_command(
             job,
             host_run.workdir.dir,
@@ -613,13 +613,13 @@ class DbBenchDriver(LoadDriver):
         return DbBenchTask(asked, command, report)
 
 
-def database_run_folder(workdir: WorkDirectory) -> str:
+def run_folder_path(workdir: WorkDirectory) -> str:
     """Where everything of the present run lies on a host."""
     return f"{workdir.dir}/db_bench.cell"
 
 
 def _database_copy_path(workdir: WorkDirectory) -> str:
-    return f"{database_run_folder(workdir)}/database"
+    return f"{run_folder_path(workdir)}/database"
 
 
 async def _drop_caches(
@@ -633,9 +633,7 @@ async def _remove_copies(host_runs: Sequence[HostRunInProgress]) -> None:
     living = [host_run for host_run in host_runs if not host_run.workdir.host.lost_reason]
     await gather_hosts(
         living,
-        lambda host_run: remove_folder(
-            host_run.workdir.host, database_run_folder(host_run.workdir)
-        ),
+        lambda host_run: remove_folder(host_run.workdir.host, run_folder_path(host_run.workdir)),
     )
 
 

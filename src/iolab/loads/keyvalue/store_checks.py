@@ -192,7 +192,7 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     if not clients:
         return unchecked_answer("the page cache of the server's host was not looked at")
     proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
-    size = filled_store_bytes(view)
+    size = requested_store_bytes(view)
     return worst_answer(
         (_cache_drop_answer(host, proof, size) for host, proof in proofs), max_key="resident_bytes"
     )
@@ -467,7 +467,7 @@ def store_client_indexes(view: KeyValueView) -> tuple[int, ...]:
     return (names.index(server.host),) if server.host in names else ()
 
 
-def filled_store_bytes(view: KeyValueView) -> int:
+def requested_store_bytes(view: KeyValueView) -> int:
     """Keys and values in one store, as they were to be loaded."""
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
@@ -490,7 +490,7 @@ def store_device_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     device, deltas = read
     memory = server.memory_bytes or (facts.memory.total_bytes if facts else None)
     bounded = server.memory_bytes is not None
-    size = filled_store_bytes(view)
+    size = requested_store_bytes(view)
     return (
         StoreReads(
             device=device,
@@ -523,7 +523,7 @@ def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
             StoreReads(
                 device=group.device,
                 clients=clients,
-                data_bytes=filled_store_bytes(view) * len(clients),
+                data_bytes=requested_store_bytes(view) * len(clients),
                 memory_bytes=memory,
                 has_memory_limit=bound is not None,
                 read_bytes=group.read_bytes,

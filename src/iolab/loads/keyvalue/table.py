@@ -321,7 +321,7 @@ def is_valid_endpoint(text: str) -> bool:
     return ssh_addresses.is_valid_ssh_address(match["name"] or match["six"])
 
 
-def listen_address_value() -> values.ValueReader:
+def listen_ip_value() -> values.ValueReader:
     """The IP address that a server of ours listens on.
 
     On all ports at once nobody could say who reaches it, and Cassandra refuses it.
@@ -446,7 +446,7 @@ class ServerTable(StudyTable):
     ) = None
     host: Annotated[str, values.host_name_value()] | None = None
     version: Annotated[str, cassandra_version_value()] = EMBEDDED_SERVER.version
-    listen: Annotated[str, listen_address_value()] = EMBEDDED_SERVER.listen
+    listen: Annotated[str, listen_ip_value()] = EMBEDDED_SERVER.listen
     port: Annotated[int, values.integer_value(1, ssh_addresses.PORT_MAX)] = EMBEDDED_SERVER.port
     heap: Annotated[int | str, values.size_value(HEAP_BYTES_MIN, BYTES_MAX, multiple=1)] = "1g"
     memory: MemoryBytes | None = None

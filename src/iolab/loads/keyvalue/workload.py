@@ -145,7 +145,7 @@ class KeyValueJob(AnyJob, Record, tag="db_bench"):
         """What makes this load."""
         return DB_BENCH_ENGINE
 
-    def load_class_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def load_kind_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIX_CLASS, f"{self.workload}{self.read_percent}"
 
@@ -340,7 +340,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
         """Whether the study's server is what it works against."""
         return True
 
-    def load_class_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
+    def load_kind_and_mix(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
         return MIX_CLASS, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.analysis.points import Axis, PointSummary
-from iolab.core.configuration import latency_limit_label
+from iolab.core.configuration import limit_metric_text
 from iolab.core.metric import Level
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -99,7 +99,7 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
         or ((value := point.metric_value(limit.metric)) is not None and value <= limit.latency_ns)
     ]
     if limit is not None and not within:
-        label = latency_limit_label(limit.metric)
+        label = limit_metric_text(limit.metric)
         return f"Keeps {label} <= {format_ns(limit.latency_ns)} at no rate that was tried."
     best = max(within, key=lambda point: point.metric_value(REQUESTS.key) or 0.0)
     speed = best.metric_value(TRACE_SPEED.key)

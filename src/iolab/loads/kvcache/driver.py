@@ -38,7 +38,7 @@ class KvCacheDriver(ProcessDriver):
         self._replay = _replay_of_run(session, run)
         await super().prepare_for_load(session, run, host_runs)
 
-    def prepare_host_command(
+    def command_of_host(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""

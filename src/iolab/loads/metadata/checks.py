@@ -341,7 +341,7 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[MetadataOperation, floa
 
 
 @check("client-answers", "Answers from the client's own cache", needs_load=False)
-def check_client_answers(view: MetadataView) -> CheckAnswer:
+def check_client_cache_answers(view: MetadataView) -> CheckAnswer:
     """Whether hosts stat and read files that they made themselves and still have in memory."""
     job, hosts = view.metadata_job, len(view.hosts)
     total = job.ranks * hosts
@@ -533,11 +533,7 @@ def check_metadata_operations_counted(view: MetadataView) -> CheckAnswer:
         place = target.device or target.mount_point
         systems.setdefault((facts.kernel.boot_id_or_host(host.host), place), []).append(index)
     return worst_answer(
-        (
-            answer
-            for members in systems.values()
-            for answer in _created_file_count_answers(view, members)
-        ),
+        (answer for members in systems.values() for answer in _file_count_answers(view, members)),
         min_key="counted_share",
     )
 
@@ -550,7 +546,7 @@ class _FileCounts(Record):
     observed_s: float | None
 
 
-def _created_file_count_answers(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
+def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     target = view.target_of_host(view.hosts[members[0]])
     if target is None or (target.in_memory and len(members) > 1):
         yield not_applicable_answer("Whether the hosts share a file system in memory is not known.")

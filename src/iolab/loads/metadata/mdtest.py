@@ -21,7 +21,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.clock import measure_clock_offset
-from iolab.hosts.device_counters import snapshot_and_sample, take_snapshot
+from iolab.hosts.device_counters import take_snapshot, take_snapshot_and_sample
 from iolab.hosts.engine import Command, ParsedEngineOutput
 from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -394,7 +394,7 @@ async def _run_mdtest(
         host_run.before = await take_snapshot(host_run.workdir.host)
 
     async def snapshot_and_end_watch(host_run: HostRunInProgress) -> None:
-        host_run.after, host_run.last_sample = await snapshot_and_sample(
+        host_run.after, host_run.last_sample = await take_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_path
         )
         host_run.offset_after = await measure_clock_offset(host_run.workdir.host, session.clock)

@@ -38,7 +38,7 @@ from iolab.loads.objects.engine import (
     read_back_document,
 )
 from iolab.loads.objects.remedies import request_failure_hint
-from iolab.loads.objects.store_check import check_object_store_endpoints, endpoint_faults
+from iolab.loads.objects.store_check import endpoint_faults, probe_object_store_endpoints
 from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
     LONG_TASK_LIMIT_S,
@@ -193,7 +193,7 @@ class ObjectsDriver(ProcessDriver):
             session, run.point.configuration, _run_prefix(session, run)
         )
 
-    def prepare_host_command(
+    def command_of_host(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
@@ -491,7 +491,7 @@ async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
         if configuration.id in used and configuration.object_store is not None:
             access = open_object_store_access(configuration.object_store)
             hosts = [session.hosts[name] for name in configuration.hosts if name in session.hosts]
-            statuses = await check_object_store_endpoints(
+            statuses = await probe_object_store_endpoints(
                 hosts, access, session_object_prefix(session.session_id)
             )
             faults += endpoint_faults(access.store, statuses)

@@ -47,7 +47,7 @@ class EndpointStatus(Record):
     tried_rights: bool = False
 
 
-async def check_object_store_endpoints(
+async def probe_object_store_endpoints(
     hosts: Sequence[Host], access: ObjectStoreAccess, prefix: str
 ) -> tuple[EndpointStatus, ...]:
     """What each host sees of the endpoints that it uses.
@@ -58,7 +58,7 @@ async def check_object_store_endpoints(
     """
     places = {host.name: place for place, host in enumerate(hosts)}
 
-    async def check_endpoints_from_host(host: Host) -> list[EndpointStatus]:
+    async def probe_endpoints_from_host(host: Host) -> list[EndpointStatus]:
         endpoints = access.store.endpoints_of_host(places[host.name])
         found: list[EndpointStatus] = []
         for endpoint in endpoints:
@@ -78,7 +78,7 @@ async def check_object_store_endpoints(
             found += [replace(status, tried_rights=tries_rights) for status in statuses]
         return found
 
-    outcomes = (await gather_hosts(hosts, check_endpoints_from_host)).results_or_raise()
+    outcomes = (await gather_hosts(hosts, probe_endpoints_from_host)).results_or_raise()
     return tuple(status for found in outcomes.values() for status in found)
 
 

@@ -26,7 +26,7 @@ class TrainingDriver(ProcessDriver):
     def __init__(self) -> None:
         self._readers: dict[str, TrainingLineReader] = {}
 
-    def prepare_host_command(
+    def command_of_host(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""

@@ -72,7 +72,7 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     """
     method = published.table("method")
     for element in published.iterate_elements():
-        figures = [q for q in table_quantities(element.table) if q.is_of_whole_table]
+        figures = [q for q in table_quantities(element.table) if q.is_unqualified]
         rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0]
         if len({q.direction for q in rates}) > 1:  # nobody says whether they ran together
             continue

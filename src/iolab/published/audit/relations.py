@@ -194,7 +194,7 @@ class FigureQuantity(Record):
         return next((way for way in ("read", "write") if way in self.total_of.split("_")), "")
 
     @property
-    def is_of_whole_table(self) -> bool:
+    def is_unqualified(self) -> bool:
         """Whether it is of all that a table tells, and no gain, share, drive or layer of it."""
         return set(self.total_of.split("_")) <= _WORDS_OF_WHOLE
 

@@ -88,24 +88,24 @@ def telemetry_panels(
     step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in of_clients if s.scope == "pressure"]
 
-    def series_on_grid(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
+    def metric_series_on_grid(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
         return [
             average_on_grid(s, grid, numbers[s.host], step_ns) for s in chosen if s.metric == metric
         ]
 
     received, sent = (
-        series_on_grid(ports, "rx_bytes_per_s"),
-        series_on_grid(ports, "tx_bytes_per_s"),
+        metric_series_on_grid(ports, "rx_bytes_per_s"),
+        metric_series_on_grid(ports, "tx_bytes_per_s"),
     )
     busy_ports = any(_largest_value(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
     read, write = (
-        series_on_grid(disks, "read_bytes_per_s"),
-        series_on_grid(disks, "write_bytes_per_s"),
+        metric_series_on_grid(disks, "read_bytes_per_s"),
+        metric_series_on_grid(disks, "write_bytes_per_s"),
     )
     server = [s for s in series if s.scope in OF_SERVERS]
     panels = (
         *storage,
-        *_server_panels(server, series_on_grid),
+        *_server_panels(server, metric_series_on_grid),
         Panel(
             "Device throughput",
             "bytes/s",
@@ -116,14 +116,16 @@ def telemetry_panels(
         Panel(
             "Device queue",
             "depth",
-            _host_or_mean_and_highest_lines(series_on_grid(disks, "queue_depth"), "depth"),
+            _host_or_mean_and_highest_lines(metric_series_on_grid(disks, "queue_depth"), "depth"),
         ),
         Panel(
             "Device busy",
             "share",
-            _host_or_mean_and_highest_lines(series_on_grid(disks, "busy_share"), "busy"),
+            _host_or_mean_and_highest_lines(metric_series_on_grid(disks, "busy_share"), "busy"),
         ),
-        Panel("Processors busy", "share", _processor_panel_lines(every, cores, series_on_grid)),
+        Panel(
+            "Processors busy", "share", _processor_panel_lines(every, cores, metric_series_on_grid)
+        ),
         Panel(
             "Network",
             "bytes/s",
@@ -134,12 +136,16 @@ def telemetry_panels(
         Panel(
             "I/O pressure",
             "share",
-            _host_or_mean_and_highest_lines(series_on_grid(pressure, "io_some_share"), "waiting"),
+            _host_or_mean_and_highest_lines(
+                metric_series_on_grid(pressure, "io_some_share"), "waiting"
+            ),
         ),
         Panel(
             "Device temperature",
             "celsius",
-            _host_or_mean_and_highest_lines(series_on_grid(disks, "temperature_c"), "device"),
+            _host_or_mean_and_highest_lines(
+                metric_series_on_grid(disks, "temperature_c"), "device"
+            ),
         ),
         Panel("Power", "W", _power_panel_lines(record, series, grid)),
     )
@@ -172,16 +178,16 @@ def _monitored_host_panels(
         values = average_on_grid(counter, grid, numbers[counter.host], step_ns)
         by_metric.setdefault((counter.scope, counter.metric), []).append(values)
 
-    def host_rows_of_metric(scope: str, metric: str) -> list[Floats]:
+    def counter_rows_of_metric(scope: str, metric: str) -> list[Floats]:
         return by_metric.get((scope, metric), [])
 
     read, write = (
-        host_rows_of_metric("disk", "read_bytes_per_s"),
-        host_rows_of_metric("disk", "write_bytes_per_s"),
+        counter_rows_of_metric("disk", "read_bytes_per_s"),
+        counter_rows_of_metric("disk", "write_bytes_per_s"),
     )
     into, out = (
-        host_rows_of_metric("nic", "rx_bytes_per_s"),
-        host_rows_of_metric("nic", "tx_bytes_per_s"),
+        counter_rows_of_metric("nic", "rx_bytes_per_s"),
+        counter_rows_of_metric("nic", "tx_bytes_per_s"),
     )
     busy_ports = any(_largest_value(rates) > QUIET_PORT_BYTES_PER_S for rates in (into, out))
     ports = (
@@ -202,7 +208,7 @@ def _monitored_host_panels(
         Panel(
             f"{word} processors",
             "share",
-            _host_or_mean_and_highest_lines(host_rows_of_metric("cpu", "busy_share"), "busy"),
+            _host_or_mean_and_highest_lines(counter_rows_of_metric("cpu", "busy_share"), "busy"),
         ),
     )
 
@@ -220,13 +226,16 @@ def _distinct_disk_series(
 
 def _server_panels(
     server: Sequence[CounterSeries],
-    series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
+    metric_series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
 
     def server_panel_lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
         return _nonzero_panel_lines(
-            *((name, _sum_over_hosts(series_on_grid(server, metric))) for name, metric in pairs)
+            *(
+                (name, _sum_over_hosts(metric_series_on_grid(server, metric)))
+                for name, metric in pairs
+            )
         )
 
     return (
@@ -294,13 +303,15 @@ def _meter_reading_interval_ns(record: RunRecord, meter: CounterSeries) -> float
 def _processor_panel_lines(
     processor_series: Sequence[CounterSeries],
     cores: Sequence[CounterSeries],
-    series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
+    metric_series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[PanelLine, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
-    together = series_on_grid(processor_series, "busy_share") or series_on_grid(cores, "busy_share")
+    together = metric_series_on_grid(processor_series, "busy_share") or metric_series_on_grid(
+        cores, "busy_share"
+    )
     return _known_panel_lines(
         ("all cores", _mean_over_hosts(together)),
-        ("busiest", _maximum_over_hosts(series_on_grid(cores, "busy_share"))),
+        ("busiest", _maximum_over_hosts(metric_series_on_grid(cores, "busy_share"))),
     )
 
 

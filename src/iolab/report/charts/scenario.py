@@ -195,7 +195,8 @@ def _equal_spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
         for name in ("IOPS", "p99 (highest)" if size > 1 else "p99")
     ]
     spans = zip_longest(
-        *(_span_texts(scenario, size) for scenario in scenarios), fillvalue=(DASH, DASH)
+        *(_rate_and_p99_texts_per_span(scenario, size) for scenario in scenarios),
+        fillvalue=(DASH, DASH),
     )
     rows = tuple(
         row_of_cells(
@@ -206,7 +207,7 @@ def _equal_spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     return Table(RATES_AND_LATENCIES_TITLE, text_and_number_columns((), ("From", *heads)), rows)
 
 
-def _span_texts(scenario: ScenarioFigures, size: int) -> list[tuple[str, str]]:
+def _rate_and_p99_texts_per_span(scenario: ScenarioFigures, size: int) -> list[tuple[str, str]]:
     texts = []
     for start in range(0, len(scenario.rates), size):
         rates = scenario.rates[start : start + size]
