@@ -53,7 +53,7 @@ def test_an_installed_package_adds_a_kind(tmp_path: Path) -> None:
 def test_the_words_of_a_kind_are_its_engines_and_its_table() -> None:
     for kind in LOADS:
         part = kind.make_study_kind()
-        table = () if part.section is None else (part.section.name,)
+        table = () if part.settings_section is None else (part.settings_section.name,)
         if kind.study_words:  # a kind without any reads every study
             assert sorted(kind.study_words) == sorted((*part.engines, *table)), kind.name
     assert sum(bool(kind.study_words) for kind in LOADS) == len(LOADS) - 2

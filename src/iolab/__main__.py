@@ -25,7 +25,7 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # While modules are read nothing is to be put in order: the kernel ends the process, quietly.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from iolab.cli.limited import run_command_under_memory_limit
+    from iolab.cli.memory_limit import run_command_under_memory_limit
 
     code = run_command_under_memory_limit(_run_command_line_with_sigint, sys.argv[1:])
     # The kernel frees all memory at once; to take hundreds of modules apart one by one, as

@@ -37,7 +37,7 @@ def best(value: Metric, configuration: str = "a", hosts: int = 0) -> BestValue:
 
 def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -> None:
     found = rate_quotients([WHOLE], [best(rate(1e6, 9e5, 1.2e6))])
-    assert [(one.size.unit_text, one.value) for one in found] == [
+    assert [(one.divisor.unit_text, one.value) for one in found] == [
         ("TB raw", rate(2500.0, 2250.0, 3000.0)),
         ("TB usable", rate(4000.0, 3600.0, 4800.0)),
         ("node", rate(250_000.0, 225_000.0, 300_000.0)),
@@ -67,7 +67,7 @@ def test_what_is_not_told_or_nothing_divides_nothing(bare: Configuration) -> Non
 
 def test_capacity_for_money_and_for_a_node_is_exact() -> None:
     found = capacity_quotients([WHOLE], (DivisorKind.COST, DivisorKind.NODE))
-    assert [(one.maximum.metric, one.size.unit_text, one.value.value) for one in found] == [
+    assert [(one.maximum.metric, one.divisor.unit_text, one.value.value) for one in found] == [
         ("raw_tb", "node", 100.0),
         ("usable_tb", "node", 62.5),
         ("raw_tb", "1000 EUR", 2.0),
@@ -79,7 +79,7 @@ def test_capacity_for_money_and_for_a_node_is_exact() -> None:
 def test_currencies_are_kinds_of_their_own() -> None:
     other = Configuration("b", "B", (), "/t", cost=ProcurementCost("USD", 1000.0, 0.0, 0.0))
     found = rate_quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
-    money = {one.ranking_group for one in found if one.size.divisor_kind is DivisorKind.COST}
+    money = {one.ranking_group for one in found if one.divisor.divisor_kind is DivisorKind.COST}
     assert money == {("w", "iops", "1000 EUR"), ("w", "iops", "1000 USD")}
     assert cost_currencies([WHOLE, other]) == ("EUR", "USD")
 

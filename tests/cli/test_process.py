@@ -148,7 +148,7 @@ def test_load_is_not_begun_in_too_little_address_space(tmp_path: Path, limit_kib
 
 ENDED = """
 import os, resource, signal, sys
-from iolab.cli.limited import run_command_under_memory_limit
+from iolab.cli.memory_limit import run_command_under_memory_limit
 resource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))
 ends = {
     "abort": lambda argv: os.abort(),

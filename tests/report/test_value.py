@@ -13,7 +13,7 @@ from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric, PowerUse, Result
 from iolab.core.power import PowerBoundary
 from iolab.report.charts.chart import ChartGroup, Markers
-from iolab.report.price_performance import figures_per_size_and_cost_section, purchase_table
+from iolab.report.quotients import figures_per_size_and_cost_section, purchase_table
 from iolab.report.table import Table
 from iolab.report.value import cost_row, energy_cost_row
 from tests.report import shared

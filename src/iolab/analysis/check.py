@@ -100,7 +100,12 @@ class GradedAnswer(Record):
     wrong: str | None = None
 
     def answer(
-        self, number: str, good: float | None, bad: float | None, *, more_is_worse: bool
+        self,
+        number: str,
+        valid_limit: float | None,
+        invalid_limit: float | None,
+        *,
+        more_is_worse: bool,
     ) -> CheckAnswer:
         """The answer by what its evidence has of the number; TypeError where that has none."""
         value = self.evidence.get(number)
@@ -110,10 +115,10 @@ class GradedAnswer(Record):
         def is_beyond_threshold(limit: float | None) -> bool:
             return limit is not None and (value >= limit if more_is_worse else value < limit)
 
-        if is_beyond_threshold(bad):
+        if is_beyond_threshold(invalid_limit):
             end = self.doubtful if self.wrong is None else self.wrong
             return invalid_answer(f"{self.text}{end}.", **self.evidence)
-        if is_beyond_threshold(good):
+        if is_beyond_threshold(valid_limit):
             return indicative_answer(f"{self.text}{self.doubtful}.", **self.evidence)
         return valid_answer(f"{self.text}.", **self.evidence)
 
@@ -132,16 +137,16 @@ def per_host(
     *,
     max_key: str | None = None,
     min_key: str | None = None,
-    good: float | None = None,
-    bad: float | None = None,
+    valid_limit: float | None = None,
+    invalid_limit: float | None = None,
     needs_complete_host_run: bool = False,
 ) -> Callable[[Callable[[View, int], HostAnswer]], Callable[[View], CheckAnswer]]:
     """Judge a run by the worst of what is found of each host, as `worst_answer` takes it.
 
     `max_key` or `min_key` is the number in the evidence by which a host is worse than another. From
-    `good` on, or below it of the `min_key`, it is no longer valid, from `bad` on invalid (see
-    `graded_answer`). What `needs_complete_host_run` is not asked of a host whose part of the run
-    broke off, nor of the others of a run that failed: they were stopped.
+    `valid_limit` on, or below it of the `min_key`, it is no longer valid, from `invalid_limit` on
+    invalid (see `graded_answer`). What `needs_complete_host_run` is not asked of a host whose part
+    of the run broke off, nor of the others of a run that failed: they were stopped.
     """
     number = max_key or min_key or ""
 
@@ -154,7 +159,9 @@ def per_host(
                 return (lost_host_answer(view.hosts[host_index]),)
             found = judge(view, host_index)
             if isinstance(found, GradedAnswer):
-                found = found.answer(number, good, bad, more_is_worse=max_key is not None)
+                found = found.answer(
+                    number, valid_limit, invalid_limit, more_is_worse=max_key is not None
+                )
             return (found,) if isinstance(found, CheckAnswer) else found
 
         @functools.wraps(judge)

@@ -168,8 +168,8 @@ class KneeFinding(Record):
 class QuotientFinding(Record):
     """What a configuration gives for what: a best figure, or capacity, over its cost or its size.
 
-    `per_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for one
-    of these. `rank` is its place among all configurations, from 1, of `ranked_count` that have
+    `divisor_unit` is `1000 EUR`, `TB raw`, `TB usable` or `node`; `value` in the figure's unit for
+    one of these. `rank` is its place among all configurations, from 1, of `ranked_count` that have
     both. `is_certain` where its interval lies above those of all that are ranked behind it. `level`
     is the worst verdict behind these, None of capacity.
     """
@@ -177,7 +177,7 @@ class QuotientFinding(Record):
     configuration: str
     workload: str
     metric: str
-    per_unit: str
+    divisor_unit: str
     value: float
     unit: str
     rank: int
@@ -230,7 +230,7 @@ class Recommendation(Record):
     """The configuration that serves a need best, of `compared_count` that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
-    the geometric mean over `workloads`, or the least of its `need_dimensions`. `per_unit` is what
+    the geometric mean over `workloads`, or the least of its `need_dimensions`. `cost_unit` is what
     figures are for: `1000 EUR`, empty where no cost is given. Of capacity, `terabytes` is the
     figure and `metric` `usable_tb` or `raw_tb`. `is_certain` where its interval lies above those of
     all others, `has_single_runs` where one of them rests on one run. `level` is the worst verdict
@@ -243,7 +243,7 @@ class Recommendation(Record):
     configuration: str
     runner_up: str
     lead_factor: float
-    per_unit: str
+    cost_unit: str
     compared_count: int
     is_certain: bool
     has_single_runs: bool
@@ -436,7 +436,7 @@ def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterato
                 configuration=offer.maximum.configuration,
                 workload=workload,
                 metric=metric,
-                per_unit=per,
+                divisor_unit=per,
                 value=offer.value.value or 0.0,
                 unit=offer.value.unit,
                 rank=place + 1,

@@ -89,19 +89,19 @@ class Divisor(Record):
 
 
 class Quotient(Record):
-    """A maximum, or capacity, for one of a size; `maximum` is what was divided.
+    """A maximum, or capacity, for one of a divisor; `maximum` is what was divided.
 
     Of capacity the workload is empty and the metric `raw_tb` or `usable_tb`.
     """
 
     maximum: BestValue
-    size: Divisor
+    divisor: Divisor
     value: Metric
 
     @property
     def ranking_group(self) -> tuple[str, str, str]:
         """What can be ranked together: one workload, one metric, one measure, one currency."""
-        return self.maximum.workload, self.maximum.metric, self.size.unit_text
+        return self.maximum.workload, self.maximum.metric, self.divisor.unit_text
 
 
 def configuration_divisors(configuration: Configuration) -> tuple[Divisor, ...]:
@@ -124,15 +124,15 @@ def configuration_divisors(configuration: Configuration) -> tuple[Divisor, ...]:
 def rate_quotients(
     configurations: Iterable[Configuration], maxima: Iterable[BestValue]
 ) -> tuple[Quotient, ...]:
-    """Every rate over every size of its configuration."""
+    """Every rate over every divisor of its configuration."""
     measures = {
         configuration.id: configuration_divisors(configuration) for configuration in configurations
     }
     return tuple(
-        Quotient(maximum, size, divide_metric(maximum.value, size.amount))
+        Quotient(maximum, divisor, divide_metric(maximum.value, divisor.amount))
         for maximum in maxima
         if maximum.is_rate
-        for size in measures.get(maximum.configuration, ())
+        for divisor in measures.get(maximum.configuration, ())
     )
 
 
@@ -142,17 +142,19 @@ def capacity_quotients(
 ) -> tuple[Quotient, ...]:
     """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
     return tuple(
-        Quotient(capacity, size, divide_metric(capacity.value, size.amount))
+        Quotient(capacity, divisor, divide_metric(capacity.value, divisor.amount))
         for configuration in configurations
-        for size in configuration_divisors(configuration)
-        if size.divisor_kind in divisor_kinds
+        for divisor in configuration_divisors(configuration)
+        if divisor.divisor_kind in divisor_kinds
         for capacity in _capacity_maxima(configuration)
     )
 
 
-def divide_metric(metric: Metric, size: float) -> Metric:
-    """A metric for one of `size`, which is above 0, with its interval."""
-    ends = (None if end is None else end / size for end in (metric.value, metric.low, metric.high))
+def divide_metric(metric: Metric, divisor: float) -> Metric:
+    """A metric for one of `divisor`, which is above 0, with its interval."""
+    ends = (
+        None if end is None else end / divisor for end in (metric.value, metric.low, metric.high)
+    )
     value, low, high = ends
     return Metric(value, metric.unit, low, high, metric.n)
 
@@ -279,7 +281,9 @@ def configuration_ids_without_divisor(
 ) -> tuple[tuple[DivisorKind, tuple[str, ...]], ...]:
     """Measures that some configurations tell and others do not, with the ids of the latter."""
     sized = {
-        configuration.id: {size.divisor_kind for size in configuration_divisors(configuration)}
+        configuration.id: {
+            divisor.divisor_kind for divisor in configuration_divisors(configuration)
+        }
         for configuration in configurations
     }
     uneven = []
@@ -293,9 +297,9 @@ def configuration_ids_without_divisor(
 def cost_currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     """The currencies of all costs, each once: amounts in two are never put on one scale."""
     names = (
-        size.currency
+        divisor.currency
         for configuration in configurations
-        for size in configuration_divisors(configuration)
+        for divisor in configuration_divisors(configuration)
     )
     return tuple(dict.fromkeys(name for name in names if name))
 

@@ -260,7 +260,7 @@ def all_findings(
     needs = tuple(recommendations(study, best))
     dear = sorted(
         quotient_findings(study, best),
-        key=lambda finding: (finding.workload, finding.per_unit, finding.rank),
+        key=lambda finding: (finding.workload, finding.divisor_unit, finding.rank),
     )
     first = () if leading is None else (leading,)
     pairs = {(gains.baseline, gains.candidate) for gains in first}
@@ -321,7 +321,7 @@ class _RankedConfigurations(Record):
     runs: Mapping[str, tuple[RunKey, ...]]
 
     @property
-    def per_unit(self) -> str:
+    def cost_unit(self) -> str:
         """What figures are for, empty where not all costs are known."""
         return f"{MONEY:g} {self.currency}" if self.costs else ""
 
@@ -362,7 +362,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
                 field,
                 BuyerNeed.VALUE,
                 field.scores_per_cost(performance),
-                field.per_unit,
+                field.cost_unit,
                 by_workload=field.scores_per_cost(by_workload),
             )
     sides = _dimensions_with_capacity(field, field.scores_by_dimension)
@@ -371,7 +371,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             field,
             BuyerNeed.BALANCE,
             _minimum_over_dimensions(field, sides),
-            field.per_unit,
+            field.cost_unit,
             sides,
             by_workload=_minimum_over_dimensions(
                 field, _dimensions_with_capacity(field, field.scores_by_workload)
@@ -594,7 +594,7 @@ def _capacity_recommendation(contenders: _RankedConfigurations) -> Recommendatio
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        per_unit=contenders.per_unit,
+        cost_unit=contenders.cost_unit,
         compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
         has_single_runs=False,
@@ -625,7 +625,7 @@ def _performance_recommendation(
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        per_unit=per,
+        cost_unit=per,
         compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
         has_single_runs=contenders.has_single_runs,

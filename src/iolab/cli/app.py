@@ -17,7 +17,7 @@ import typer
 
 from iolab.cli.commands import COMMANDS, CommandKind, command_from_argv
 from iolab.cli.help import GroupedCommands, command_list_text
-from iolab.cli.limited import require_address_space
+from iolab.cli.memory_limit import require_address_space
 from iolab.cli.output import (
     page_output,
     print_raw,

@@ -311,7 +311,7 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
     yield literal_text(_verdict_counts_text(comparison), QUIET_STYLE)
     yield from _inconclusive_reason_lines(comparison.rows)
     for summary in comparison.summaries:
-        subject, overall = geometric_mean_texts(summary)[0], summary.overall
+        subject, overall = geometric_mean_texts(summary).subject, summary.overall
         ratio = ratio_with_interval_text(overall.ratio, overall.low, overall.high)
         yield Text(f"{capitalised(subject)}: {ratio}")
     yield from _skipped_point_lines(comparison)

@@ -104,7 +104,7 @@ def session_list_renderables(
             answer.append(f"{session.status.value}: ", STATUS_STYLES[session.status])
         answer.append_text(literal_text(line.summary.answer))
         began = utc_minute_text(session.created_real_ns)
-        rows.append([name, began, f"{line.summary.verdict_counts.runs:,}", answer])
+        rows.append([name, began, f"{line.summary.run_counts.runs:,}", answer])
     heads = [Column("session"), Column("began (UTC)"), Column("runs", is_number=True)]
     widths = [
         max([len(head.title), *(len(row[at]) for row in rows)]) for at, head in enumerate(heads)
@@ -137,7 +137,7 @@ def _session_line_document(line: SessionLine, directory: Path) -> dict[str, Any]
             "path": _session_argument(line, directory),
             "fault": line.fault or "not read in time",
         }
-    session, counts = line.summary.session, line.summary.verdict_counts
+    session, counts = line.summary.session, line.summary.run_counts
     return {
         "path": _session_argument(line, directory),
         "id": session.id,

@@ -402,4 +402,4 @@ class GuestAnalysis:
     self_limited_hosts = staticmethod(self_limited_guests)
     hosts_with_external_cpu_count = staticmethod(guests_counted_by_node)
     hypervisor_results = staticmethod(hypervisor_results)
-    resource_uses = staticmethod(disk_limit_uses)
+    kind_specific_resource_uses = staticmethod(disk_limit_uses)

@@ -57,7 +57,7 @@ class VmSection:
 class GuestStudyKind:
     """The part of guests in studies and plans."""
 
-    section: Final = VmSection()
+    settings_section: Final = VmSection()
     examples: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
 
     add_host_faults = staticmethod(add_guest_faults)
@@ -69,7 +69,7 @@ class GuestStudyKind:
 
     def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
-        guests = self.section.settings(tables)
+        guests = self.settings_section.settings(tables)
         if guests is None:
             return ()
         rooms = (
@@ -78,13 +78,13 @@ class GuestStudyKind:
         )
         return knee_guest_counts(rooms, guests.vcpus, loads)
 
-    def iops_limit(self, study: Study) -> int | None:
+    def iops_limit_per_host(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
         return settings.iops_limit if (settings := booted_guest_settings(study)) else None
 
     def verdict_limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Disks that are held to a rate, which is then what is measured."""
-        held = self.iops_limit(study)
+        held = self.iops_limit_per_host(study)
         if held is not None:
             why = (
                 f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"

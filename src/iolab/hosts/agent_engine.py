@@ -23,18 +23,18 @@ def compact_ascii_json(document: object) -> str:
 
 
 def timed_engine_command(
-    argv: tuple[str, ...], directory: str, text: str, seconds: float, recorded: str
+    argv: tuple[str, ...], directory: str, spec: str, seconds: float, recorded_spec: str
 ) -> Command:
-    """The process of an engine of the agent that makes load for a set time; `text` is its spec.
+    """The process of an engine of the agent that makes load for a set time; `spec` says which.
 
-    `recorded` is what the run's record has of that.
+    `recorded_spec` is what the run's record has of that.
     """
     limit_s = seconds + TIMED_END_LIMIT_S
     return Command(
         argv=argv,
         cwd=directory,
-        stdin=text.encode("ascii"),
-        job_file=recorded,
+        stdin=spec.encode("ascii"),
+        job_file=recorded_spec,
         wall_limit_s=limit_s,
         output_limit_bytes=(math.ceil(limit_s) + SPARE_REPORTS) * TIMED_REPORT_LIMIT_BYTES,
         waits_for_start=True,

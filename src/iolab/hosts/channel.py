@@ -280,9 +280,10 @@ class Channel:
             raise ProtocolError(f"it sent a message that answers no request: {what}")
         if request.is_final_message(message):
             del self._requests[request.id]
-        if not request.try_deliver(message):
+        if request.is_queue_full:
             async with asyncio.timeout(STALL_LIMIT_S):
-                await request.deliver(message)
+                await request.wait_for_space()
+        request.deliver(message)
 
     async def _close_reason(self, fault: str) -> str:
         # Its input ends first: a carrier that still lives then exits, and its last words are whole.
@@ -358,21 +359,19 @@ class Request:
         """Whether nothing can follow this message."""
         return message.is_ in ("error", FINAL_MESSAGES.get(self._verb, "done"))
 
-    def try_deliver(self, message: Message) -> bool:
-        """Queue a message if there is room, which there nearly always is; whether there was."""
-        if self._unwanted:
-            return True
-        if len(self._waiting) >= QUEUED_MESSAGES:
-            return False
-        self._waiting.append(message)
-        self._arrived.set()
-        return True
+    @property
+    def is_queue_full(self) -> bool:
+        """Whether the reader has to take a message first; never once it wants no more."""
+        return not self._unwanted and len(self._waiting) >= QUEUED_MESSAGES
 
-    async def deliver(self, message: Message) -> None:
-        """Queue a message for the reader; waits while the queue is full."""
-        while len(self._waiting) >= QUEUED_MESSAGES and not self._unwanted and not self._failure:
+    async def wait_for_space(self) -> None:
+        """Until there is space for a message, the reader wants no more, or the host is lost."""
+        while self.is_queue_full and not self._failure:
             self._room.clear()
             await self._room.wait()
+
+    def deliver(self, message: Message) -> None:
+        """Queue a message for the reader; drop it where the reader wants no more."""
         if not self._unwanted:
             self._waiting.append(message)
             self._arrived.set()

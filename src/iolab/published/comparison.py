@@ -318,7 +318,7 @@ def _ratio_table(
                 metric_phrase(pair.printed.metric),
                 *((styles[pair.configuration.id].title,) if named else ()),
                 axis_values_text(pair.axis) or DASH,
-                axis_values_text(pair.printed.axis) or DASH,
+                axis_values_text(pair.printed.printed_for) or DASH,
                 metric_value_text(share.here),
                 interval_and_runs_text(share.here, bare_rate=True),
                 _range_middle_text(share.there, pair.printed.unit),

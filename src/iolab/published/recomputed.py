@@ -57,7 +57,7 @@ _GAIN: Final = re.compile(r"max_gain_([a-z]+)_pct|gain_([a-z]+)")
 """`gain_ops`, a factor, and `max_gain_latency_pct`."""
 
 _METRICS: Final = {"iops": ("iops", 1.0), "gb_s": ("bw_bytes_per_s", 1e9), "tb": ("raw_tb", 1.0)}
-_SIZE_MEASURES: Final = {
+_DIVISOR_KINDS: Final = {
     "tb": DivisorKind.RAW,
     "usable_tb": DivisorKind.USABLE,
     "node": DivisorKind.NODE,
@@ -126,7 +126,7 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
             axis=(
-                *(pair for pair in figure.axis if pair[0] not in _SEPARATE_AXES),
+                *(pair for pair in figure.printed_for if pair[0] not in _SEPARATE_AXES),
                 *figure.best_reached_at,
             ),
             title=_figure_workload_name(figure),
@@ -201,8 +201,8 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
                 if allowed is None or access.get(quotient.maximum.workload) in allowed
             ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
-            best = _largest_quotient(kept, metric, _SIZE_MEASURES[over])
-            quantity = f"{way or ''} {unit} for each {_SIZE_MEASURES[over]}".strip()
+            best = _largest_quotient(kept, metric, _DIVISOR_KINDS[over])
+            quantity = f"{way or ''} {unit} for each {_DIVISOR_KINDS[over]}".strip()
             computed = None if best is None else _metric_in_unit(best, _METRICS[kind][1], unit)
             yield PrintedClaim(subject, quantity, str(value), stated, computed, unit)
 
@@ -213,7 +213,7 @@ def _largest_quotient(
     values = [
         quotient.value
         for quotient in candidates
-        if (quotient.maximum.metric, quotient.size.divisor_kind) == (metric, divisor_kind)
+        if (quotient.maximum.metric, quotient.divisor.divisor_kind) == (metric, divisor_kind)
     ]
     return max(values, key=lambda value: value.value or 0.0, default=None)
 
@@ -264,7 +264,10 @@ def _quantity_metric(quantity: FigureQuantity) -> Metric:
 
 def _figure_workload_name(figure: PublishedFigure) -> str:
     return " ".join(
-        [figure.workload, *(str(value) for name, value in figure.axis if name in _SEPARATE_AXES)]
+        [
+            figure.workload,
+            *(str(value) for name, value in figure.printed_for if name in _SEPARATE_AXES),
+        ]
     )
 
 
@@ -343,7 +346,7 @@ def _match_best_point(
         point for point in points if _point_metric_value(point, figure.metric) is not None
     ]
     candidates = [point for point in candidates if point.is_trusted] or candidates
-    printed_at = dict(figure.axis)
+    printed_at = dict(figure.printed_for)
     # A place that both have is compared at that place; block sizes never with each other.
     for name in printed_at:
         at = [point for point in candidates if dict(point.key.axis).get(name) == printed_at[name]]

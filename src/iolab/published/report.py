@@ -30,7 +30,7 @@ from iolab.record import Record
 from iolab.report.brief import PublishedResultTables
 from iolab.report.maxima import BestFigureWithHosts, fleet_and_client_table, maxima_table
 from iolab.report.numbers import DASH
-from iolab.report.price_performance import rates_per_size_table
+from iolab.report.quotients import best_figure_quotients_table
 from iolab.report.table import Cell, Column, Table, row_of_cells, text_and_number_columns
 
 ROWS_MAX: Final = 64
@@ -176,7 +176,7 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
         yield maxima_table(owners, peaks, {})
     for table in (
         fleet_and_client_table(owners, peaks, fleets_with_single_client(owners, maxima), {}),
-        rates_per_size_table(owners, peaks, {}),
+        best_figure_quotients_table(owners, peaks, {}),
         recomputed_table(recomputed_figures(published)),
     ):
         if table is not None:
@@ -261,7 +261,7 @@ def _quotient_document(quotient: Quotient) -> dict[str, Any]:
         "workload": quotient.maximum.workload,
         "configuration": quotient.maximum.configuration,
         "metric": quotient.maximum.metric,
-        "per": quotient.size.unit_text,
+        "per": quotient.divisor.unit_text,
         **_metric_document(quotient.value),
     }
 

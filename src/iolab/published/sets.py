@@ -66,8 +66,8 @@ class PublishedSystem(Record):
 class PublishedFigure(Record):
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
-    `axis` is the place for which it was printed, empty for the best of all; `best_reached_at` is where a
-    best was reached, as far as that was printed.
+    `printed_for` is the place for which it was printed, empty for the best of all;
+    `best_reached_at` is where a best was reached, as far as that was printed.
     """
 
     owner: PublishedSystem
@@ -75,7 +75,7 @@ class PublishedFigure(Record):
     metric: str
     unit: str
     value: FigureRange
-    axis: Axis = field(default=())
+    printed_for: Axis = field(default=())
     best_reached_at: Axis = field(default=())
 
     @property
@@ -188,7 +188,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
-        axis = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
+        printed_for = tuple((name, table[name]) for name in _AXIS_KEYS if name in table)
         vms = positive_integer_or_none(table.get("vms"))
         best_reached_at = (("vms", vms),) if vms else ()
         for quantity in _comparable_quantities(table):
@@ -200,7 +200,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
                 description=words,
             )
             yield from _figure_of_quantity(
-                owner, workload, quantity, axis=axis, best_reached_at=best_reached_at
+                owner, workload, quantity, printed_for=printed_for, best_reached_at=best_reached_at
             )
 
 
@@ -222,7 +222,7 @@ def _figure_of_quantity(
     workload: str,
     quantity: FigureQuantity,
     *,
-    axis: Axis = (),
+    printed_for: Axis = (),
     best_reached_at: Axis = (),
     of_direction: bool = True,
 ) -> Iterator[PublishedFigure]:
@@ -236,7 +236,7 @@ def _figure_of_quantity(
         metric = f"{quantity.direction}_{metric}"
     if workload and is_known_metric(metric):
         unit = metric_spec(metric).unit
-        yield PublishedFigure(owner, workload, metric, unit, value, axis, best_reached_at)
+        yield PublishedFigure(owner, workload, metric, unit, value, printed_for, best_reached_at)
 
 
 def _hardware_descriptions(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -94,7 +94,7 @@ class BriefAnswer(Record):
 def build_answer(
     brief: Brief,
     best_figures: Sequence[BestFigure],
-    verdict_counts: RunCounts,
+    run_counts: RunCounts,
     caveats: Sequence[Objection],
     best_charts: ReportSection | None,
 ) -> BriefAnswer:
@@ -119,7 +119,7 @@ def build_answer(
         ),
     )
     trust = (
-        verdicts_sentence(verdict_counts),
+        verdicts_sentence(run_counts),
         other_load_sentence(brief.study, brief.results),
         gravest_caveats_sentence(touching),
         " ".join(
@@ -128,7 +128,7 @@ def build_answer(
                 (
                     confidence_line(best_figures) if best_figures else "",
                     _supported_leads_sentence(brief, rows),
-                    repeats_sentence(verdict_counts, brief),
+                    repeats_sentence(run_counts, brief),
                 ),
             )
         ),
@@ -140,7 +140,7 @@ def build_answer(
         sentence=answer_sentence(
             brief.study,
             best_figures,
-            verdict_counts,
+            run_counts,
             caveats,
             brief.points,
             brief.kinds.answer_text(brief.study, brief.points),

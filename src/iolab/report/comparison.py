@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -180,11 +180,22 @@ def marked_verdict_text(verdict: ComparisonVerdict, count: str = "") -> str:
     return " ".join(filter(None, (VERDICT_MARKS[verdict], count, verdict.value)))
 
 
-def geometric_mean_texts(summary: MetricSummary) -> tuple[str, str, str]:
-    """The geometric mean for people: of what, the ratio, its interval."""
+class GeometricMeanTexts(NamedTuple):
+    """A geometric mean for people: of what it is, its ratio, and the interval of that."""
+
+    subject: str
+    ratio: str
+    interval: str
+
+
+def geometric_mean_texts(summary: MetricSummary) -> GeometricMeanTexts:
+    """The geometric mean of a metric over all points."""
     overall = summary.overall
-    subject = f"geometric mean of {metric_phrase(summary.metric)} over {summary.rows} points"
-    return subject, ratio_with_percent_text(overall.ratio), interval_text(overall.low, overall.high)
+    return GeometricMeanTexts(
+        subject=f"geometric mean of {metric_phrase(summary.metric)} over {summary.rows} points",
+        ratio=ratio_with_percent_text(overall.ratio),
+        interval=interval_text(overall.low, overall.high),
+    )
 
 
 def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:

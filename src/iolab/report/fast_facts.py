@@ -257,5 +257,7 @@ def _capacity_for_money_facts(brief: Brief, titles: Mapping[str, str]) -> Iterat
         ]
         owner = titles.get(best.maximum.configuration, "") if names else ""
         note = " against ".join(filter(None, (owner, *names)))
-        yield FastFact(quotient_value_text(best.value), f"{kind} for {best.size.unit_text}", note)
+        yield FastFact(
+            quotient_value_text(best.value), f"{kind} for {best.divisor.unit_text}", note
+        )
         return

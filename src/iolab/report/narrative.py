@@ -269,7 +269,7 @@ def _quotient_sentence(price: QuotientFinding, names: ConfigurationNames) -> str
     kind = f"{price.workload}: " if price.workload else ""
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (
-        f"{kind}{names.title(price.configuration)} gives the most per {price.per_unit}, "
+        f"{kind}{names.title(price.configuration)} gives the most per {price.divisor_unit}, "
         f"{amount}{of}, of {counted_noun(price.ranked_count, 'configuration')}."
         f"{LEVEL_SENTENCES[price.level] if price.level is not None else ''}"
     )
@@ -424,7 +424,7 @@ _UNDECIDED_FIGURES: Final = {
 
 
 def _per_unit_text(recommendation: Recommendation) -> str:
-    return f" per {recommendation.per_unit}" if recommendation.per_unit else ""
+    return f" per {recommendation.cost_unit}" if recommendation.cost_unit else ""
 
 
 def _over_workloads_text(recommendation: Recommendation) -> str:

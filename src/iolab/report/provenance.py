@@ -181,42 +181,42 @@ def session_alerts(brief: Brief) -> tuple[str, ...]:
     )
 
 
-def verdicts_sentence(verdict_counts: RunCounts) -> str:
+def verdicts_sentence(run_counts: RunCounts) -> str:
     """How many runs there are, of which verdicts, and how many did not end well."""
-    if not verdict_counts.runs:
+    if not run_counts.runs:
         return "No run is committed yet."
     parts = [
         f"{number} {name}"
         for number, name in (
-            (verdict_counts.valid, "valid"),
-            (verdict_counts.indicative, "indicative"),
-            (verdict_counts.invalid, "invalid"),
+            (run_counts.valid, "valid"),
+            (run_counts.indicative, "indicative"),
+            (run_counts.invalid, "invalid"),
         )
         if number
     ]
     ended = [
         f"{number} {name}"
         for number, name in (
-            (verdict_counts.failed, "failed"),
-            (verdict_counts.interrupted, "interrupted"),
+            (run_counts.failed, "failed"),
+            (run_counts.interrupted, "interrupted"),
         )
         if number
     ]
-    runs = counted_noun(verdict_counts.runs, "run")
+    runs = counted_noun(run_counts.runs, "run")
     if len(parts) == 1:
         level = parts[0].partition(" ")[2]
-        judged = f"{runs}, {level}" if verdict_counts.runs == 1 else f"{runs}, all {level}"
+        judged = f"{runs}, {level}" if run_counts.runs == 1 else f"{runs}, all {level}"
     else:
         judged = f"{runs}: {', '.join(parts)}"
     return f"{judged}{'; of these ' + ', '.join(ended) if ended else ''}."
 
 
-def repeats_sentence(verdict_counts: RunCounts, brief: Brief) -> str:
+def repeats_sentence(run_counts: RunCounts, brief: Brief) -> str:
     """How many repeats stand behind a figure; empty for single runs."""
     number = _repeat_count_text(brief)
-    if not verdict_counts.runs or number == "1":
+    if not run_counts.runs or number == "1":
         return ""
-    has_sound = 0 < verdict_counts.invalid < verdict_counts.runs
+    has_sound = 0 < run_counts.invalid < run_counts.runs
     if has_sound:
         if {len(point.results) for point in brief.points if point.is_trusted} == {1}:
             of = "its repeats" if number == "its" else f"{number} repeats"

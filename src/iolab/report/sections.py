@@ -28,7 +28,7 @@ from iolab.report.charts.stability import SentinelRuns, sentinel_chart, steady_s
 from iolab.report.maxima import maxima_section
 from iolab.report.numbers import DASH, axis_values_text, value_text
 from iolab.report.power_section import bytes_by_layer_section, power_section
-from iolab.report.price_performance import figures_per_size_and_cost_section
+from iolab.report.quotients import figures_per_size_and_cost_section
 from iolab.report.scenario import scenario_section
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import counted_noun, percent_text

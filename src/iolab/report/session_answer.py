@@ -118,7 +118,7 @@ class AnswerSource(Record, dict=True):
 def answer_sentence(
     study: Study,
     best_figures: Sequence[BestFigure],
-    verdict_counts: RunCounts,
+    run_counts: RunCounts,
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
     load_text: str = "",
@@ -134,7 +134,7 @@ def answer_sentence(
     """
     rows = workload_rows(best_figures)
     measured = [row for row in rows if row.best is not None]
-    if not verdict_counts.runs:
+    if not run_counts.runs:
         return "Nothing is measured yet."
     if not measured:
         why = next(
@@ -145,12 +145,10 @@ def answer_sentence(
             ),
             None,
         )
-        every = (
-            "the only run is" if verdict_counts.runs == 1 else f"all {verdict_counts.runs} runs are"
-        )
+        every = "the only run is" if run_counts.runs == 1 else f"all {run_counts.runs} runs are"
         lost = (
             every
-            if verdict_counts.invalid == verdict_counts.runs
+            if run_counts.invalid == run_counts.runs
             else "no workload has a figure that is not"
         )
         reason = f" {why.message}" if why else ""

@@ -233,7 +233,7 @@ def with_storage_alone_notes(rows: Sequence[CostCapacityRow]) -> list[CostCapaci
 
 def _cost_rows_of_storage_alone(
     configurations: Sequence[Configuration], brief: Brief
-) -> Iterator[CostCapacityRow | None]:
+) -> Iterator[CostCapacityRow]:
     """What the money for storage alone buys: who has servers already may choose otherwise."""
     costs = [configuration.cost for configuration in configurations]
     are_known = all(cost is not None and cost.storage > 0 for cost in costs)

@@ -33,7 +33,12 @@ from iolab.report.charts.chart import Figure, Line, Plot
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
 from iolab.report.charts.svg import draw_inline_svg
-from iolab.report.comparison import comparison_row_texts, differences_table, geometric_mean_texts
+from iolab.report.comparison import (
+    GeometricMeanTexts,
+    comparison_row_texts,
+    differences_table,
+    geometric_mean_texts,
+)
 from iolab.report.formats.html import content_security_policy as report_policy
 from iolab.report.formats.html import csp_hash_source, style_sheet, template_environment
 from iolab.report.formats.html import page_script as report_script
@@ -107,7 +112,7 @@ class ComparisonPage(Record):
     rows: Table
     scale_text: str
     counts: tuple[Markup, ...]
-    geometric_mean_rows: tuple[tuple[str, str, str], ...]
+    geometric_mean_rows: tuple[GeometricMeanTexts, ...]
     skipped: tuple[str, ...]
     more_skipped: int
     damaged: tuple[str, ...] = ()
@@ -272,7 +277,7 @@ class LivePage(Record):
     status: SessionStatus
     reason: str
     progress: PlanProgress
-    verdict_counts: RunCounts
+    run_counts: RunCounts
     newest_runs: Table
     chart: Markup
     chart_run: str
@@ -289,7 +294,7 @@ def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> Liv
         status=session.status,
         reason=session.reason or "",
         progress=_plan_progress(opened, now_ns),
-        verdict_counts=count_runs_by_verdict_and_status(results),
+        run_counts=count_runs_by_verdict_and_status(results),
         newest_runs=newest_runs_table(results),
         chart=Markup(_newest_run_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",

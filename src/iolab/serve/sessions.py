@@ -234,7 +234,7 @@ class SessionSummary(Record):
     """
 
     session: SessionDocument
-    verdict_counts: RunCounts
+    run_counts: RunCounts
     answer: str
     planned_count: int
     may_add_runs: bool
@@ -368,7 +368,7 @@ class SessionLibrary:
             plan = opened.reader.plan
             return SessionSummary(
                 session=opened.session,
-                verdict_counts=count_runs_by_verdict_and_status(opened.results),
+                run_counts=count_runs_by_verdict_and_status(opened.results),
                 answer=self._study_answer_sentence(opened),
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),

@@ -47,7 +47,7 @@ class HostWatch:
     """A watch on one host from before the start of a run until after its end.
 
     `begin`, `collect_until_cancelled` and `end` are called in this order; all but `end` raise
-    HostError, and give the host up when it falls silent or sends nonsense. With `inodes_of` the
+    HostError, and give the host up when it falls silent or sends nonsense. With `inode_path` the
     inodes of that path's file system are counted, too.
     """
 
@@ -57,13 +57,13 @@ class HostWatch:
         host: Host,
         index: int,
         counters: CounterCollector,
-        inodes_of: str | None = None,
+        inode_path: str | None = None,
     ) -> None:
         self._session = session
         self._host = host
         self._index = index
         self._counters = counters
-        self._inodes_of = inodes_of
+        self._inode_path = inode_path
         self._interval_ms = session.study.telemetry.interval_ms
         self._stream: ReplyStream | None = None
         self._held: Mapping[str, Any] | None = None
@@ -77,7 +77,7 @@ class HostWatch:
     async def begin(self) -> None:
         """Start it and see the first sample."""
         self._stream = self._host.stream(
-            "watch", interval_ms=self._interval_ms, inodes_of=self._inodes_of
+            "watch", interval_ms=self._interval_ms, inodes_of=self._inode_path
         )
         self._held = await self._next_sample(self._stream, FIRST_SAMPLE_LIMIT_S)
 
@@ -111,7 +111,7 @@ class HostWatch:
                 self._add_sample(self._held)
                 newest = last
                 if newest is None:
-                    _, newest = await take_snapshot_and_sample(self._host, self._inodes_of)
+                    _, newest = await take_snapshot_and_sample(self._host, self._inode_path)
                 self._steps.add_reading(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:

@@ -94,7 +94,7 @@ class LoadStudyKind:
     uses_object_store: bool = False
     """Whether its load goes to an object store, and not to a folder or device."""
 
-    section: SettingsSection | None = None
+    settings_section: SettingsSection | None = None
     """Its table of its own in study files, if it has one."""
 
     programs: tuple[HostProgram, ...] = ()
@@ -225,7 +225,7 @@ class HostStudyKind(Protocol):
     """The part of a kind of host that sessions make, in studies and plans."""
 
     @property
-    def section(self) -> SettingsSection:
+    def settings_section(self) -> SettingsSection:
         """Its table of its own in study files."""
 
     def plan_digest_content(self, study: Study) -> Mapping[str, object]:
@@ -320,8 +320,10 @@ class StudyKinds(Record):
     @property
     def sections(self) -> tuple[SettingsSection, ...]:
         """The tables of their own that kinds have in study files."""
-        sections = (kind.section for kind in self.loads if kind.section is not None)
-        return (*sections, self.hosts.section)
+        sections = (
+            kind.settings_section for kind in self.loads if kind.settings_section is not None
+        )
+        return (*sections, self.hosts.settings_section)
 
     def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
         """The plan, with what is known of hosts in its demand."""

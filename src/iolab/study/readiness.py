@@ -82,12 +82,12 @@ def device_faults(
     study: Study, plan: Plan, target: Target, device: DeviceFacts | None, facts: HostFacts
 ) -> list[Fault]:
     """Why this device may not or cannot serve; nothing when it can."""
-    where = f"The device {quote_value(target.path)} of host {quote_value(target.host)}"
+    device_text = f"The device {quote_value(target.path)} of host {quote_value(target.host)}"
     if device is None:
-        return [Fault(f"{where} was not looked at.", "Run again; this host gave no answer.")]
+        return [Fault(f"{device_text} was not looked at.", "Run again; this host gave no answer.")]
     faults = [
         Fault(
-            f"{where} is refused: {objection.message}.",
+            f"{device_text} is refused: {objection.message}.",
             _REMEDIES.get(objection.code, "Name another device."),
         )
         for objection in device.objections
@@ -96,14 +96,13 @@ def device_faults(
         return faults
     need = used_region_bytes(plan, target)
     if need > device.size_bytes:
-        message = (
-            f"{where} has {format_bytes(device.size_bytes)}, the jobs use {format_bytes(need)}"
-        )
+        size, used = format_bytes(device.size_bytes), format_bytes(need)
+        message = f"{device_text} has {size}, the jobs use {used}"
         hint = f"Set a smaller {_file_size_keys_text(plan)}, or name a larger device."
         faults.append(Fault(f"{message}.", hint))
-    faults += _purge_faults(study.precondition.purge, where, device, facts)
-    faults += _discard_support_faults(plan, target, where, device)
-    return faults + _block_alignment_faults(plan, target, where, device)
+    faults += _purge_faults(study.precondition.purge, device_text, device, facts)
+    faults += _discard_support_faults(plan, target, device_text, device)
+    return faults + _block_alignment_faults(plan, target, device_text, device)
 
 
 def _purge_faults(
@@ -125,19 +124,19 @@ def _purge_faults(
 
 
 def _discard_support_faults(
-    plan: Plan, target: Target, where: str, device: DeviceFacts
+    plan: Plan, target: Target, device_text: str, device: DeviceFacts
 ) -> list[Fault]:
     jobs = (
         p.job for p in plan.points_and_neighbour_points if p.configuration in target.configurations
     )
     if device.discards or not any(Direction.TRIM in job.data_directions for job in jobs):
         return []
-    message = f"{where} takes no discards, which workloads that trim are made of."
+    message = f"{device_text} takes no discards, which workloads that trim are made of."
     return [Fault(message, "Name a device that does, or leave those workloads out.")]
 
 
 def _block_alignment_faults(
-    plan: Plan, target: Target, where: str, device: DeviceFacts
+    plan: Plan, target: Target, device_text: str, device: DeviceFacts
 ) -> list[Fault]:
     jobs = (
         p.job for p in plan.points_and_neighbour_points if p.configuration in target.configurations
@@ -146,7 +145,7 @@ def _block_alignment_faults(
     odd = sorted({job.io_alignment_bytes for job in jobs if job.io_alignment_bytes % align})
     if not odd:
         return []
-    message = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
+    message = f"{device_text} has blocks of {align} bytes, bs is {odd[0]}."
     return [Fault(message, f"Set bs to multiples of {align}.")]
 
 
@@ -200,18 +199,18 @@ def filesystem_faults(
     image = study.target.image_bytes
     if target.serial is not None or folder is None:
         return faults
-    where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
+    target_text = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     if image is None:
-        message = f"The XFS in {where} has no size."
+        message = f"The XFS in {target_text} has no size."
         return [*faults, Fault(message, "Set target.image, or name a device.")]
     if image < IMAGE_BYTES_MIN:
-        message = f"An image of {format_bytes(image)} is too small for an XFS in {where}."
+        message = f"An image of {format_bytes(image)} is too small for an XFS in {target_text}."
         hint = f"Set target.image to at least {format_bytes(IMAGE_BYTES_MIN)}."
         return [*faults, Fault(message, hint)]
     files = sum(item.bytes_per_host for item in data_sets_at_target(plan, target))
     if files * XFS_OVERHEAD > image:
         message = (
-            f"The image of {format_bytes(image)} in {where} is too small for files of "
+            f"The image of {format_bytes(image)} in {target_text} is too small for files of "
             f"{format_bytes(files)}."
         )
         hint = f"Set a larger target.image, or a smaller {_file_size_keys_text(plan)}."
@@ -219,7 +218,7 @@ def filesystem_faults(
     missing = max(image - present_bytes, 0)
     if missing and folder.free_bytes < with_free_space_margin(missing):
         message = (
-            f"{where} has {format_bytes(folder.free_bytes)} free, the image needs "
+            f"{target_text} has {format_bytes(folder.free_bytes)} free, the image needs "
             f"{format_bytes(with_free_space_margin(missing))}."
         )
         faults.append(Fault(message, "Make room, give another path, or set a smaller image."))
@@ -318,10 +317,10 @@ def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[F
             folder = None if host is None or target.serial is not None else host.target
             is_limited = target.host in load.hosts if load.hosts else True
             if is_limited and folder is not None and not folder.devices:
-                where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
+                target_text = f"{quote_value(target.path)} on host {quote_value(target.host)}"
                 message = (
                     f"The io_limit of event {quote_value(event.id)} limits block devices, and "
-                    f"{where} has none: it is {folder.fs_type} on {folder.mount_source}."
+                    f"{target_text} has none: it is {folder.fs_type} on {folder.mount_source}."
                 )
                 what = "event" if event.limited_event else "io_limit"
                 hint = (
@@ -344,53 +343,54 @@ def _target_faults(
     probe: TargetProbe | None,
     present_bytes: int,
 ) -> list[Fault]:
-    where = f"{quote_value(target.path)} on host {quote_value(target.host)}"
+    target_text = f"{quote_value(target.path)} on host {quote_value(target.host)}"
     folder = facts.target
     if folder is None:
-        return [missing_target_fault(facts, where)]
+        return [missing_target_fault(facts, target_text)]
     if not folder.writable:
-        return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
-    faults = _target_in_memory_faults(study, folder, where)
+        return [Fault(f"Nothing may be written to {target_text}.", MAKE_WRITABLE)]
+    faults = _target_in_memory_faults(study, folder, target_text)
     faults += rights_faults(study, target, probe)
     if study.target.make_xfs:
         faults += filesystem_faults(study, plan, target, folder, present_bytes)
         # What counts is whether the XFS takes O_DIRECT, which it does.
         probe = probe and replace(probe, direct_error=None, direct_align_bytes=None)
     else:
-        faults += _space_faults(plan, target, folder, where, present_bytes)
-    return faults + _probe_faults(plan, target, probe, where)
+        faults += _space_faults(plan, target, folder, target_text, present_bytes)
+    return faults + _probe_faults(plan, target, probe, target_text)
 
 
-def missing_target_fault(facts: HostFacts, where: str) -> Fault:
+def missing_target_fault(facts: HostFacts, target_text: str) -> Fault:
     """Why a host knows nothing of the directory that it was to look at.
 
-    `where` names the directory and the host within a sentence.
+    `target_text` names the directory and the host within a sentence.
     """
     fault = facts.target_fault or TargetFault(TargetFaultCode.MISSING, "")
     match fault.code:
         case TargetFaultCode.NO_MOUNT:
             return Fault(
-                f"The file system of {where} is not known: /proc/self/mountinfo has no mount of "
-                "it, as where the root directory is no mount point.",
+                f"The file system of {target_text} is not known: /proc/self/mountinfo has no mount "
+                "of it, as where the root directory is no mount point.",
                 "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' "
                 "does; else see that /proc is mounted.",
             )
         case TargetFaultCode.NO_DIRECTORY:
-            return Fault(f"{where} is not a directory.", "Give a directory with --path.")
+            return Fault(f"{target_text} is not a directory.", "Give a directory with --path.")
         case TargetFaultCode.NOT_FOR_FILES:
             return Fault(
-                f"{where} is no place for load: its file system is {fault.message}, which is the "
-                "kernel's own and holds no files of users.",
+                f"{target_text} is no place for load: its file system is {fault.message}, which is "
+                "the kernel's own and holds no files of users.",
                 "Give a directory on storage with --path.",
             )
         case TargetFaultCode.UNREACHABLE:
             hint = "Let the user who runs iolab reach it, or give another with --path."
             return Fault(
-                f"The directory {where} cannot be reached: {quote_value(fault.message)}.", hint
+                f"The directory {target_text} cannot be reached: {quote_value(fault.message)}.",
+                hint,
             )
         case TargetFaultCode.MISSING:
             hint = "Make the directory, or give another with --path."
-            return Fault(f"There is no directory {where}.", hint)
+            return Fault(f"There is no directory {target_text}.", hint)
 
 
 def _io_buffer_memory_faults(
@@ -413,10 +413,10 @@ def _io_buffer_memory_faults(
     return [Fault(message, "Set a smaller iodepth, numjobs or bs.")]
 
 
-def _target_in_memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
+def _target_in_memory_faults(study: Study, folder: TargetFacts, target_text: str) -> list[Fault]:
     if not folder.in_memory or study.target.allow_memory:
         return []
-    message = f"{where} is {folder.layers_text}, which lives in memory."
+    message = f"{target_text} is {folder.layers_text}, which lives in memory."
     hint = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
     return [Fault(message, hint)]
 
@@ -459,7 +459,7 @@ def _planned_layout_bytes(plan: Plan, target: Target) -> int:
 
 
 def _space_faults(
-    plan: Plan, target: Target, folder: TargetFacts, where: str, present_bytes: int
+    plan: Plan, target: Target, folder: TargetFacts, target_text: str, present_bytes: int
 ) -> list[Fault]:
     faults = []
     sets = data_sets_at_target(plan, target)
@@ -467,7 +467,7 @@ def _space_faults(
     need = with_free_space_margin(max(size - present_bytes, 0)) if size > present_bytes else 0
     if folder.free_bytes < need:
         message = (
-            f"{where} has {format_bytes(folder.free_bytes)} free, the files need "
+            f"{target_text} has {format_bytes(folder.free_bytes)} free, the files need "
             f"{format_bytes(need)}."
         )
         hint = f"Make room, give another path, or set a smaller {_file_size_keys_text(plan)}."
@@ -475,17 +475,21 @@ def _space_faults(
     files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.
     if 0 < folder.free_inodes < files and not present_bytes:
-        message = f"{where} has {folder.free_inodes} inodes free, the plan makes {files} files."
+        message = (
+            f"{target_text} has {folder.free_inodes} inodes free, the plan makes {files} files."
+        )
         faults.append(Fault(message, "Set fewer workload.*.numjobs or files."))
     return faults
 
 
-def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: str) -> list[Fault]:
+def _probe_faults(
+    plan: Plan, target: Target, probe: TargetProbe | None, target_text: str
+) -> list[Fault]:
     if probe is None:
-        return [Fault(f"{where} was not tried.", "Run again; this host gave no answer.")]
+        return [Fault(f"{target_text} was not tried.", "Run again; this host gave no answer.")]
     faults = []
     if probe.held_by is not None and not target.work_only:
-        message = f"{where} is held by another session, {quote_value(probe.held_by)}."
+        message = f"{target_text} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [
         point
@@ -494,7 +498,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     ]
     direct = [point.job for point in here if point.job.direct]
     if probe.direct_error is not None and direct:
-        message = f"{where} takes no O_DIRECT: {quote_value(probe.direct_error)}."
+        message = f"{target_text} takes no O_DIRECT: {quote_value(probe.direct_error)}."
         hint = (
             "Give a path on another file system; or set workload.*.direct=false, and the page "
             "cache is measured with it."
@@ -505,7 +509,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         {job.io_alignment_bytes for job in direct if align and job.io_alignment_bytes % align}
     )
     if odd and probe.direct_error is None:
-        message = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
+        message = f"{target_text} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
         faults.append(Fault(message, f"Set bs to multiples of {align}."))
     return faults
 

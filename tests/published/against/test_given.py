@@ -139,7 +139,7 @@ def test_factors_and_shares_are_those_of_the_printed_maxima() -> None:
     assert share.value == pytest.approx(227e9 / 12)
     fleet = published("vm-fleet")
     found = rate_quotients(published_configurations(fleet), published_maxima(fleet))
-    node = [one.value.value for one in found if one.size.unit_text == "node"]
+    node = [one.value.value for one in found if one.divisor.unit_text == "node"]
     assert node == pytest.approx([1.9e6 / 4, 531e3 / 4, 1.5e6 / 4, 1.1e6 / 4])
 
 

@@ -70,7 +70,7 @@ def test_products_and_places() -> None:
     assert other.value.middle == pytest.approx(101593)
     tail = one(found, "measured", "A", "read_lat_ns_p99_99")
     assert tail.value.middle == pytest.approx(27e6)
-    assert {f.axis for f in figures("rocksdb")} == {
+    assert {f.printed_for for f in figures("rocksdb")} == {
         (("block_size", "4k"),),
         (("block_size", "16k"),),
     }

@@ -77,7 +77,7 @@ def value_figures() -> dict[str, Figure]:
         groups(),
         finding="Random read: Printed has the most.",
         table=TABLE,
-        per_unit="TB raw",
+        divisor_unit="TB raw",
     )
     cost = procurement_cost_chart("EUR", bought(), styles(*bought()), TABLE)
     assert lying is not None

@@ -188,23 +188,26 @@ def decide_bottleneck(
         paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, is_certain=True)
-    full, aside = _limiting_resources_and_excused_processors(resources, step)
+    limiting, excused = _limiting_resources_and_excused_processors(resources, step)
     device = _saturated_device(resources)
     near = _most_used_rate_limit(resources)
-    if full and near is not None and _is_mostly_other_load(full[0]):
+    if limiting and near is not None and _is_mostly_other_load(limiting[0]):
         # Processors that others fill explain less than a limit of which hardly any is left.
-        full, aside = (), full
-    if full:
+        limiting, excused = (), limiting
+    if limiting:
         # A core that is full with all others is nothing more; beside a port or a limit they are.
-        is_outside = full[0].resource in _LIMITS_OUTSIDE
-        also = (*full[1:], *aside)[:1] if is_outside else ()
-        sure = not _is_mostly_other_load(full[0])
+        is_outside = limiting[0].resource in _LIMITS_OUTSIDE
+        also = (*limiting[1:], *excused)[:1] if is_outside else ()
+        sure = not _is_mostly_other_load(limiting[0])
         if not sure and is_steady:
             return BottleneckDecision(
-                BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, use=full[0]
+                BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, use=limiting[0]
             )
         return BottleneckDecision(
-            _CAUSES[full[0].resource], is_certain=sure, use=full[0], other_full_resources=also
+            _CAUSES[limiting[0].resource],
+            is_certain=sure,
+            use=limiting[0],
+            other_full_resources=also,
         )
     if near is not None and not _is_still_rising(step):
         return BottleneckDecision(
@@ -212,7 +215,7 @@ def decide_bottleneck(
             is_certain=False,
             use=near,
             step=step,
-            other_full_resources=aside[:1],
+            other_full_resources=excused[:1],
         )
     alone = step is None and flight is not None and flight.has_one_per_job
     if (
@@ -221,8 +224,8 @@ def decide_bottleneck(
         and not _is_still_rising(step)
         and _can_devices_explain_latency(resources)
     ):
-        return _decide_device_limit(device, step, aside)
-    return _decide_without_full_resource(resources, step, device, aside)
+        return _decide_device_limit(device, step, excused)
+    return _decide_without_full_resource(resources, step, device, excused)
 
 
 def _decide_device_limit(
@@ -331,7 +334,7 @@ def _limiting_resources_and_excused_processors(
     Others may use the processors, too: while nearly all of the latency is spent at devices, the
     load does not wait for them. A job that uses a whole core does.
     """
-    full, aside = [], []
+    limiting, excused = [], []
     for resource in _CAUSES:
         use = resources.busiest_use(resource)
         if use is None or not is_resource_full(resource, use.share):
@@ -339,12 +342,12 @@ def _limiting_resources_and_excused_processors(
         if resource is Resource.PROCESSORS and _do_devices_explain_latency(
             resources, NEARLY_ALL_LATENCY
         ):
-            aside.append(use)
+            excused.append(use)
         elif resource is not Resource.CORE or not (
             _is_worthwhile_step(step) or _do_devices_explain_latency(resources)
         ):
-            full.append(use)
-    return tuple(full), tuple(aside)
+            limiting.append(use)
+    return tuple(limiting), tuple(excused)
 
 
 def _most_used_rate_limit(resources: RunResources) -> ResourceUse | None:

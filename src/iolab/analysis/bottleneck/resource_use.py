@@ -79,7 +79,7 @@ def view_with_all_resources(
 
 def run_resources(view: RunView) -> RunResources:
     """The busiest resources of one run over its measured window; pure."""
-    own = (use for kind in view.host_kinds for use in kind.resource_uses(view))
+    own = (use for kind in view.host_kinds for use in kind.kind_specific_resource_uses(view))
     uses = [*_client_resource_uses(view), *_monitored_node_resource_uses(view), *own]
     targets = [target for host in view.hosts if (target := view.target_of_host(host)) is not None]
     return RunResources(

@@ -125,7 +125,7 @@ def busy_share_of_allowed_cores(view: RunView, host_index: int) -> float | None:
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
-@per_host(max_key="steal_share", good=STOLEN)
+@per_host(max_key="steal_share", valid_limit=STOLEN)
 def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
     """Whether other guests took the client's processors."""
     host = view.hosts[host_index]

@@ -134,7 +134,7 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
 
 
 @check("missing-seconds", "Seconds missing from the record")
-@per_host(min_key="covered_share", good=COVERED_GOOD, bad=COVERED_BAD)
+@per_host(min_key="covered_share", valid_limit=COVERED_GOOD, invalid_limit=COVERED_BAD)
 def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     table, host = view.record.intervals, view.hosts[host_index]

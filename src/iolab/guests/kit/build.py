@@ -252,22 +252,22 @@ async def _guest_kernel_modules(
 
 
 async def _decompress_kernel_file(
-    programs: PathPrograms, packing: KernelCompression, content: bytes, build_folder: Path
+    programs: PathPrograms, compression: KernelCompression, content: bytes, scratch_file: Path
 ) -> bytes:
-    """ValueError when it is damaged; `build_folder` is a file to work with."""
-    if packing not in PROGRAMS:
-        return await asyncio.to_thread(unpacked_bytes, packing, content)
-    program = PROGRAMS[packing]
-    plain = build_folder.with_name(f"{build_folder.name}.plain")
-    await asyncio.to_thread(build_folder.write_bytes, content)
+    """ValueError when it is damaged; `scratch_file` is written over."""
+    if compression not in PROGRAMS:
+        return await asyncio.to_thread(unpacked_bytes, compression, content)
+    program = PROGRAMS[compression]
+    plain = scratch_file.with_name(f"{scratch_file.name}.plain")
+    await asyncio.to_thread(scratch_file.write_bytes, content)
     words = (
-        (str(build_folder), str(plain))
-        if packing is KernelCompression.LZ4
-        else (str(build_folder), "-o", str(plain))
+        (str(scratch_file), str(plain))
+        if compression is KernelCompression.LZ4
+        else (str(scratch_file), "-o", str(plain))
     )
     ended = await programs.run_program(program, "-d", "-f", "-q", *words)
     if ended.code:
-        raise ValueError(f"{program} cannot unpack {build_folder.name} ({ended.summary_line})")
+        raise ValueError(f"{program} cannot unpack {scratch_file.name} ({ended.summary_line})")
     return await asyncio.to_thread(plain.read_bytes)
 
 

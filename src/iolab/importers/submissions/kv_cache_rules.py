@@ -52,7 +52,7 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each option."""
     folder = row.folders[0]
     results = {
-        place: _parse_rank_result(folder.document(name))
+        place: _parse_rank_result(folder.read_json_or_note_unreadable(name))
         for place, name in folder.rank_result_files.items()
     }
     options = folder.summary.get("options")

@@ -70,7 +70,7 @@ class ResultFolder(Record, dict=True):
     reader: TreeReader
     unreadable: list[str]
 
-    def document(self, name: str) -> Document:
+    def read_json_or_note_unreadable(self, name: str) -> Document:
         """A JSON object; empty for a file that is none, which `unreadable` then names."""
         try:
             content = self.reader.read(self.path / name)
@@ -80,7 +80,7 @@ class ResultFolder(Record, dict=True):
             return {}
         return document if isinstance(document, dict) else {}
 
-    def text(self, name: str) -> str:
+    def read_text_or_note_unreadable(self, name: str) -> str:
         """A text file; empty for one that is not there."""
         if name not in self.file_sizes:
             return ""
@@ -97,7 +97,7 @@ class ResultFolder(Record, dict=True):
     @cached_property
     def summary(self) -> Document:
         """Its `summary.json`."""
-        return self.document(SUMMARY)
+        return self.read_json_or_note_unreadable(SUMMARY)
 
     @cached_property
     def metadata_name(self) -> str:
@@ -107,7 +107,7 @@ class ResultFolder(Record, dict=True):
     @cached_property
     def metadata(self) -> Document:
         """Parameters, commands, and the state of hosts before and after; empty if it has none."""
-        return self.document(self.metadata_name) if self.metadata_name else {}
+        return self.read_json_or_note_unreadable(self.metadata_name) if self.metadata_name else {}
 
     @cached_property
     def epoch_files(self) -> Mapping[int, str]:
@@ -118,7 +118,9 @@ class ResultFolder(Record, dict=True):
     @cached_property
     def epochs(self) -> Mapping[int, Document]:
         """The times of each rank's epochs and checkpoints."""
-        read = {rank: self.document(name) for rank, name in self.epoch_files.items()}
+        read = {
+            rank: self.read_json_or_note_unreadable(name) for rank, name in self.epoch_files.items()
+        }
         return {rank: document for rank, document in read.items() if document}
 
     @cached_property
@@ -145,7 +147,7 @@ class ResultFolder(Record, dict=True):
     @cached_property
     def configuration(self) -> Mapping[str, str]:
         """The values of that file by their path."""
-        return dict(yaml_scalars(self.text(self.configuration_name)))
+        return dict(yaml_scalars(self.read_text_or_note_unreadable(self.configuration_name)))
 
     def parameter(self, *paths: str) -> float | None:
         """A parameter of the workload: as the command sets it, else as it is stored."""

@@ -243,7 +243,7 @@ def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         return
     reported: set[str] = set()
     for folder in row.folders:
-        digest = folder.text(".mlps-code-image").strip().rpartition(":")[2]
+        digest = folder.read_text_or_note_unreadable(".mlps-code-image").strip().rpartition(":")[2]
         if not re.fullmatch(r"[0-9a-f]{8,64}", digest) or digest in reported:
             continue
         reported.add(digest)

@@ -214,7 +214,7 @@ def _full_depth_share(view: RunView, host_index: int, depth: int) -> float:
 
 
 @check("depth-not-reached", "Queue depth not reached")
-@per_host(min_key="share", good=DEPTH_SHARE_GOOD, bad=DEPTH_SHARE_BAD)
+@per_host(min_key="share", valid_limit=DEPTH_SHARE_GOOD, invalid_limit=DEPTH_SHARE_BAD)
 def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
     """Whether the engine submitted its I/Os at the depth that was requested."""
     if not view.job.is_closed_loop:
@@ -387,7 +387,7 @@ def check_generator_late(view: RunView, host_index: int) -> CheckAnswer:
 
 
 @check_generator_bound
-@per_host(max_key="share", good=GENERATOR_LIMIT_SHARE)
+@per_host(max_key="share", valid_limit=GENERATOR_LIMIT_SHARE)
 def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
     """Whether the generator could have made much more load than it did.
 

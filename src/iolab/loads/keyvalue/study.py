@@ -87,7 +87,7 @@ class ServerSection:
 class KeyValueStudyKind(LoadStudyKind):
     """The part of key-value load in studies and plans."""
 
-    section = ServerSection()
+    settings_section = ServerSection()
     tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         DbBenchTable: DB_BENCH_ENGINES,
         YcsbTable: YCSB_ENGINES,

@@ -82,7 +82,7 @@ def kv_cache_command(
     # The requests follow from the study; their checksum says what they were.
     recorded = {**spec, "requests_sha256": hashlib.sha256(encoded.encode()).hexdigest()}
     return timed_engine_command(
-        ARGV, directory, text, seconds, recorded=compact_ascii_json(recorded)
+        ARGV, directory, text, seconds, recorded_spec=compact_ascii_json(recorded)
     )
 
 

@@ -48,13 +48,13 @@ class EndpointStatus(Record):
 
 
 async def probe_object_store_endpoints(
-    hosts: Sequence[Host], access: ObjectStoreAccess, prefix: str
+    hosts: Sequence[Host], access: ObjectStoreAccess, probe_prefix: str
 ) -> tuple[EndpointStatus, ...]:
     """What each host sees of the endpoints that it uses.
 
-    The first puts, reads and removes an object below `prefix` at its first endpoint: all have the
-    same keys, and gateways of one store would meet there. Raises HostError and EngineError where a
-    host cannot look.
+    The first puts, reads and removes an object below `probe_prefix` at its first endpoint: all have
+    the same keys, and gateways of one store would meet there. Raises HostError and EngineError
+    where a host cannot look.
     """
     places = {host.name: place for place, host in enumerate(hosts)}
 
@@ -63,7 +63,7 @@ async def probe_object_store_endpoints(
         found: list[EndpointStatus] = []
         for endpoint in endpoints:
             tries_rights = not found and places[host.name] == 0
-            document = {"task": "check", "prefix": prefix if tries_rights else ""}
+            document = {"task": "check", "prefix": probe_prefix if tries_rights else ""}
             try:
                 answer = await run_object_store_task(
                     host, access, document, CHECK_ANSWER, endpoints=(endpoint,)

@@ -50,7 +50,7 @@ def training_command(
         "seed": seed,
     }
     text = compact_ascii_json(spec)
-    return timed_engine_command(ARGV, directory, text, seconds, recorded=text)
+    return timed_engine_command(ARGV, directory, text, seconds, recorded_spec=text)
 
 
 def _sample_sizes(job: TrainingJob) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def value_for_money_chart(
     ]
     if len(pairs) < 2:
         return None
-    money = excerpt(rates[0].size.unit_text, _CURRENCY_CHARACTERS)
+    money = excerpt(rates[0].divisor.unit_text, _CURRENCY_CHARACTERS)
     plot = labelled_points_plot(
         [
             (

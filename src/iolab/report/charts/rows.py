@@ -145,14 +145,14 @@ def dot_chart(
     *,
     finding: str,
     table: Table,
-    per_unit: str = "",
+    divisor_unit: str = "",
     better: BetterDirection = BetterDirection.HIGHER,
     note: str = "",
 ) -> Figure | None:
     """The dots of all rows on one scale, of many the best; None where none has a value.
 
-    All values have one unit, none for ratios, which have a line at 1. `per_unit` is what they are
-    told for: `TB raw`.
+    All values have one unit, none for ratios, which have a line at 1. `divisor_unit` is what they
+    are told for: `TB raw`.
     """
     most = max(ROW_DOTS_LEAST, DOTS_MAX // max(min(len(rows), ROWS_MAX), 1))
     leading = [replace(row, dots=_best_dots_in_order(row.dots, most, better)) for row in rows]
@@ -168,7 +168,7 @@ def dot_chart(
     are_named = len({dot.token for dot in dots}) > 1
     characters = NAME_CHARACTERS if are_named else ALONE_NAME_CHARACTERS
     lanes, texts, height = _lay_out_lanes(drawn, names, characters)
-    unit = f"{scale.unit} for each {per_unit}" if per_unit else scale.unit
+    unit = f"{scale.unit} for each {divisor_unit}" if divisor_unit else scale.unit
     unit = f"{unit}{LOG_SCALE}" if scale.is_logarithmic else unit
     x = replace(
         value_axis_of_scale(scale),
@@ -408,7 +408,7 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
 
 
 def labelled_points_plot(
-    points: Sequence[tuple[str, ColorToken, Metric, Metric, Level | None]], per_unit: str = ""
+    points: Sequence[tuple[str, ColorToken, Metric, Metric, Level | None]], divisor_unit: str = ""
 ) -> Plot:
     """One figure against another, each point with its name beside it and its intervals through it.
 
@@ -452,9 +452,11 @@ def labelled_points_plot(
         marks = [LineSegments(token=token, segments=bars), *marks] if bars else marks
         marks += [dots, words]
     across = replace(
-        value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {per_unit}".rstrip()
+        value_axis_of_scale(x_scale), has_grid=True, title=f"{x_scale.unit} {divisor_unit}".rstrip()
     )
-    return Plot(POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {per_unit}".rstrip())
+    return Plot(
+        POINTS_HEIGHT, marks, across, y_scale, unit=f"{y_scale.unit} {divisor_unit}".rstrip()
+    )
 
 
 def _metric_value_and_ends(metric: Metric) -> tuple[float, ...]:

@@ -88,9 +88,11 @@ def telemetry_panels(
     step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in of_clients if s.scope == "pressure"]
 
-    def metric_series_on_grid(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
+    def metric_series_on_grid(counter_series: Iterable[CounterSeries], metric: str) -> list[Floats]:
         return [
-            average_on_grid(s, grid, numbers[s.host], step_ns) for s in chosen if s.metric == metric
+            average_on_grid(s, grid, numbers[s.host], step_ns)
+            for s in counter_series
+            if s.metric == metric
         ]
 
     received, sent = (

@@ -207,11 +207,13 @@ def _equal_spans_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     return Table(RATES_AND_LATENCIES_TITLE, text_and_number_columns((), ("From", *heads)), rows)
 
 
-def _rate_and_p99_texts_per_span(scenario: ScenarioFigures, size: int) -> list[tuple[str, str]]:
+def _rate_and_p99_texts_per_span(
+    scenario: ScenarioFigures, span_seconds: int
+) -> list[tuple[str, str]]:
     texts = []
-    for start in range(0, len(scenario.rates), size):
-        rates = scenario.rates[start : start + size]
-        p99s = [p99 for p99 in scenario.p99s_ns[start : start + size] if p99 is not None]
+    for start in range(0, len(scenario.rates), span_seconds):
+        rates = scenario.rates[start : start + span_seconds]
+        p99s = [p99 for p99 in scenario.p99s_ns[start : start + span_seconds] if p99 is not None]
         rate = value_text(math.fsum(rates) / len(rates), "1/s", bare_rate=True)
         texts.append((rate, value_text(max(p99s), "ns") if p99s else DASH))
     return texts

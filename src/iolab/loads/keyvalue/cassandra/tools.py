@@ -125,19 +125,19 @@ class CountersReply(Record, kw_only=True):
         )
 
 
-def parse_tool_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
+def parse_tool_reply(line: bytes, model: type[ReplyModel], host_name: str) -> ReplyModel:
     """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
     try:
         document = json.loads(line[:REPLY_BYTES_MAX])
     except (ValueError, RecursionError):
-        raise _protocol_error(line, where) from None
+        raise _protocol_error(line, host_name) from None
     if isinstance(document, dict) and isinstance(document.get("refused"), str):
         message = excerpt(document["refused"]).rstrip(".")
-        raise EngineError(f"{message} (asked on host '{where}').", _remedy_for_refusal(message))
+        raise EngineError(f"{message} (asked on host '{host_name}').", _remedy_for_refusal(message))
     try:
         return convert(document, model)
     except ValidationError:
-        raise _protocol_error(line, where) from None
+        raise _protocol_error(line, host_name) from None
 
 
 def _remedy_for_refusal(message: str) -> str:
@@ -146,10 +146,10 @@ def _remedy_for_refusal(message: str) -> str:
     return "Correct it in the cluster or in the study, and run again."
 
 
-def _protocol_error(line: bytes, where: str) -> EngineError:
+def _protocol_error(line: bytes, host_name: str) -> EngineError:
     shown = excerpt(line[:200].decode("utf-8", "replace"), 100)
     return EngineError(
-        f"A tool of iolab on host '{where}' said what cannot be read: {shown}.", BUG_HINT
+        f"A tool of iolab on host '{host_name}' said what cannot be read: {shown}.", BUG_HINT
     )
 
 

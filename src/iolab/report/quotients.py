@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 
 
 _CAPACITY_TITLES: Final = {"raw_tb": "Raw capacity", "usable_tb": "Usable capacity"}
-_MEASURE_NAMES: Final = {
+_DIVISOR_NAMES: Final = {
     DivisorKind.RAW: "raw capacity",
     DivisorKind.USABLE: "usable capacity",
     DivisorKind.NODE: "nodes",
     DivisorKind.COST: "cost",
 }
 
-_MEASURES_BY_PRIORITY: Final = (
+_DIVISORS_BY_PRIORITY: Final = (
     DivisorKind.COST,
     DivisorKind.USABLE,
     DivisorKind.RAW,
@@ -103,7 +103,7 @@ def _purchase_chart_group(
         for currency in cost_currencies(configurations)
         for figure in _cost_charts(currency, configurations, peaks, styles, anchors, table)
     ]
-    every = rates_per_size_table(configurations, peaks, anchors)
+    every = best_figure_quotients_table(configurations, peaks, anchors)
     return ChartGroup(
         "",  # the section says it
         fill_page_width(figures),
@@ -138,13 +138,13 @@ def _cost_charts(
     rates = [
         quotient
         for quotient in rate_quotients(priced, [peak.maximum for peak in peaks])
-        if quotient.size.divisor_kind is DivisorKind.COST and quotient.maximum.has_valid_level
+        if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.maximum.has_valid_level
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
     titles = {name: style.title for name, style in styles.items()}
     for own in rows_by_key(rates, lambda quotient: quotient.value.unit).values():
         alike = [quotient for quotient in own if quotient.ranking_group == own[0].ranking_group]
-        numbers = quotient_table(own[0].size.unit_text, alike, titles, verdicts)
+        numbers = quotient_table(own[0].divisor.unit_text, alike, titles, verdicts)
         figure = value_for_money_chart(capacity, alike, styles, numbers)
         if figure is not None:
             yield figure
@@ -161,7 +161,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
     """What is missing, and why some amounts do not stand side by side."""
     titles = titles_by_id(configurations)
     notes = [
-        f"Not told, and so not divided by: {_MEASURE_NAMES[over]} of "
+        f"Not told, and so not divided by: {_DIVISOR_NAMES[over]} of "
         f"{list_text([titles[name] for name in names], NAMES_SHOWN)}."
         for over, names in configuration_ids_without_divisor(configurations)
     ]
@@ -190,14 +190,14 @@ def _quotient_chart_groups(
         *capacity_quotients(configurations),
     ]
     verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
-    order = sorted(every, key=_measure_sort_key)
-    measured = {quotient.size.divisor_kind for quotient in every if quotient.maximum.workload}
-    shown = next((size for size in _MEASURES_BY_PRIORITY if size in measured), None)
-    for per in dict.fromkeys(quotient.size.unit_text for quotient in order):
-        own = [quotient for quotient in every if quotient.size.unit_text == per]
+    order = sorted(every, key=_divisor_sort_key)
+    measured = {quotient.divisor.divisor_kind for quotient in every if quotient.maximum.workload}
+    shown = next((size for size in _DIVISORS_BY_PRIORITY if size in measured), None)
+    for per in dict.fromkeys(quotient.divisor.unit_text for quotient in order):
+        own = [quotient for quotient in every if quotient.divisor.unit_text == per]
         draw = partial(_quotient_chart, per, styles, verdicts)
         figures = charts_by_unit(own, lambda quotient: quotient.value.unit, draw)
-        first = own[0].size.divisor_kind is shown is not DivisorKind.COST
+        first = own[0].divisor.divisor_kind is shown is not DivisorKind.COST
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
         elif figures:
@@ -205,7 +205,7 @@ def _quotient_chart_groups(
 
 
 def _quotient_chart(
-    per_unit: str,
+    divisor_unit: str,
     styles: SeriesStyles,
     verdicts: Mapping[BestValue, Cell],
     quotients: Sequence[Quotient],
@@ -224,7 +224,7 @@ def _quotient_chart(
     )
     return dot_chart(
         "Price/performance",
-        f"{capitalised(of)} for each {per_unit}" if of else f"Figures for each {per_unit}",
+        f"{capitalised(of)} for each {divisor_unit}" if of else f"Figures for each {divisor_unit}",
         [
             DotRow(
                 _quotient_title(own[0]), tuple(_quotient_dot(quotient, styles) for quotient in own)
@@ -232,8 +232,8 @@ def _quotient_chart(
             for own in groups
         ],
         finding=_largest_quotients_sentence(groups, styles),
-        table=quotient_table(per_unit, quotients, titles, verdicts),
-        per_unit=per_unit,
+        table=quotient_table(divisor_unit, quotients, titles, verdicts),
+        divisor_unit=divisor_unit,
     )
 
 
@@ -269,7 +269,7 @@ def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
     return low is not None and high is not None and low <= high
 
 
-def rates_per_size_table(
+def best_figure_quotients_table(
     configurations: Sequence[Configuration],
     peaks: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,
@@ -277,12 +277,14 @@ def rates_per_size_table(
     """Every best rate over every size and cost that its configuration tells; None for none."""
     every = rate_quotients(configurations, [peak.maximum for peak in peaks])
     pers = list(
-        dict.fromkeys(quotient.size.unit_text for quotient in sorted(every, key=_measure_sort_key))
+        dict.fromkeys(
+            quotient.divisor.unit_text for quotient in sorted(every, key=_divisor_sort_key)
+        )
     )
     if not pers:
         return None
     titles = titles_by_id(configurations)
-    values = {(quotient.maximum, quotient.size.unit_text): quotient.value for quotient in every}
+    values = {(quotient.maximum, quotient.divisor.unit_text): quotient.value for quotient in every}
     heads = text_and_number_columns(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
     )
@@ -303,14 +305,16 @@ def rates_per_size_table(
 
 
 def quotient_table(
-    per_unit: str,
+    divisor_unit: str,
     quotients: Sequence[Quotient],
     titles: Mapping[str, str],
     verdicts: Mapping[BestValue, Cell],
 ) -> Table:
     """The quotients of one measure with their intervals, behind a chart of them."""
     heads = text_and_number_columns(
-        ("Workload", "Configuration"), ("Best", f"For each {per_unit}", "Interval"), ("Verdict",)
+        ("Workload", "Configuration"),
+        ("Best", f"For each {divisor_unit}", "Interval"),
+        ("Verdict",),
     )
     rows = tuple(
         (
@@ -325,7 +329,7 @@ def quotient_table(
         )
         for quotient in quotients
     )
-    return Table(f"For each {per_unit}", heads, rows)
+    return Table(f"For each {divisor_unit}", heads, rows)
 
 
 def purchase_table(configurations: Sequence[Configuration]) -> Table:
@@ -335,7 +339,7 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
     """
     ratios = capacity_quotients(configurations, (DivisorKind.NODE, DivisorKind.COST))
     values = {
-        (ratio.maximum.configuration, ratio.maximum.metric, ratio.size.divisor_kind): ratio.value
+        (ratio.maximum.configuration, ratio.maximum.metric, ratio.divisor.divisor_kind): ratio.value
         for ratio in ratios
     }
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
@@ -364,8 +368,8 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
     return Table("What was bought", heads, tuple(rows))
 
 
-def _measure_sort_key(quotient: Quotient) -> int:
-    return list(DivisorKind).index(quotient.size.divisor_kind)
+def _divisor_sort_key(quotient: Quotient) -> int:
+    return list(DivisorKind).index(quotient.divisor.divisor_kind)
 
 
 def _terabytes_or_dash(size: float | None) -> str:
