@@ -66,7 +66,7 @@ def test_peaks_of_each_workload() -> None:
 def test_products_and_places() -> None:
     found = figures("cassandra")
     other = one(found, "competitor", "A", "ops_per_s")
-    assert other.axis == (("threads", 128),)
+    assert other.printed_for == (("threads", 128),)
     assert other.value.middle == pytest.approx(101593)
     tail = one(found, "measured", "A", "read_lat_ns_p99_99")
     assert tail.value.middle == pytest.approx(27e6)
