@@ -521,7 +521,7 @@ class AdaptiveQueue:
 
     def take_next_run(self) -> PlannedRun | None:
         """The run to make now; None when nothing more is wanted."""
-        while (point := self._next_point()) is not None:
+        while (point := self._take_next_point()) is not None:
             self._order += 1
             self._current_run[point.digest] += 1
             self._points[point.digest] = point
@@ -546,7 +546,7 @@ class AdaptiveQueue:
         messages, self._messages = tuple(self._messages), []
         return messages
 
-    def _next_point(self) -> Point | None:
+    def _take_next_point(self) -> Point | None:
         if self._sentinel is not None and self._is_sentinel_due(self._sentinel):
             return self._sentinel
         while self._queue or self._try_queue_next_block():

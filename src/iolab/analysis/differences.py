@@ -278,21 +278,21 @@ def _workload_differences(
     compared = list(
         dict.fromkeys(place[0] for place in baseline.points if place in candidate.points)
     )
-    alike: dict[tuple[str, str, str, bool], list[str]] = {}
-    for workload, name, first, second, forbids in _point_setting_differences(baseline, candidate):
-        alike.setdefault((name, first, second, forbids), []).append(workload)
-    for (name, first, second, forbids), workloads in alike.items():
+    alike: dict[Difference, list[str]] = {}
+    for difference in _point_setting_differences(baseline, candidate):
+        alike.setdefault(replace(difference, workload=""), []).append(difference.workload)
+    for difference, workloads in alike.items():
         every = len(workloads) > 1 and len(workloads) == len(compared)
-        for where in ["every workload"] if every else workloads:
-            yield Difference(DifferenceArea.WORKLOAD, name, first, second, forbids, workload=where)
+        for workload in ["every workload"] if every else workloads:
+            yield replace(difference, workload=workload)
     counts = (_client_count_text(baseline), _client_count_text(candidate))
     yield from _difference_if_unequal(DifferenceArea.WORKLOAD, "clients", *counts, forbids=True)
 
 
 def _point_setting_differences(
     baseline: ComparisonSide, candidate: ComparisonSide
-) -> Iterator[tuple[str, str, str, str, bool]]:
-    """A workload, the name of a setting, both values in words, and whether that forbids."""
+) -> Iterator[Difference]:
+    """Each setting that differs of a workload, once; it forbids unless it may be ignored."""
     named: set[tuple[str, str]] = set()
     for place, point in baseline.points.items():
         other = candidate.points.get(place)
@@ -315,7 +315,13 @@ def _point_setting_differences(
             if first != second and (workload, name) not in named:
                 named.add((workload, name))
                 values = (_setting_value_text(name, first), _setting_value_text(name, second))
-                yield workload, name.replace("_", " "), *values, name not in free
+                yield Difference(
+                    DifferenceArea.WORKLOAD,
+                    name.replace("_", " "),
+                    *values,
+                    forbids_comparison=name not in free,
+                    workload=workload,
+                )
 
 
 def _ignored_setting_names(job: AnyJob, other: AnyJob) -> tuple[str, ...]:

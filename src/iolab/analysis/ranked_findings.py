@@ -365,7 +365,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
                 field.cost_unit,
                 by_workload=field.scores_per_cost(by_workload),
             )
-    sides = _dimensions_with_capacity(field, field.scores_by_dimension)
+    sides = _dimension_and_capacity_shares(field, field.scores_by_dimension)
     if len(sides) > 1:
         yield _performance_recommendation(
             field,
@@ -374,12 +374,12 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
             field.cost_unit,
             sides,
             by_workload=_minimum_over_dimensions(
-                field, _dimensions_with_capacity(field, field.scores_by_workload)
+                field, _dimension_and_capacity_shares(field, field.scores_by_workload)
             ),
         )
 
 
-def _dimensions_with_capacity(
+def _dimension_and_capacity_shares(
     field: _RankedConfigurations, scores: Mapping[str, _ScoresByConfiguration]
 ) -> dict[str, _ScoresByConfiguration]:
     """Each as shares of its best, for money where all costs are known, and those of capacity."""
@@ -542,9 +542,9 @@ def _geometric_mean_score(scores: Sequence[ScoreInterval]) -> ScoreInterval:
     )
 
 
-def divide_score(score: ScoreInterval, size: float) -> ScoreInterval:
-    """The score divided by a size, with its interval."""
-    return ScoreInterval(score.value / size, score.low / size, score.high / size)
+def divide_score(score: ScoreInterval, divisor: float) -> ScoreInterval:
+    """The score divided by `divisor`, with its interval."""
+    return ScoreInterval(score.value / divisor, score.low / divisor, score.high / divisor)
 
 
 def _shares_of_best(scores: _ScoresByConfiguration) -> _ScoresByConfiguration:
@@ -611,7 +611,7 @@ def _performance_recommendation(
     contenders: _RankedConfigurations,
     need: BuyerNeed,
     scores: _ScoresByConfiguration,
-    per: str = "",
+    cost_unit: str = "",
     sides: Mapping[str, _ScoresByConfiguration] | None = None,
     *,
     by_workload: _ScoresByConfiguration,
@@ -625,7 +625,7 @@ def _performance_recommendation(
         configuration=best,
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
-        cost_unit=per,
+        cost_unit=cost_unit,
         compared_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
         has_single_runs=contenders.has_single_runs,

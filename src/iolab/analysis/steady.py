@@ -324,9 +324,9 @@ class FleetStoppingRule:
         lines = self._lines.values()
         if self._edge_ns is None:
             self._edge_ns = max(line.start_ns for line in lines)
-            self._done = sum(line.ios_until(self._edge_ns) for line in lines)
+            self._done = sum(line.advance_and_count_ios(self._edge_ns) for line in lines)
         else:
-            done = sum(line.ios_until(self._edge_ns) for line in lines)
+            done = sum(line.advance_and_count_ios(self._edge_ns) for line in lines)
             self._live.add_second(max(done - self._done, 0.0))
             self._done = done
         self._edge_ns += NS_PER_S
@@ -355,7 +355,7 @@ class _CumulativeIos:
         self._ios += io_count
         self.end_ns = end_ns
 
-    def ios_until(self, at_ns: int) -> float:
+    def advance_and_count_ios(self, at_ns: int) -> float:
         """I/Os until a moment, which may not come before one that was requested earlier."""
         while len(self._open) > 1 and self._open[1][0] <= at_ns:
             self._open.popleft()

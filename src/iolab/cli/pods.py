@@ -22,9 +22,9 @@ from iolab.hosts.kubernetes.fleet import (
     LEASE_RENEWAL_S,
     acquire_lease,
     create_pods,
-    current_context,
     kubectl_for_fleet,
     list_leases,
+    read_current_context,
     remove_fleet,
     renew_lease,
     require_cluster_accepts,
@@ -51,7 +51,7 @@ async def pod_fleet_identity_overrides(fleet: PodFleet) -> tuple[str, ...]:
     assignments = []
     if fleet.name == UNNAMED:
         assignments.append(f"kubernetes.name={UNNAMED}-{secrets.token_hex(3)}")
-    if not fleet.context and (context := await current_context()):
+    if not fleet.context and (context := await read_current_context()):
         assignments.append(f"kubernetes.context={context}")
     return tuple(assignments)
 

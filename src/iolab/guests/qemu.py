@@ -185,7 +185,7 @@ class SocketRelay:
             return
         self.has_received.set()
         self.reader.feed_data(piece)
-        if self._flow.is_unread_limit_exceeded(len(piece)):
+        if self._flow.count_unread_and_check_limit(len(piece)):
             self._flow.is_cut_off = True
             self.reader.set_exception(ConnectionResetError("nobody listened to it"))
             self.close()
@@ -259,8 +259,8 @@ class FlowControl(asyncio.ReadTransport):
         """It has read most of it."""
         self._is_reader_full = False
 
-    def is_unread_limit_exceeded(self, size: int) -> bool:
-        """Whether a reader that was given so much more has left too much unread by now."""
+    def count_unread_and_check_limit(self, size: int) -> bool:
+        """Count bytes given to the reader; returns whether it has left too much unread by now."""
         self._beyond = self._beyond + size if self._is_reader_full else 0
         return self._beyond > UNREAD_BYTES_MAX
 

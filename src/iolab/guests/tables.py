@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.metric import (
@@ -265,11 +265,20 @@ def outliers_table(named_results: Sequence[Named]) -> Table | None:
     )
 
 
-def outlier_texts(metric: str, value: float, median_value: float) -> tuple[str, str, str, str]:
-    """The metric in words, both values with their unit, and how many times one is the other."""
+class OutlierTexts(NamedTuple):
+    """An outlier for people: both values have their unit, `ratio` is of its value to the median."""
+
+    metric: str
+    value: str
+    median: str
+    ratio: str
+
+
+def outlier_texts(metric: str, value: float, median_value: float) -> OutlierTexts:
+    """What an outlier is of, its value, and how far that is from the median."""
     words, unit = _metric_text_and_unit(metric)
     times = f"{value / median_value:.2f}" if median_value > 0 else DASH
-    return words, value_text(value, unit), value_text(median_value, unit), times
+    return OutlierTexts(words, value_text(value, unit), value_text(median_value, unit), times)
 
 
 def _metric_text_and_unit(metric: str) -> tuple[str, str]:

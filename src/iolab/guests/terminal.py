@@ -122,11 +122,12 @@ def node_detail_lines(result: Result) -> Iterator[RenderableType]:
 def outlier_lines(node: HypervisorResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
     for outlier in node.outliers:
-        words, value, usual, times = outlier_texts(
-            outlier.metric, outlier.value, outlier.median_value
-        )
+        texts = outlier_texts(outlier.metric, outlier.value, outlier.median_value)
         device = f"{SCOPES.get(outlier.scope, outlier.scope)} {outlier.name}"
-        yield f"{node.name}: {device}, {words} {value}, {times} times the median of {usual}"
+        yield (
+            f"{node.name}: {device}, {texts.metric} {texts.value}, {texts.ratio} times the median "
+            f"of {texts.median}"
+        )
 
 
 def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> list[ShownPoint]:

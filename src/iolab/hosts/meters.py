@@ -128,7 +128,7 @@ async def read_meters_once(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
     return tuple(await asyncio.gather(*work))
 
 
-async def meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
+async def probe_meters(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
     """Why meters of these hosts cannot be read."""
     return tuple(check.fault for check in await read_meters_once(hosts) if check.fault is not None)
 

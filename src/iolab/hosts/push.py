@@ -131,7 +131,7 @@ class HostFiles(Protocol):
     async def make_folder_or_reason(self, path: str) -> str:
         """Make a folder of mode 700, if nothing is there; why it could not, "" where it could."""
 
-    async def owner_mode_and_kind(self, path: str) -> str:
+    async def read_owner_mode_and_kind(self, path: str) -> str:
         """Owner, mode and kind of what lies at a path, links not followed: `0:700:directory`."""
 
     async def write_new_program(self, path: str, content: bytes) -> None:
@@ -150,11 +150,11 @@ async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
     Without an `agent` it is the package's for that host's machine.
     """
     folder = await _make_private_folder(files)
-    chosen = agent or await _agent_binary_for_host(files.runner)
+    chosen = agent or await _choose_agent_binary(files.runner)
     content = await asyncio.to_thread(chosen.read_bytes)
     checksum = hashlib.sha256(content).hexdigest()
     remote = f"{folder}/{checksum[:HASH_SHOWN]}"
-    if await _sha256_of_file(files.runner, remote) == checksum:
+    if await _compute_sha256(files.runner, remote) == checksum:
         return remote
     # Written aside and renamed: a broken upload or a second session never meets half a file.
     aside = f"{remote}.{os.getpid()}-{os.urandom(4).hex()}"
@@ -198,7 +198,7 @@ class CommandHostFiles(Record):
         ran = await self.runner.run("mkdir", "-m", "700", path)
         return "" if ran.code == 0 else exit_text(ran.code, ran.stderr)
 
-    async def owner_mode_and_kind(self, path: str) -> str:
+    async def read_owner_mode_and_kind(self, path: str) -> str:
         """`stat` without following links."""
         return (await run_step_or_raise(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
 
@@ -232,7 +232,7 @@ async def _make_private_folder(files: HostFiles) -> str:
     folder = FOLDER.format(user=user)
     failure = await files.make_folder_or_reason(folder)
     try:
-        described = await files.owner_mode_and_kind(folder)
+        described = await files.read_owner_mode_and_kind(folder)
     except HostError:
         if not failure:
             raise
@@ -248,7 +248,7 @@ async def _make_private_folder(files: HostFiles) -> str:
     return folder
 
 
-async def _agent_binary_for_host(runner: CommandRunner) -> Path:
+async def _choose_agent_binary(runner: CommandRunner) -> Path:
     """The agent that the host can run; HostError where there is none for its machine."""
     answer = (await run_step_or_raise(runner, "uname", "-sm")).split()
     if len(answer) != 2:
@@ -261,13 +261,13 @@ async def _agent_binary_for_host(runner: CommandRunner) -> Path:
 
 async def _require_checksum(runner: CommandRunner, path: str, checksum: str) -> None:
     """HostError unless the file there has that checksum."""
-    stored = await _sha256_of_file(runner, path)
+    stored = await _compute_sha256(runner, path)
     if stored != checksum:
         message = f"The agent arrived on host '{runner.host}' with checksum {stored or 'unknown'}."
         raise HostError(message, "See that the way to that host passes bytes unchanged.")
 
 
-async def _sha256_of_file(runner: CommandRunner, path: str) -> str | None:
+async def _compute_sha256(runner: CommandRunner, path: str) -> str | None:
     """The file's sha256 in hex; None where there is no such file."""
     ran = await runner.run("sha256sum", path)
     match = re.match(r"\\?([0-9a-f]{64})\b", ran.output)

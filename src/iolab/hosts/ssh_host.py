@@ -93,7 +93,7 @@ class SshConnections:
         """Log in to a host, through its jump hosts if it has any. Raises HostError."""
         what = f"Host '{excerpt(host)}'"
         return await self._acquire_through_jump_hosts(
-            what, host, replace(route, jump=await self._jump_hosts_to(what, route))
+            what, host, replace(route, jump=await self._resolve_jump_hosts(what, route))
         )
 
     async def release_jump_login(self, login: _SharedJumpLogin) -> None:
@@ -107,7 +107,7 @@ class SshConnections:
             if isinstance(outcome, SshSession):
                 await outcome.release()
 
-    async def _jump_hosts_to(self, description: str, route: SshRoute) -> tuple[JumpHost, ...]:
+    async def _resolve_jump_hosts(self, description: str, route: SshRoute) -> tuple[JumpHost, ...]:
         """Every jump host up to the route's address, as the inventory and ~/.ssh/config say.
 
         All are known before the first is logged in to, so that a circle is a fault and no wait.
@@ -353,7 +353,7 @@ class SftpHostFiles:
             return excerpt(str(error) or type(error).__name__, 200)
         return ""
 
-    async def owner_mode_and_kind(self, path: str) -> str:
+    async def read_owner_mode_and_kind(self, path: str) -> str:
         """Owner, mode and kind, links not followed."""
         attributes = await self._run_with_timeout(self._client.lstat(path), "look at", path)
         mode = attributes.permissions or 0

@@ -284,11 +284,11 @@ class ElbenchoImporter:
         stem = re.escape(file.path.stem)
         for output in folder.matching_neighbours(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
             folder.mark_used(output)
-        phases = list(_phases_with_lines(file))
+        phases = list(_phases_and_line_numbers(file))
         for twin in folder.matching_neighbours(file, re.compile(rf"{stem}\.(?:json|csv)")):
             if twin.path == file.path or not self.recognises(twin):
                 continue
-            if len(others := list(_phases_with_lines(twin))) == len(phases):
+            if len(others := list(_phases_and_line_numbers(twin))) == len(phases):
                 folder.mark_used(twin)
                 file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
         file.line_coverage.mark_all_read()
@@ -301,7 +301,7 @@ def _is_json_file(file: ForeignFile) -> bool:
     return re.match(rb'\s*\{\s*"phase_type"\s*:', file.first_bytes) is not None
 
 
-def _phases_with_lines(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
+def _phases_and_line_numbers(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
     """Each with the number of its line."""
     if _is_json_file(file):
         for place, line in enumerate(file.lines, start=1):

@@ -208,7 +208,7 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
     passed_over: list[Fault] = []
     for path in paths:
         if path.is_dir():
-            inside = _files_below_folder(path, faults, passed_over)
+            inside = _list_files_below_folder(path, faults, passed_over)
             if not inside:
                 faults.append(
                     Fault(
@@ -246,7 +246,7 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
     return _CollectedFiles(ordered, faults, passed_over)
 
 
-def _files_below_folder(folder: Path, faults: list[Fault], skipped: list[Fault]) -> list[Path]:
+def _list_files_below_folder(folder: Path, faults: list[Fault], skipped: list[Fault]) -> list[Path]:
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
     found: list[Path] = []

@@ -151,7 +151,7 @@ def jobs_from_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote
     jobs: list[JobDraft] = []
     for definition in definitions:
         if definition.kind == "rd":
-            jobs += _jobs_of_run_definition(definition, definitions, used)
+            jobs += _convert_run_definition(definition, definitions, used)
         elif definition.kind in ("fsd", "fwd"):
             job = JobDraft(definition.name)
             job.refuse_job(str(definition), "a study has no workload of many files like vdbench's")
@@ -255,7 +255,7 @@ def _ignored_parameter_reason(name: str) -> str:
     return f"refused: {_REFUSED_PARAMETERS[name]}" if name in _REFUSED_PARAMETERS else NO_OPTION
 
 
-def _jobs_of_run_definition(
+def _convert_run_definition(
     run: _VdbenchDefinition, definitions: Sequence[_VdbenchDefinition], used_names: set[str]
 ) -> Iterator[JobDraft]:
     """A job for each workload definition that the run has at once."""

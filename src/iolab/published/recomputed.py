@@ -357,13 +357,13 @@ def _match_best_point(
     pick = min if figure.better is BetterDirection.LOWER else max
     best = pick(candidates, key=lambda point: _point_metric_value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out_results), None)
-    ours = _measured_size_by_basis(study, configuration, run)
+    ours = _measured_divisor_by_basis(study, configuration, run)
     shares = {
-        basis: _figure_ratio_per_size(
-            best.metrics[figure.metric], figure.value, own_size, there_size
+        basis: _quotient_ratio(
+            best.metrics[figure.metric], figure.value, own_divisor, there_divisor
         )
-        for basis, there_size in _published_size_by_basis(figure.owner)
-        if (own_size := ours.get(basis))
+        for basis, there_divisor in _published_divisor_by_basis(figure.owner)
+        if (own_divisor := ours.get(basis))
         and (basis is FigureBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
@@ -374,7 +374,7 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
     return None if measured is None else measured.value
 
 
-def _measured_size_by_basis(
+def _measured_divisor_by_basis(
     study: Study, configuration: Configuration, run: Result | None
 ) -> dict[FigureBasis, float | None]:
     """What a figure here is divided by for each basis."""
@@ -389,7 +389,9 @@ def _measured_size_by_basis(
     }
 
 
-def _published_size_by_basis(owner: PublishedSystem) -> Iterator[tuple[FigureBasis, FigureRange]]:
+def _published_divisor_by_basis(
+    owner: PublishedSystem,
+) -> Iterator[tuple[FigureBasis, FigureRange]]:
     yield FigureBasis.WHOLE, exact_range(1.0)
     for basis, count in (
         (FigureBasis.HOST, owner.clients),
@@ -405,10 +407,10 @@ def _published_size_by_basis(owner: PublishedSystem) -> Iterator[tuple[FigureBas
             yield basis, size
 
 
-def _figure_ratio_per_size(
-    here: Metric, there: FigureRange, here_size: float, there_size: FigureRange
+def _quotient_ratio(
+    here: Metric, there: FigureRange, here_divisor: float, there_divisor: FigureRange
 ) -> FigureRatio:
-    ours, theirs = divide_metric(here, here_size), there / there_size
+    ours, theirs = divide_metric(here, here_divisor), there / there_divisor
     return FigureRatio(
         here=ours,
         there=theirs,

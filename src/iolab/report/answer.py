@@ -143,7 +143,7 @@ def build_answer(
             run_counts,
             caveats,
             brief.points,
-            brief.kinds.answer_text(brief.study, brief.points),
+            brief.kinds.extra_answer_text(brief.study, brief.points),
             labels,
             demonstration=virtual_disk_demonstration_text(brief.study, brief.facts),
         ),

@@ -393,7 +393,7 @@ class LoadReport(ABC):
         """The best point of each workload in each configuration."""
         return ()
 
-    def answer_text(
+    def extra_answer_text(
         self,
         study: Study,  # noqa: ARG002 - of kinds whose best figures do not tell it
         points: Sequence[PointSummary],  # noqa: ARG002 - as above
@@ -592,9 +592,9 @@ class LoadReportKinds(Record, eq=False, dict=True):
             for headline in kind.best_point_headlines(study, points)
         )
 
-    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+    def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """What all kinds of a study found, where each has sentences of its own; else empty."""
-        texts = [kind.answer_text(study, points) for kind in self.reports_of_study(study)]
+        texts = [kind.extra_answer_text(study, points) for kind in self.reports_of_study(study)]
         return " ".join(texts) if all(texts) else ""
 
     def single_figure_headlines(

@@ -369,7 +369,7 @@ def _capacity_recommendation_text(recommendation: Recommendation, second: str) -
     kind = recommendation.metric.removesuffix("_tb")
     size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
     more = f"{ratio_text(recommendation.lead_factor)} that of {second}"
-    return f"with {size}{_per_unit_text(recommendation)}, {more}"
+    return f"with {size}{_per_cost_text(recommendation)}, {more}"
 
 
 def _performance_recommendation_text(recommendation: Recommendation, second: str) -> str:
@@ -379,7 +379,7 @@ def _performance_recommendation_text(recommendation: Recommendation, second: str
 
 def _value_for_money_recommendation_text(recommendation: Recommendation, second: str) -> str:
     more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
-    rates = f"with best rates{_per_unit_text(recommendation)}"
+    rates = f"with best rates{_per_cost_text(recommendation)}"
     return f"{rates} {more}{_over_workloads_text(recommendation)}"
 
 
@@ -388,13 +388,13 @@ def _balance_recommendation_text(recommendation: Recommendation, second: str) ->
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
         names = list_text([side.name for side in recommendation.need_dimensions])
-        best = f"the best in {names}{_per_unit_text(recommendation)}"
+        best = f"the best in {names}{_per_cost_text(recommendation)}"
     else:
         parts = [
             f"{percent_text(side.share_of_best)} of the best {side.name}"
             for side in recommendation.need_dimensions
         ]
-        best = f"with {list_text(parts)}{_per_unit_text(recommendation)}"
+        best = f"with {list_text(parts)}{_per_cost_text(recommendation)}"
     return f"{best}; {second} has {least} of the best where it is weakest"
 
 
@@ -407,12 +407,12 @@ _NEED_TEXTS: Final = {
 
 
 def _best_rates_scope_text(recommendation: Recommendation) -> str:
-    return f" in best rates{_per_unit_text(recommendation)}{_over_workloads_text(recommendation)}"
+    return f" in best rates{_per_cost_text(recommendation)}{_over_workloads_text(recommendation)}"
 
 
 def _weakest_side_scope_text(recommendation: Recommendation) -> str:
     names = list_text([side.name for side in recommendation.need_dimensions])
-    return f" where each is weakest of {names}{_per_unit_text(recommendation)}"
+    return f" where each is weakest of {names}{_per_cost_text(recommendation)}"
 
 
 _UNDECIDED_FIGURES: Final = {
@@ -423,7 +423,7 @@ _UNDECIDED_FIGURES: Final = {
 """Of what an undecided lead is."""
 
 
-def _per_unit_text(recommendation: Recommendation) -> str:
+def _per_cost_text(recommendation: Recommendation) -> str:
     return f" per {recommendation.cost_unit}" if recommendation.cost_unit else ""
 
 

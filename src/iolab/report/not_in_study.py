@@ -34,7 +34,7 @@ def not_in_study_sentence(brief: Brief) -> str:
 
     Loads with an answer of their own are not told by reads and writes.
     """
-    has_own_answer = bool(brief.kinds.answer_text(brief.study, brief.points))
+    has_own_answer = bool(brief.kinds.extra_answer_text(brief.study, brief.points))
     missing = [] if has_own_answer else [*_missing_load_texts(brief)]
     if not any(owner.cost for owner in brief.study.configurations):
         missing.append("prices")

@@ -86,7 +86,7 @@ def session_answer(
     """The answer of results on hosts with `facts`; points are `summarise(results, study)`."""
     figures = kinds.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     objections = merge_objections(results)
-    own = kinds.answer_text(study, points)
+    own = kinds.extra_answer_text(study, points)
     names = configuration_names_for_screen(study)
     demonstration = virtual_disk_demonstration_text(study, facts)
     sentence = answer_sentence(

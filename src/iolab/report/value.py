@@ -339,5 +339,5 @@ def _raw_capacity_per_node_text_and_tb(configuration: Configuration) -> tuple[st
     return None if size is None else (terabytes_text(size), size)
 
 
-def _quotient_if_known(amount: float | None, size: float | None) -> float | None:
-    return amount / size if amount and size else None
+def _quotient_if_known(amount: float | None, divisor: float | None) -> float | None:
+    return amount / divisor if amount and divisor else None

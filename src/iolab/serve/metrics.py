@@ -65,7 +65,7 @@ class SessionLibraryMetrics:
             current: dict[_Key, RunCounters] = {}
             samples = []
             for opened in self._loaded_sessions():
-                runs = tuple(self._runs_with_counters(opened, until, current))
+                runs = tuple(self._runs_and_counters(opened, until, current))
                 points = summarise_points(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
                 counts = SessionCounters(runs, has_timestamps=False)
@@ -91,7 +91,7 @@ class SessionLibraryMetrics:
             if running or line.summary.state.newest_ns >= since:
                 yield line.folder
 
-    def _runs_with_counters(
+    def _runs_and_counters(
         self, session: LoadedSession, until: float, current: dict[_Key, RunCounters]
     ) -> Iterator[tuple[Result, RunCounters]]:
         for result in session.results:

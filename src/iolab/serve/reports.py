@@ -79,7 +79,7 @@ class ReportCache:
         self._making: dict[tuple[str, str], asyncio.Task[CompressedPage]] = {}
         self._making_lock = asyncio.Semaphore(1)
 
-    async def page_or_none_while_made(
+    async def page_or_start_making(
         self, session_folder: SessionFolder, digest: str
     ) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.

@@ -335,7 +335,9 @@ class RunLoop:
             _require_undone(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
-            if self._session.stop.is_requested or not self._should_retry(record, attempt - first):
+            if self._session.stop.is_requested or not self._apply_failure_policy(
+                record, attempt - first
+            ):
                 break
         return True
 
@@ -348,8 +350,11 @@ class RunLoop:
         finally:
             await asyncio.gather(*(host.set_lease_limit(None) for host in hosts))
 
-    def _should_retry(self, record: RunRecord, retried: int) -> bool:
-        """Whether a run that failed is tried again; raises where the session must end."""
+    def _apply_failure_policy(self, record: RunRecord, retried: int) -> bool:
+        """Do what is set for a run that failed; returns whether it is tried again.
+
+        Excludes hosts, or raises where the session must end.
+        """
         run, policy = record.run, self._method.on_failure
         if policy is FailurePolicy.STOP:
             raise _session_ending_error(record)

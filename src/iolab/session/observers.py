@@ -79,7 +79,7 @@ class HostWatch:
         self._stream = self._host.stream(
             "watch", interval_ms=self._interval_ms, inodes_of=self._inode_path
         )
-        self._held = await self._next_sample(self._stream, FIRST_SAMPLE_LIMIT_S)
+        self._held = await self._receive_sample(self._stream, FIRST_SAMPLE_LIMIT_S)
 
     async def collect_until_cancelled(self, go_real_ns: int) -> None:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
@@ -87,7 +87,7 @@ class HostWatch:
             raise ValueError("a watch begins before it is followed")
         times = parse_core_times(self._held.get("cpu"))
         while True:
-            sample = await self._next_sample(
+            sample = await self._receive_sample(
                 self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S
             )
             before, times = times, parse_core_times(sample.get("cpu"))
@@ -118,7 +118,7 @@ class HostWatch:
                     self._add_sample({**newest, "seq": self._held["seq"] + 1})
             await self._host.request("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
-    async def _next_sample(self, stream: ReplyStream, limit_s: float) -> Mapping[str, Any]:
+    async def _receive_sample(self, stream: ReplyStream, limit_s: float) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(limit_s):
                 header = (await anext(stream)).header

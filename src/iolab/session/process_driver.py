@@ -83,7 +83,7 @@ async def trace_device(
         yield
         return
     stream = host.stream("trace", device=device, wall_limit_s=limit_s + LEAD_LIMIT_S)
-    listening = asyncio.create_task(_final_trace(host_run.name, device, stream))
+    listening = asyncio.create_task(_receive_final_trace(host_run.name, device, stream))
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
 
@@ -112,7 +112,7 @@ async def trace_device(
             await stream.aclose()
 
 
-async def _final_trace(host: str, device: str, stream: ReplyStream) -> BlockTrace:
+async def _receive_final_trace(host: str, device: str, stream: ReplyStream) -> BlockTrace:
     last = None
     try:
         async for message in stream:
@@ -256,7 +256,7 @@ class ProcessDriver(LoadDriver):
         looking = StoppingRuleWatch(session, run, host_runs, halt)
         runner = self.phase_runner = self.make_phase_runner(session, run, host_runs, halt)
         commands = {
-            host_run.name: self.command_of_host(session, run, host_run) for host_run in host_runs
+            host_run.name: self.build_host_command(session, run, host_run) for host_run in host_runs
         }
         listeners = {}
         for index, host_run in enumerate(host_runs):
@@ -272,7 +272,7 @@ class ProcessDriver(LoadDriver):
             command = host_run.command = commands[host_run.name]
             if runner is not None:
                 runner.set_load_start(go.real_ns - require_clock_offset(host_run).offset_ns)
-            listener = listeners[host_run.name](self.output_reader_of_host(run, host_run))
+            listener = listeners[host_run.name](self.create_host_output_reader(run, host_run))
             try:
                 # What is done to the device after the first phase is not of the load alone.
                 enough = runner.baseline_over if runner is not None else asyncio.Event()
@@ -316,7 +316,7 @@ class ProcessDriver(LoadDriver):
         _, longest_s = session.study.method.load_seconds_range
         session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, longest_s)
 
-    def command_of_host(
+    def build_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """The process of one host."""
@@ -328,7 +328,11 @@ class ProcessDriver(LoadDriver):
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
         )
 
-    def output_reader_of_host(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:  # noqa: ARG002 - of all
+    def create_host_output_reader(
+        self,
+        run: PlannedRun,
+        host_run: HostRunInProgress,  # noqa: ARG002 - of all
+    ) -> OutputReader:
         """What reads the output of that process."""
         return self.engine.output_reader(run.point.job)
 

@@ -194,7 +194,9 @@ class PhaseRunner:
 
     async def _run_phases_with_witnesses(self) -> None:
         names = {action.host for action in self._plan.actions}
-        offsets = await gather_hosts([self._host(name) for name in names], self._clock_offset_ns)
+        offsets = await gather_hosts(
+            [self._host(name) for name in names], self._measure_clock_offset_ns
+        )
         self._offsets_ns.update(offsets.results_or_raise())
         poll_tasks = [asyncio.create_task(self._poll_witness(w)) for w in self._plan.witnesses]
         try:
@@ -204,7 +206,7 @@ class PhaseRunner:
                 task.cancel()
             await asyncio.gather(*poll_tasks, return_exceptions=True)
 
-    async def _clock_offset_ns(self, host: Host) -> int:
+    async def _measure_clock_offset_ns(self, host: Host) -> int:
         return (await measure_clock_offset(host, self._session.clock)).offset_ns
 
     async def _run_phases(self) -> None:

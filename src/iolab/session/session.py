@@ -25,7 +25,7 @@ from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
-from iolab.hosts.meters import meter_faults
+from iolab.hosts.meters import probe_meters
 from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
 from iolab.session.actions import event_preflight
@@ -301,7 +301,7 @@ async def _discover_and_measure(
         present,
         owner=session.owner_text,
         devices=discovery.devices,
-        more_faults=(*await meter_faults(study.hosts), *events.faults),
+        more_faults=(*await probe_meters(study.hosts), *events.faults),
     )
     if faults := await kinds.preflight_faults(session):
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)

@@ -113,12 +113,12 @@ class _SqlSelection:
             # Columns that share their codes give them once: they are as long as the table.
             code = self._coded.setdefault(id(column.codes), code)
             self.arrays.setdefault(code, column.codes)
-            chosen = self._enum_item_expression(
+            chosen = self._bind_enum_item_expression(
                 column.words.tolist(), f"CAST({code} AS INTEGER) + 1"
             )
         elif column.dtype.kind in "OU" and not _is_plain_text(column):
             self.arrays[code], words = _dictionary_encode(column)
-            chosen = self._enum_item_expression(words, code)
+            chosen = self._bind_enum_item_expression(words, code)
         else:
             self.arrays[code] = column
             # Whole numbers are of one width in all files, however narrow they were in memory: a
@@ -126,7 +126,7 @@ class _SqlSelection:
             chosen = f"CAST({code} AS BIGINT)" if column.dtype.kind == "i" else code
         self.selected.append(f"{chosen} AS {_quote_identifier(name)}")
 
-    def _enum_item_expression(self, words: Sequence[str], position_sql: str) -> str:
+    def _bind_enum_item_expression(self, words: Sequence[str], position_sql: str) -> str:
         """The word at a place counted from 1.
 
         As an enumeration it is never looked up again; the file has the same text either way.

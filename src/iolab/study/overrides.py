@@ -51,7 +51,7 @@ def apply_scale(
         _Assignment(document, origin, form).assign(name, value, typed=True)
 
 
-def engine_overrides(
+def engine_overrides_or_add_fault(
     document: StudyDocument, engine: EngineName, form: StudyFileSchema
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
@@ -83,7 +83,7 @@ class _Assignment(Record):
             self._assign_key(single[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
             key_name = ITEMS[section][1]
-            for path, key, table in self._named_elements(section, key_name, rest):
+            for path, key, table in self._find_named_elements_or_add_fault(section, key_name, rest):
                 if key == key_name:
                     hint = "Change it in the file."
                     self.document.faults.add(
@@ -94,7 +94,7 @@ class _Assignment(Record):
         else:
             self._add_unknown_section_fault(name, section)
 
-    def _named_elements(
+    def _find_named_elements_or_add_fault(
         self, section: str, key_name: str, rest: str
     ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
@@ -104,7 +104,7 @@ class _Assignment(Record):
             if isinstance(item, dict) and key_name in item
         ]
         if rest.startswith(f"{EVERY}."):
-            return self._elements_with_key(section, rest[len(EVERY) + 1 :], named)
+            return self._find_elements_with_key_or_add_fault(section, rest[len(EVERY) + 1 :], named)
         fitting = [element for element in named if rest.startswith(f"{element[1]}.")]
         if fitting:
             longest = max(len(name) for _, name, _ in fitting)
@@ -114,7 +114,7 @@ class _Assignment(Record):
         self.document.faults.add(self.origin, f"There is no {section} {quote_value(asked)}.", hint)
         return []
 
-    def _elements_with_key(
+    def _find_elements_with_key_or_add_fault(
         self, section: str, key: str, named: list[tuple[KeyPath, str, type[StudyTable]]]
     ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
         """Of all elements those that can have the key; a fault when none can."""

@@ -22,7 +22,7 @@ from iolab.study.overrides import (
     apply_scale,
     apply_set_argument,
     drop_hidden_target,
-    engine_overrides,
+    engine_overrides_or_add_fault,
     set_target_key,
     set_target_path,
 )
@@ -152,7 +152,7 @@ def _apply_overrides(
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
     if options.engine is not None:
-        overrides += engine_overrides(document, options.engine, form)
+        overrides += engine_overrides_or_add_fault(document, options.engine, form)
     for assignment in overrides:
         apply_set_argument(document, assignment, form)
     if options.path is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -520,14 +520,14 @@ def host_change_faults(
     """What differs on the hosts in ways that change results; empty when nothing does."""
     return tuple(
         Fault(
-            f"The {fact} of host {quote_value(name)} was {quote_value(was)}, it "
-            f"is {quote_value(is_)}.",
+            f"The {fact.label} of host {quote_value(name)} was {quote_value(fact.before)}, it "
+            f"is {quote_value(fact.now)}.",
             NOT_COMPARABLE,
         )
         for name, facts in before.items()
         if name in now
-        for fact, was, is_ in _host_differences(facts, now[name])
-        if was != is_
+        for fact in _compared_host_facts(facts, now[name])
+        if fact.before != fact.now
     )
 
 
@@ -601,16 +601,25 @@ def _short_value_text(value: object) -> str:
     return quote_value(text if len(text) <= VALUE_CHARACTERS else f"{text[:VALUE_CHARACTERS]}…")
 
 
-def _host_differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:
-    """What matters of a host, as it was and as it is."""
+class _ComparedFact(NamedTuple):
+    """A fact of a host that may change results, as it was and as it is."""
+
+    label: str
+    before: str
+    now: str
+
+
+def _compared_host_facts(before: HostFacts, now: HostFacts) -> Iterator[_ComparedFact]:
+    """Every fact that matters of a host, changed or not."""
     for name, fact_of in _COMPARED_FACTS.items():
-        yield name, fact_of(before), fact_of(now)
+        yield _ComparedFact(name, fact_of(before), fact_of(now))
     names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
     for name in names:
         was, is_now = before.tool_facts(name), now.tool_facts(name)
         # A version that a program failed to print is unknown, which is no change.
         if not any(tool is not None and tool.fault for tool in (was, is_now)):
-            yield name, (was and was.version) or "", (is_now and is_now.version) or ""
+            versions = (was and was.version) or "", (is_now and is_now.version) or ""
+            yield _ComparedFact(name, *versions)
 
 
 def _file_system_and_devices_text(facts: HostFacts) -> str:

@@ -82,12 +82,14 @@ async def purge_device(context: TargetContext, workdir: WorkDirectory, purge: Pu
     device = f"{workdir.dir}/{workdir.device}"
     if purge is PurgeMethod.NVME_FORMAT:
         # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
-        await _sanitize_log(workdir, "nvme", "format", device, "--ses=1", "--force")
+        await _run_sanitize_command(workdir, "nvme", "format", device, "--ses=1", "--force")
         return
-    await _sanitize_log(workdir, "nvme", "sanitize", device, "--sanact=2")
+    await _run_sanitize_command(workdir, "nvme", "sanitize", device, "--sanact=2")
     for _ in range(SANITIZE_TRIES):
         await context.stop.sleep(SANITIZE_PAUSE_S)
-        log = await _sanitize_log(workdir, "nvme", "sanitize-log", device, "--output-format=json")
+        log = await _run_sanitize_command(
+            workdir, "nvme", "sanitize-log", device, "--output-format=json"
+        )
         if _progress_percent(log) == SANITIZED:
             return
         if context.stop.is_requested:
@@ -105,7 +107,7 @@ def _progress_percent(text: bytes) -> int | None:
     return progress if isinstance(progress, int) else None
 
 
-async def _sanitize_log(workdir: WorkDirectory, *argv: str) -> bytes:
+async def _run_sanitize_command(workdir: WorkDirectory, *argv: str) -> bytes:
     try:
         return await run_and_get_output(workdir.host, argv, limit_s=FORMAT_LIMIT_S)
     except EngineError as fault:

@@ -141,7 +141,11 @@ class WorkDirectories:
         if not workdirs:
             message = f"Every host that makes the load of {run.point.title_text} has failed."
             raise HostError(message, "See why, and resume the session.")
-        return await self._rotated_workdirs(workdirs) if self._rotates_files(run) else workdirs
+        return (
+            await self._rotate_and_check_workdirs(workdirs)
+            if self._rotates_files(run)
+            else workdirs
+        )
 
     def workdirs_of_hosts(
         self, configuration: str, hosts: Collection[str]
@@ -159,7 +163,7 @@ class WorkDirectories:
         reads = Direction.READ in run.point.job.data_directions
         return bool(self._context.study.target.rotate) and reads
 
-    async def _rotated_workdirs(
+    async def _rotate_and_check_workdirs(
         self, workdirs: tuple[WorkDirectory, ...]
     ) -> tuple[WorkDirectory, ...]:
         """The directories handed on; once for every set of them it is seen that they are shared."""

@@ -22,7 +22,7 @@ from iolab.guests.kit.debian import (
     KernelTree,
     KernelUnavailableError,
     PathPrograms,
-    kernel_package_of_file,
+    read_kernel_package_file,
     unpack_kernel,
 )
 from iolab.guests.kit.image import (
@@ -130,15 +130,15 @@ async def build_guest_kit(
             f"Run the session from an {MACHINE} machine, or use guests that exist already.",
         )
     if package:
-        offer = await kernel_package_of_file(used.programs, Path(package))
+        offer = await read_kernel_package_file(used.programs, Path(package))
         return await _find_or_build_kit(used, offer, notify)
     used.programs.require_programs("apt-cache", "apt-get", "fio", "ldd")
     try:
-        return await _find_or_build_kit(used, await used.apt.available_package(), notify)
+        return await _find_or_build_kit(used, await used.apt.find_package(), notify)
     except KernelUnavailableError:
         notify("fetching the lists of packages")
         return await _find_or_build_kit(
-            used, await used.apt.available_package_after_update(), notify
+            used, await used.apt.update_lists_and_find_package(), notify
         )
 
 
@@ -200,7 +200,7 @@ async def _build_kit(
     tree = await unpack_kernel(builder.programs, packages, build_folder / "tree")
     try:
         await _write_kernel(builder.programs, tree, build_folder, kit / KERNEL)
-        modules = await _guest_kernel_modules(builder.programs, tree, build_folder)
+        modules = await _read_guest_kernel_modules(builder.programs, tree, build_folder)
     except ValueError as fault:
         raise EngineError(
             f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
@@ -226,7 +226,7 @@ async def _write_kernel(
     await asyncio.to_thread(target.write_bytes, kernel)
 
 
-async def _guest_kernel_modules(
+async def _read_guest_kernel_modules(
     programs: PathPrograms, tree: KernelTree, build_folder: Path
 ) -> Mapping[str, bytes]:
     """The modules that guests need, unpacked, in the order in which they are loaded."""

@@ -170,7 +170,7 @@ class AptKernelSource(Record):
     own_lists: Path
     system_lists: Path = SYSTEM_LISTS
 
-    async def available_package(self) -> KernelPackage:
+    async def find_package(self) -> KernelPackage:
         """The newest kernel for guests, by the newer of the system's lists and ours.
 
         NotToBeHad when neither knows one.
@@ -179,14 +179,14 @@ class AptKernelSource(Record):
         if _modified_s(self.own_lists / "lists") > _modified_s(self.system_lists):
             sources = [self.own_lists, None]
         for lists in sources:
-            if offer := await self._newest_package(lists):
+            if offer := await self._find_newest_package(lists):
                 return offer
         raise KernelUnavailableError(
             f"apt here knows none of {', '.join(META_PACKAGES)}.",
             f"Run `apt-get update` with a source that has one, or {NAME_PACKAGE_HINT}.",
         )
 
-    async def available_package_after_update(self) -> KernelPackage:
+    async def update_lists_and_find_package(self) -> KernelPackage:
         """The same after fetching lists of our own. NotToBeHad when that does not help."""
         for folder in (
             self.own_lists / "lists" / "partial",
@@ -198,7 +198,7 @@ class AptKernelSource(Record):
         words = ("-c", str(settings), *_apt_options(self.own_lists), "-qq", "update")
         ended = await self.programs.run_program("apt-get", *words, limit_s=LISTS_LIMIT_S)
         # One of many sources may fail without need of it.
-        if offer := await self._newest_package(self.own_lists):
+        if offer := await self._find_newest_package(self.own_lists):
             (self.own_lists / "lists").touch()
             return offer
         if ended.code or ended.errors:
@@ -217,7 +217,7 @@ class AptKernelSource(Record):
         """
         if package.package_file is not None:
             return (package.package_file,)
-        shown = await self._apt_cache_show(package.package_lists, package.name)
+        shown = await self._run_apt_cache_show(package.package_lists, package.name)
         parts = [package.name]
         for stanza in parse_stanzas(shown.output.decode("utf-8", "replace")):
             wanted = stanza.get("Depends", "")
@@ -234,12 +234,12 @@ class AptKernelSource(Record):
             )
         return packages
 
-    async def _newest_package(self, lists: Path | None) -> KernelPackage | None:
-        ended = await self._apt_cache_show(lists, *META_PACKAGES)
+    async def _find_newest_package(self, lists: Path | None) -> KernelPackage | None:
+        ended = await self._run_apt_cache_show(lists, *META_PACKAGES)
         offer = newest_kernel_package(ended.output.decode("utf-8", "replace"))
         return offer and replace(offer, package_lists=lists)
 
-    async def _apt_cache_show(self, lists: Path | None, *names: str) -> ProgramExit:
+    async def _run_apt_cache_show(self, lists: Path | None, *names: str) -> ProgramExit:
         words = (*_apt_options(lists), "show", "--no-all-versions", *names)
         return await self.programs.run_program("apt-cache", *words)
 
@@ -269,7 +269,7 @@ def newest_kernel_package(text: str) -> KernelPackage | None:
     return None
 
 
-async def kernel_package_of_file(programs: PathPrograms, path: Path) -> KernelPackage:
+async def read_kernel_package_file(programs: PathPrograms, path: Path) -> KernelPackage:
     """What a package file of the user's is. EngineError when it is none."""
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")

@@ -109,7 +109,7 @@ def kubectl_for_fleet(fleet: PodFleet) -> Kubectl:
     return Kubectl(fleet.namespace, fleet.context)
 
 
-async def current_context() -> str:
+async def read_current_context() -> str:
     """The name of kubectl's context; "" inside a cluster, where there is none."""
     try:
         return (await Kubectl().run("config", "current-context")).strip()
@@ -241,9 +241,13 @@ async def remove_fleet(
     clock = asyncio.get_running_loop().time
     deadline = clock() + limit_s
     delete = ("delete", "lease", name, "--ignore-not-found", "--wait=false")
-    volumes = await _retry_while_unreachable(lambda: _volumes_of_claims(kubectl, name), deadline)
+    volumes = await _retry_while_unreachable(
+        lambda: _list_volumes_of_claims(kubectl, name), deadline
+    )
     await _retry_while_unreachable(lambda: kubectl.run(*delete), deadline)
-    while left := await _retry_while_unreachable(lambda: _session_objects(kubectl, name), deadline):
+    while left := await _retry_while_unreachable(
+        lambda: _list_session_objects(kubectl, name), deadline
+    ):
         if clock() > deadline:
             names = ", ".join(f"{item.get('kind')} {_object_name(item)}" for item in left[:5])
             message = f"After {limit_s:g} s the namespace {kubectl.namespace} still has {names}."
@@ -416,7 +420,7 @@ async def _retry_while_unreachable(
 
 async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     kubectl = kubectl_for_fleet(fleet)
-    objects = await _session_objects(kubectl, fleet.name)
+    objects = await _list_session_objects(kubectl, fleet.name)
     snapshot = pod_snapshot(names, objects, ())
     if len(snapshot.ready) == len(names):
         return snapshot
@@ -427,16 +431,16 @@ async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     return pod_snapshot(names, objects, events)
 
 
-async def _session_objects(kubectl: Kubectl, name: str) -> list[Object]:
+async def _list_session_objects(kubectl: Kubectl, name: str) -> list[Object]:
     return await kubectl.items(
         *("get", _SESSION_KINDS, f"--selector={_MANAGED_SELECTOR},{SESSION_LABEL}={name}"),
         failed_action="The pods cannot be listed",
     )
 
 
-async def _volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
+async def _list_volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
     try:
-        items = await _session_objects(kubectl, name)
+        items = await _list_session_objects(kubectl, name)
     except KubectlError as error:
         if error.is_unreachable:
             raise

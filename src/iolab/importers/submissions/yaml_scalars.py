@@ -25,12 +25,12 @@ def yaml_scalars(text: str) -> Iterator[tuple[str, str]]:
         if match is None:
             item = _ITEM.match(line)
             if item:
-                path = _parent_path(keys, len(item[1]), counts, is_item=True)
+                path = _begin_item(keys, len(item[1]), counts, is_item=True)
                 yield path, _text_without_quotes(item[2])
             continue
         indent = len(match[1])
         for _ in range(match[2].count("-")):
-            _parent_path(keys, indent, counts, is_item=True)
+            _begin_item(keys, indent, counts, is_item=True)
             indent += 2
         while keys and keys[-1][0] >= indent:
             keys.pop()
@@ -42,10 +42,10 @@ def yaml_scalars(text: str) -> Iterator[tuple[str, str]]:
             yield ".".join(key for _, key in keys), value
 
 
-def _parent_path(
+def _begin_item(
     keys: list[tuple[int, str]], indent: int, counts: dict[str, int], *, is_item: bool
 ) -> str:
-    """The path of the item that begins at that indent; it becomes the last of the keys."""
+    """Make the item at that indent the last of the keys; returns its path."""
     while keys and (keys[-1][0] > indent or (keys[-1][0] == indent and keys[-1][1].isdigit())):
         keys.pop()
     parent = ".".join(key for _, key in keys)

@@ -70,7 +70,7 @@ class CheckpointReport(SingleFigureReport):
             for headline in headlines
         )
 
-    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+    def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """See `checkpoints_sentence`."""
         return checkpoints_sentence(study, points)
 

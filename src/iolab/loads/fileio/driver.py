@@ -157,7 +157,7 @@ class IoDriver(ProcessDriver):
         if name not in self._first_readbacks:  # Also of a session that goes on with a later repeat.
             self._first_readbacks[name] = await read_back(session, run, host_runs, self._files)
 
-    def command_of_host(
+    def build_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
@@ -220,7 +220,9 @@ class IoDriver(ProcessDriver):
         )
         return command_verified_against_ledger(engine, command, ledger)
 
-    def output_reader_of_host(self, run: PlannedRun, host_run: HostRunInProgress) -> OutputReader:
+    def create_host_output_reader(
+        self, run: PlannedRun, host_run: HostRunInProgress
+    ) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.measure_reader(Job.require_type(run.point.job_on_host(host_run.name)))
 
@@ -249,7 +251,7 @@ async def read_back(
     session.begin_session_phase(SessionPhase.PROVE, run, "every acknowledged write is read back")
     data_set = session.plan.data_set(run.point.data_set)
 
-    async def readback_on_host(host_run: HostRunInProgress) -> Readback:
+    async def read_back_on_host(host_run: HostRunInProgress) -> Readback:
         job = Job.require_type(run.point.job_on_host(host_run.name))
         paths = _job_file_paths(session, run, host_run)
         if paths:
@@ -279,7 +281,7 @@ async def read_back(
             data_set_blocks=blocks,
         )
 
-    outcomes = await gather_hosts(host_runs, readback_on_host)
+    outcomes = await gather_hosts(host_runs, read_back_on_host)
     unread = (
         Readback(name, fault=reason_text(error.message)) for name, error in outcomes.errors.items()
     )

@@ -50,7 +50,7 @@ class FileReport(SingleFigureReport):
         )
         return (*plain, *self.hosts.best_point_headlines(study, points))
 
-    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+    def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """What a fault cost, of runs with phases; empty without."""
         return scenario_answer_text(study, points)
 

@@ -147,7 +147,7 @@ async def clone_folder(host: Host, source: str, destination: str) -> str:
     return COPY
 
 
-async def file_sizes(host: Host, folder: str) -> dict[str, int]:
+async def list_file_sizes(host: Host, folder: str) -> dict[str, int]:
     """The path and size of every file in a folder and below it. HostError or EngineError."""
     words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
     listed = await run_and_get_output(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
@@ -214,7 +214,7 @@ async def drop_folder_caches(
 
 async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
-    return await evict_page_cache(workdir, sorted(await file_sizes(workdir.host, folder)))
+    return await evict_page_cache(workdir, sorted(await list_file_sizes(workdir.host, folder)))
 
 
 class GoldenDatabase(Record):
@@ -308,9 +308,9 @@ async def read_user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> 
     return tables
 
 
-async def folder_bytes(workdir: WorkDirectory, folder: str) -> int:
+async def measure_folder_bytes(workdir: WorkDirectory, folder: str) -> int:
     """What all files in a folder hold: two that are copies of each other have the same."""
-    return sum((await file_sizes(workdir.host, folder)).values())
+    return sum((await list_file_sizes(workdir.host, folder)).values())
 
 
 async def _read_table_shape(
@@ -370,7 +370,9 @@ async def _require_filled_database(
         raise EngineError(message, OUTPUT_HINT)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
     shape = replace(_output_store_shape(output), tables=tables)
-    return GoldenDatabase(database, shape, tree_bytes, seed, await folder_bytes(workdir, database))
+    return GoldenDatabase(
+        database, shape, tree_bytes, seed, await measure_folder_bytes(workdir, database)
+    )
 
 
 def _output_store_shape(output: DbBenchOutput) -> StoreShape:

@@ -34,9 +34,9 @@ from iolab.loads.keyvalue.databases import (
     clone_folder,
     drop_folder_caches,
     find_golden_database,
-    folder_bytes,
     golden_database_folder,
     make_golden_database,
+    measure_folder_bytes,
     read_user_database_shape,
     remove_folder,
 )
@@ -571,7 +571,9 @@ class DbBenchDriver(LoadDriver):
             await remove_folder(host, run_folder_path(host_run.workdir))
             await run_and_get_output(host, ("mkdir", "--", run_folder_path(host_run.workdir)))
             how = await clone_folder(host, gold.database, _database_copy_path(host_run.workdir))
-            held = await folder_bytes(host_run.workdir, _database_copy_path(host_run.workdir))
+            held = await measure_folder_bytes(
+                host_run.workdir, _database_copy_path(host_run.workdir)
+            )
             if held != gold.file_bytes:
                 message = (
                     f"The copy of the database on host '{host_run.name}' is not what was loaded: "

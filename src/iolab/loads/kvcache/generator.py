@@ -146,7 +146,7 @@ def generate_trace(seed: int, seconds: float) -> RequestTrace:
             round(draft.due_s * 1e9),
             draft.input_tokens,
             draft.output_tokens,
-            numbers.block_numbers(draft.block_keys),
+            numbers.assign_block_numbers(draft.block_keys),
         )
         for draft in _draft_requests_by_time(seed, seconds)
     )

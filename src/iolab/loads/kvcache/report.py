@@ -57,7 +57,7 @@ class KvCacheReport(SingleFigureReport):
             best_figure(headline, _prefix_latency_texts(headline)) for headline in headlines
         )
 
-    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+    def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """See `highest_rates_sentence`."""
         return highest_rates_sentence(study, points)
 

@@ -149,7 +149,7 @@ class BlockNumbering:
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, object], int] = {}
 
-    def block_numbers(self, keys: Iterable[object]) -> tuple[int, ...]:
+    def assign_block_numbers(self, keys: Iterable[object]) -> tuple[int, ...]:
         """The numbers of a request's blocks."""
         path: list[int] = []
         for key in keys:
@@ -186,7 +186,7 @@ def trace_with_block_tokens(trace: RequestTrace, block_tokens: int) -> RequestTr
                 request.due_ns,
                 request.input_tokens,
                 request.output_tokens,
-                numbers.block_numbers(keys[: max(count, 1)]),
+                numbers.assign_block_numbers(keys[: max(count, 1)]),
             )
         )
     return RequestTrace(
@@ -342,7 +342,7 @@ def _parse_request(
     if not all(isinstance(block, int | str) for block in ids):
         raise RequestTraceError("has hash_ids that are neither numbers nor words")
     return TraceRequest(
-        round(time * form.time_unit_ns), int(tokens), int(output), numbers.block_numbers(ids)
+        round(time * form.time_unit_ns), int(tokens), int(output), numbers.assign_block_numbers(ids)
     )
 
 

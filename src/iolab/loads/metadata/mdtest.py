@@ -350,7 +350,7 @@ async def _require_common_mpi(
 ) -> MpiInstallation:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def mpi_of_host(host_run: HostRunInProgress) -> MpiInstallation:
+    async def find_mpi_on_host(host_run: HostRunInProgress) -> MpiInstallation:
         words = bytearray()
         command = version_command(find_mpi_programs(job), host_run.workdir.dir)
         ending = await run_process(host_run.workdir.host, command, halt, words.extend)
@@ -358,7 +358,7 @@ async def _require_common_mpi(
             raise EngineError(f"mpiexec on host '{host_run.name}' {fault}.", INSTALL_MPI)
         return parse_mpi_version(words.decode("utf-8", "replace"))
 
-    mpis = (await gather_hosts(host_runs, mpi_of_host)).results_or_raise()
+    mpis = (await gather_hosts(host_runs, find_mpi_on_host)).results_or_raise()
     _require_equal_mpis(mpis)
     return mpis[host_runs[0].name]
 

@@ -193,7 +193,7 @@ class ObjectsDriver(ProcessDriver):
             session, run.point.configuration, _run_prefix(session, run)
         )
 
-    def command_of_host(
+    def build_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
     ) -> Command:
         """See `ProcessDriver`."""
@@ -227,7 +227,7 @@ class ObjectsDriver(ProcessDriver):
             waits_for_start=True,
         )
 
-    def output_reader_of_host(
+    def create_host_output_reader(
         self,
         run: PlannedRun,  # noqa: ARG002 - of the present run
         host_run: HostRunInProgress,

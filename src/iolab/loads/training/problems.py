@@ -72,29 +72,30 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
             continue
         hosts = len(load_host_names_of_point(study, point))
         where = ("workload", places[point.workload])
-        if fault := _accelerator_share_fault(job, hosts):
-            key, message, hint = fault
-            message = f"{table_name(document, where)} has {message}"
-            document.add_fault((*where, key), message, hint, about=f"{key} {job.accelerators}")
+        if problem := _accelerator_share_problem(job, hosts):
+            message = f"{table_name(document, where)} has {problem.conflict_text}"
+            about = f"{problem.key[0]} {job.accelerators}"
+            document.add_fault((*where, *problem.key), message, problem.hint, about=about)
 
 
-def _accelerator_share_fault(job: TrainingJob, host_count: int) -> tuple[str, str, str] | None:
-    """The key, what is wrong, and what to do, of a job on so many hosts."""
+def _accelerator_share_problem(job: TrainingJob, host_count: int) -> Problem | None:
+    """Why so many hosts cannot share the accelerators of a job; None where they can."""
     if job.accelerators < host_count:
         message = f"accelerators = {job.accelerators}, which {host_count} hosts cannot share."
-        return "accelerators", message, f"Give at least {host_count}, or fewer hosts."
+        return Problem(("accelerators",), message, f"Give at least {host_count}, or fewer hosts.")
     most = job.accelerators_of_host(0, host_count)
     threads = most * (job.loaders + 1)
     if threads > THREADS_MAX:
         message = (
             f"{most} accelerators on a host with {job.loaders} loaders each: {threads} threads."
         )
-        return "accelerators", message, f"{THREADS_MAX:,} are the most: take more hosts."
+        hint = f"{THREADS_MAX:,} are the most: take more hosts."
+        return Problem(("accelerators",), message, hint)
     if job.steps_of_epoch_on_host(most) < 1:
         message = (
             f"files = {job.files} on a host, {job.samples_per_client:,} samples: less than a batch "
             f"of {job.batch} for each of {most} accelerators."
         )
         groups = -(-job.batch // job.samples_per_file)
-        return "files", message, f"Give at least {groups * most} files."
+        return Problem(("files",), message, f"Give at least {groups * most} files.")
     return None

@@ -60,7 +60,7 @@ class TrainingReport(SingleFigureReport):
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(best_figure(headline, _storage_wait_texts(headline)) for headline in headlines)
 
-    def answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
+    def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """See `training_sentence`."""
         return training_sentence(study, points)
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.errors import HostError
-from iolab.loads.keyvalue.cassandra.node_host import CassandraNodeFolder, node_folder_for_run
+from iolab.loads.keyvalue.cassandra.node_host import CassandraNodeFolder, choose_node_folder
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -51,7 +51,7 @@ def played(
 async def place_in(
     session: SessionContext, stage: Stage, before: CassandraNodeFolder | None = None
 ) -> CassandraNodeFolder:
-    return await node_folder_for_run(
+    return await choose_node_folder(
         session, stage.run(JOB), [stage.workdir], server_settings(session.study), before
     )
 

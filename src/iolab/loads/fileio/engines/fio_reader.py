@@ -64,11 +64,11 @@ class FioOutputReader:
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
-        return self._intervals_of_documents(self._splitter.feed(piece))
+        return self._take_documents(self._splitter.feed(piece))
 
     def finish(self) -> ParsedEngineOutput:
         """Everything that the output told."""
-        self._intervals_of_documents(self._splitter.finish())
+        self._take_documents(self._splitter.finish())
         last = self._newest
         totals = self._totals(last) if last else None
         if last:
@@ -98,12 +98,12 @@ class FioOutputReader:
             self._faults.add_fault(str(fault))
             return None
 
-    def _intervals_of_documents(self, texts: Sequence[bytes]) -> list[Interval]:
+    def _take_documents(self, texts: Sequence[bytes]) -> list[Interval]:
         intervals: list[Interval] = []
         for text in texts:
             try:
                 document = read_document(text)
-                interval = self._interval_since_last(document)
+                interval = self._take_interval_since_last(document)
                 self._newest = document
             except DocumentError as fault:
                 self._faults.add_fault(str(fault))
@@ -113,7 +113,7 @@ class FioOutputReader:
                 self._intervals.append(interval)
         return intervals
 
-    def _interval_since_last(self, document: FioDocument) -> Interval | None:
+    def _take_interval_since_last(self, document: FioDocument) -> Interval | None:
         """What the document adds to the one before; None while nothing has started."""
         before = self._last
         if before is None and document.runtime_ms == 0 and document.ios == 0:

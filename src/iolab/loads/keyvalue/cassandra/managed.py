@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.cassandra.node_host import (
     CassandraHostTools,
     CassandraNodeFolder,
     _prepare_host,
-    node_folder_for_run,
+    choose_node_folder,
     parse_supported_version,
 )
 from iolab.loads.keyvalue.cassandra.server import (
@@ -142,7 +142,11 @@ class ManagedServer(KeyValueServer):
 
     async def finish_run(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
-        newest = await self._node.next_counters() if self._node and not self.death_text() else None
+        newest = (
+            await self._node.wait_for_next_counters()
+            if self._node and not self.death_text()
+            else None
+        )
         statistics = newest.statistics if newest else ()
         self.update_server_run(statistics_after=statistics, error=self.death_text())
 
@@ -177,9 +181,7 @@ class ManagedServer(KeyValueServer):
     ) -> WorkDirectory:
         """Its work directory, which is another for other clients, or once a host was lost."""
         before = self._node_folder
-        self._node_folder = await node_folder_for_run(
-            session, run, workdirs, self._settings, before
-        )
+        self._node_folder = await choose_node_folder(session, run, workdirs, self._settings, before)
         if before is not None and before.workdir.host is not self._node_folder.workdir.host:
             self._node_tools = None
             await before.close_scratch_folder()

@@ -186,7 +186,7 @@ class CassandraNode:
         """Whether its counters still come."""
         return self._reader.is_alive
 
-    async def next_counters(self) -> CountersReply | None:
+    async def wait_for_next_counters(self) -> CountersReply | None:
         """The next ones that it tells; None when it tells none any more."""
         self._counters_queue.clear()
         limit_s = self._interval_s + COUNTERS_LIMIT_S

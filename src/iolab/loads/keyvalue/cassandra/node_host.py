@@ -108,7 +108,7 @@ class CassandraNodeFolder(Record):
             )
 
 
-async def node_folder_for_run(
+async def choose_node_folder(
     session: SessionContext,
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],

@@ -448,9 +448,7 @@ class YcsbInstaller:
     ) -> YcsbInstall:
         java = await find_java(workdir.host, settings.java, oldest=OLDEST_JAVA)
         version = (
-            await _ycsb_version_of_folder(workdir.host, settings.ycsb)
-            if settings.ycsb
-            else YCSB_VERSION
+            await _read_ycsb_version(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
         )
         jars = await self._kits(workdir.host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
         return YcsbInstall(java_kit_of_jars(settings.java, jars, ycsb=settings.ycsb), java, version)
@@ -461,7 +459,7 @@ def ycsb_work_folder(workdir: WorkDirectory) -> str:
     return f"{workdir.dir}/{WORK_FOLDER}"
 
 
-async def _ycsb_version_of_folder(host: Host, folder: str) -> str:
+async def _read_ycsb_version(host: Host, folder: str) -> str:
     """The version of the user's own YCSB, by the name of its core. EngineError without one."""
     hint = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
     try:
