@@ -32,7 +32,7 @@ from iolab.core.metric import HostEvenness, Metric
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
-    check_client_cache_answers,
+    check_client_answers,
     check_metadata_cpu_bound_client,
     check_metadata_device_busy,
     check_metadata_engine_errors,
@@ -73,7 +73,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
                 check_rank_skew,
             ),
             check_clock_step: (check_phase_too_short,),
-            check_target_in_memory: (check_client_cache_answers, check_ranks_preempted),
+            check_target_in_memory: (check_client_answers, check_ranks_preempted),
         },
         overrides={
             check_engine_errors: check_metadata_engine_errors,

@@ -341,7 +341,7 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[MetadataOperation, floa
 
 
 @check("client-answers", "Answers from the client's own cache", needs_load=False)
-def check_client_cache_answers(view: MetadataView) -> CheckAnswer:
+def check_client_answers(view: MetadataView) -> CheckAnswer:
     """Whether hosts stat and read files that they made themselves and still have in memory."""
     job, hosts = view.metadata_job, len(view.hosts)
     total = job.ranks * hosts
