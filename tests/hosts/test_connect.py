@@ -11,7 +11,7 @@ import pytest
 
 from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import HostError
-from iolab.hosts.connect import SlurmHost, list_pods
+from iolab.hosts.connect import SlurmHost, read_context_and_pods_json
 from iolab.hosts.push import agent_binary
 from iolab.study.inventory import PodSelection
 from tests.facts import tells
@@ -101,7 +101,7 @@ def ask(program: Path, script: str, limit_s: float = 30) -> tuple[str | None, st
     """What a look-up gives with this script as kubectl."""
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
-    return asyncio.run(list_pods(PodSelection("bench", "app=load"), limit_s))
+    return asyncio.run(read_context_and_pods_json(PodSelection("bench", "app=load"), limit_s))
 
 
 @pytest.mark.parametrize(

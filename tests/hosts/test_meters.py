@@ -10,7 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from iolab.core.power import MeterKind, MeterSpec
-from iolab.hosts.meters import MeterError, MeterReading, dcmi_watts, open_meter, redfish_watts
+from iolab.hosts.meters import (
+    MeterError,
+    MeterReading,
+    dcmi_watts,
+    open_meter,
+    redfish_watts_and_time,
+)
 from iolab.units import NS_PER_S
 
 ACTIVE = " dc d4 00 b4 00 31 01 d6 00 9d 77 0a 6b e8 03\n 00 00 40\n"
@@ -105,7 +111,7 @@ def test_an_answer_of_a_bmc_that_is_none(output: str, message: str) -> None:
     ],
 )
 def test_the_resources_of_redfish(document: dict[str, object], watts: tuple[float, object]) -> None:
-    assert redfish_watts(document) == watts
+    assert redfish_watts_and_time(document) == watts
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_the_resources_of_redfish(document: dict[str, object], watts: tuple[floa
 )
 def test_a_resource_without_watts_is_told(document: dict[str, object]) -> None:
     with pytest.raises(MeterError, match="tells no watts"):
-        redfish_watts(document)
+        redfish_watts_and_time(document)
 
 
 @pytest.mark.parametrize(

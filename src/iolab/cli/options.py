@@ -101,12 +101,12 @@ def _inventory_from_mpi_file(name: str) -> Inventory:
 def _inventory_from_pods(name: str) -> Inventory:
     import asyncio
 
-    from iolab.hosts.connect import list_pods
+    from iolab.hosts.connect import read_context_and_pods_json
     from iolab.study.inventory import parse_pod_selection, pods_inventory
 
     selection = parse_pod_selection(name.removeprefix(PODS))
     _require_local_program("kubectl", "Install it, or add it to PATH.")
-    context, listing = asyncio.run(list_pods(selection))
+    context, listing = asyncio.run(read_context_and_pods_json(selection))
     return pods_inventory(selection, context, listing)
 
 

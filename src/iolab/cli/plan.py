@@ -342,7 +342,7 @@ async def _discover_hosts(
     """
     from iolab.core.host import HostTransport
     from iolab.hosts.connect import open_hosts
-    from iolab.hosts.meters import probe_meters
+    from iolab.hosts.meters import find_meter_faults
     from iolab.registry import study_kinds_of
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.study.targets import all_host_specs
@@ -352,7 +352,7 @@ async def _discover_hosts(
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))
         )
-        faults, notes = await probe_meters(study.hosts), ()
+        faults, notes = await find_meter_faults(study.hosts), ()
         if study.scenario is None:
             return discovery, faults, notes
         from iolab.session.actions import event_preflight  # brings numpy

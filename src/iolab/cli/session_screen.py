@@ -24,7 +24,7 @@ from iolab.registry import report_kinds
 from iolab.report.best_terminal import (
     best_figures_terminal_table,
     best_line_count,
-    first_line_figures,
+    figures_of_first_lines,
     hidden_lines_text,
     left_out_repeats_notes,
 )
@@ -175,7 +175,7 @@ def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
     figures, titles = screen.answer.figures, configuration_names_for_screen(screen.study)
     line_count = best_line_count(figures)
     while True:
-        shown = first_line_figures(figures, line_count)
+        shown = figures_of_first_lines(figures, line_count)
         left_out = {point.digest for point in screen.points}
         left_out -= {figure.run[0] for figure in shown if figure.run is not None}
         lines = rendered_lines(

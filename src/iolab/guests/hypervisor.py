@@ -141,7 +141,7 @@ class Hypervisor:
         if wanted is Accelerator.AUTO:
             argv = qemu_argv(self._kvm_trial_machine(paths, settings), QEMU)
             async with self._boot_slots:
-                why = await try_kvm_boot(self.host, argv, self.folder, TRIAL_GUEST)
+                why = await find_kvm_boot_failure(self.host, argv, self.folder, TRIAL_GUEST)
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
@@ -228,7 +228,9 @@ class Hypervisor:
         )
 
 
-async def try_kvm_boot(node: Host, argv: Sequence[str], folder: str, guest: str) -> str | None:
+async def find_kvm_boot_failure(
+    node: Host, argv: Sequence[str], folder: str, guest: str
+) -> str | None:
     """Why a guest with that command does not boot; None when it does, and it is gone again.
 
     Raises HostError when the node is lost.

@@ -101,7 +101,9 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
         raise ProtocolError(f"it ended in the middle of a frame: '{shown}'") from None
     header_bytes, payload_bytes = _LENGTHS.unpack(lengths)
     if header_bytes > HEADER_BYTES_MAX or payload_bytes > PAYLOAD_BYTES_MAX:
-        raise ProtocolError(await _bad_frame_reason(reader, lengths, header_bytes, payload_bytes))
+        raise ProtocolError(
+            await _read_bad_frame_reason(reader, lengths, header_bytes, payload_bytes)
+        )
     try:
         content = await reader.readexactly(header_bytes + payload_bytes)
     except asyncio.IncompleteReadError:
@@ -109,7 +111,7 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
     return _parse_header(content[:header_bytes]), content[header_bytes:]
 
 
-async def _bad_frame_reason(
+async def _read_bad_frame_reason(
     reader: asyncio.StreamReader, lengths: bytes, header_bytes: int, payload_bytes: int
 ) -> str:
     """A sentence that shows text where a frame should be (a login banner, a shell's error)."""

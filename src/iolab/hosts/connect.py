@@ -126,7 +126,7 @@ class SlurmHost(CommandHost):
             raise HostCommandError(fault.message, _SLURM_HELP) from None
 
 
-async def list_pods(
+async def read_context_and_pods_json(
     selection: PodSelection, limit_s: float = LOOK_UP_LIMIT_S
 ) -> tuple[str | None, str]:
     """The name of kubectl's context (None inside a cluster, where there is none), and its pods.

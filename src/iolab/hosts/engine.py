@@ -162,7 +162,7 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         Too few bytes are a fault.
         """
 
-    def fill_command(
+    def overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: JobT, *, seed: int
     ) -> Command:
         """Write over the data set, which is there, so many times: sequentially, in 128 KiB.
@@ -170,8 +170,8 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         `job` says by which I/O engine, and whether past the page cache.
         """
 
-    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
-        """A new reader for the output of that `fill_command` command; too few bytes are a fault."""
+    def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+        """A new reader for the output of that `overwrite_command`; too few bytes are a fault."""
 
     def measure_command(
         self,

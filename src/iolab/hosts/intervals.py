@@ -153,12 +153,12 @@ class IntervalLog(Sequence[Interval]):
         for interval in intervals:
             self.append(interval)
 
-    def correct_times(self, ends_ns: Ints, spans_ns: Ints) -> None:
+    def replace_times(self, ends_ns: Ints, spans_ns: Ints) -> None:
         """Put these ends and lengths, one an interval, in the place of those that were taken."""
         self._heads[1::_HEAD] = array("q", ends_ns.tolist())
         self._heads[2::_HEAD] = array("q", spans_ns.tolist())
 
-    def correct_bytes(self, part_bytes: Sequence[int]) -> None:
+    def replace_bytes(self, part_bytes: Sequence[int]) -> None:
         """Put these bytes, one a part, in the place of those that were taken."""
         self._parts[2::_PART] = array("q", part_bytes)
 

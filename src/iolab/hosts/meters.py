@@ -128,7 +128,7 @@ async def read_meters_once(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
     return tuple(await asyncio.gather(*work))
 
 
-async def probe_meters(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
+async def find_meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
     """Why meters of these hosts cannot be read."""
     return tuple(check.fault for check in await read_meters_once(hosts) if check.fault is not None)
 
@@ -323,7 +323,7 @@ class RedfishMeter(Meter):
         if not self._resource:
             self._resource = await self._find_resource()
         document = await self._get_json(self._resource)
-        watts, moment = redfish_watts(document)
+        watts, moment = redfish_watts_and_time(document)
         if moment is not None and moment == self._shown_at:
             return None
         self._shown_at = moment
@@ -416,7 +416,7 @@ def _linked_path(link: object) -> str | None:
     return path.rstrip("/") if isinstance(path, str) and path.startswith("/redfish/") else None
 
 
-def redfish_watts(document: Mapping[str, Any]) -> tuple[float, object]:
+def redfish_watts_and_time(document: Mapping[str, Any]) -> tuple[float, object]:
     """Watts and the moment that the resource names for them (None if none). Raises MeterError.
 
     Of EnvironmentMetrics, Sensor, or the older Power, whose first control is the whole chassis.

@@ -35,7 +35,7 @@ def best_line_count(best_figures: Sequence[BestFigure]) -> int:
     )
 
 
-def first_line_figures(
+def figures_of_first_lines(
     best_figures: Sequence[BestFigure], line_count: int
 ) -> tuple[BestFigure, ...]:
     """The figures of so many lines."""

@@ -173,7 +173,7 @@ def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
             yield block
 
 
-def _figure_reference(page: ReportPage, *, is_load: bool) -> str:
+def _chart_reference_text(page: ReportPage, *, is_load: bool) -> str:
     """How the text calls the charts of the best figures, or of load: they come in this order."""
     return f"Fig {1 + (is_load and bool(page.answer.charts))}"
 
@@ -254,7 +254,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         yield Heading(answer.best_table.title, 1, "matrix")
         yield _table_without_title(answer.best_table)
         charts = (
-            f"{_figure_reference(page, is_load=False)} draws these figures."
+            f"{_chart_reference_text(page, is_load=False)} draws these figures."
             if answer.charts
             else ""
         )
@@ -272,7 +272,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     yield Heading("Load and latency", 1, "charts")
     # A chart of rate over latency has the title of its workload.
     if any(figure.title == figure.subject for group in groups for figure in group.figures):
-        reference = _figure_reference(page, is_load=True)
+        reference = _chart_reference_text(page, is_load=True)
         yield from _note_paragraphs(
             f"{reference}: the rate of each load, and the latency below it."
         )

@@ -196,7 +196,7 @@ def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -
     )
 
 
-def resource_on_host(resource_use: ResourceUse) -> str:
+def resource_and_host_text(resource_use: ResourceUse) -> str:
     """A resource with its host: `the device nvme0n1 of client-1`."""
     whose = host_label_text(resource_use)
     of = f" of {whose}" if whose else ""
@@ -237,7 +237,7 @@ def _device_limit_text(finding: BottleneckFinding) -> str:
         return "is limited by a device"
     busy = f"which was busy {_use_share_text(use)} of the time{_device_latency_share_text(finding)}"
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}, {busy}: "
+        f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, {busy}: "
         f"{_load_step_text(finding)}"
     )
 
@@ -263,8 +263,8 @@ def _unproven_device_text(finding: BottleneckFinding) -> str:
     )
     there = "" if at_device is None else f", with {percent_text(at_device)} of the latency there"
     return (
-        f"keeps {resource_on_host(use)} busy {_use_share_text(use)} of the time{there}; whether "
-        "more load would raise the rate was not measured"
+        f"keeps {resource_and_host_text(use)} busy {_use_share_text(use)} of the time{there}; "
+        "whether more load would raise the rate was not measured"
     )
 
 
@@ -280,7 +280,7 @@ def _device_latency_share_text(finding: BottleneckFinding) -> str:
 def _processor_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     share = _use_share_text(use) if use else ""
-    where = resource_on_host(use) if use else "processors"
+    where = resource_and_host_text(use) if use else "processors"
     if use is not None and not finding.decision.is_certain:
         where = f"other load on {where}"
     own = ""
@@ -298,7 +298,7 @@ def _core_limit_text(finding: BottleneckFinding) -> str:
         return _no_bottleneck_text(finding)
     mean = f", all of them {_use_share_text(every)}" if every else ""
     busy = f"core {use.name} was {_use_share_text(use)} busy{mean}"
-    return f"is limited by {resource_on_host(use)}: {busy}"
+    return f"is limited by {resource_and_host_text(use)}: {busy}"
 
 
 def _job_processor_limit_text(finding: BottleneckFinding) -> str:
@@ -320,7 +320,7 @@ def _port_limit_text(finding: BottleneckFinding) -> str:
     way = "received" if use.name.endswith(" in") else "sent"
     rate = value_text(use.rate, "bytes/s")
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}: it {way} {rate}, "
+        f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}: it {way} {rate}, "
         f"{_use_share_text(use)} of its speed"
     )
 
@@ -335,7 +335,7 @@ def _io_limit_text(finding: BottleneckFinding) -> str:
     unit = "bytes/s" if verb else "1/s"
     what = f"to be {verb}" if verb else f"of {noun}"
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}, which allows "
+        f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, which allows "
         f"{value_text(allowed, unit)} {what} at {device}: {_use_share_text(use)} of that was used"
     )
 
@@ -345,8 +345,8 @@ def _disk_limit_text(finding: BottleneckFinding) -> str:
     if use is None or use.rate is None or not use.share:
         return _no_bottleneck_text(finding)
     return (
-        f"{_verb_by_certainty(finding)} limited by {resource_on_host(use)}, which the study holds "
-        f"at {value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that was used"
+        f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, which the study "
+        f"holds at {value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that was used"
     )
 
 
@@ -380,7 +380,7 @@ def _offered_load_text(finding: BottleneckFinding) -> str:
     if finding.decision.step is None:
         return _no_bottleneck_text(finding)
     busy = (
-        f", though {resource_on_host(use)} is busy {_use_share_text(use)} of the time"
+        f", though {resource_and_host_text(use)} is busy {_use_share_text(use)} of the time"
         if use
         else ""
     )
@@ -478,7 +478,7 @@ def _other_saturated_resources_text(finding: BottleneckFinding) -> str:
     if not also:
         return ""
     several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
-    named = list_text([resource_on_host(use) for use in also])
+    named = list_text([resource_and_host_text(use) for use in also])
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 

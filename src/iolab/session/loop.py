@@ -24,7 +24,7 @@ from iolab.hosts.intervals import IntervalCollector, trim_malloc_heap
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunInProgress, LoadDriver, refuse_impossible_counters
+from iolab.session.driver import HostRunInProgress, LoadDriver, discard_impossible_counters
 from iolab.session.kinds import SessionResources
 from iolab.session.meters import MeterWatch
 from iolab.session.observers import HostMonitors
@@ -134,7 +134,7 @@ async def execute_run(
         fault = raised
     ended_ns = session.clock.real_ns()
     elapsed_s = (session.clock.mono_ns() - started_mono_ns) / NS_PER_S
-    fault = refuse_impossible_counters(states, elapsed_s) or fault
+    fault = discard_impossible_counters(states, elapsed_s) or fault
     await measure_clocks_after_run(session, states)
     if driver is not None:
         await driver.after_measure(session, run, states)

@@ -25,7 +25,7 @@ from iolab.hosts.intervals import IntervalCollector, IntervalLog
 from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.session.actions import AGENT_LIMIT_S
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostRunInProgress, refuse_impossible_counters
+from iolab.session.driver import HostRunInProgress, discard_impossible_counters
 from iolab.session.start import SET_UP_S
 from iolab.units import NS_PER_S
 
@@ -197,7 +197,7 @@ class NeighbourLoads:
         if not pairs:
             return record
         collector = IntervalCollector()
-        refuse_impossible_counters([state for _, state in pairs], elapsed_s)
+        discard_impossible_counters([state for _, state in pairs], elapsed_s)
         for index, (_, state) in enumerate(pairs):
             collector.add(index, state.intervals)
         runs = [

@@ -426,7 +426,7 @@ class PhaseRunner:
 
     def _is_left_out(self, event: EventPlan, due_ns: int) -> bool:
         """Whether something speaks against an action now, which its outcome then says."""
-        reason = self._reason_against(event, due_ns)
+        reason = self._action_refusal_reason(event, due_ns)
         if reason:
             self._leave_out(event, reason)
         return bool(reason)
@@ -435,7 +435,7 @@ class PhaseRunner:
         self._outcomes[event.id] = replace(self._outcomes[event.id], error=reason)
         self._session.emit(ScenarioNotice(f"Event '{event.id}' is left out: {reason}."))
 
-    def _reason_against(self, event: EventPlan, due_ns: int) -> str:
+    def _action_refusal_reason(self, event: EventPlan, due_ns: int) -> str:
         """Why an action must not be done now, "" where nothing speaks against it.
 
         What follows an event that failed, or that its witness did not see, would be done to a
@@ -450,7 +450,7 @@ class PhaseRunner:
                 return f"the witness did not see event '{outcome.id}' before it"
         begun = [outcome for outcome in earlier if outcome.start_real_ns is not None]
         expected = event.expected
-        if expected is not None and not begun and self._last_state(expected) is expected.state:
+        if expected is not None and not begun and self._last_witness_state(expected) is expected.state:
             return f"the witness says '{expected}' before it"
         return ""
 
@@ -472,7 +472,7 @@ class PhaseRunner:
         is_late = self._session.clock.real_ns() >= late_ns
         return is_late and bool(known) and expected.state not in known
 
-    def _last_state(self, expected: WitnessExpectation) -> bool | None:
+    def _last_witness_state(self, expected: WitnessExpectation) -> bool | None:
         """What that witness said last."""
         states = [a.state for a in self._answers if a.witness == expected.witness]
         return states[-1] if states else None

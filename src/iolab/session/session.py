@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import field
 
@@ -25,7 +25,7 @@ from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
-from iolab.hosts.meters import probe_meters
+from iolab.hosts.meters import find_meter_faults
 from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
 from iolab.session.actions import event_preflight
@@ -141,10 +141,17 @@ async def _remove_host_folders(
     return (*remnants, *uncertain)
 
 
+class CleanupTexts(NamedTuple):
+    """Sentences on what could not be ended, and on what stays on hosts."""
+
+    faults: tuple[str, ...]
+    leftovers: tuple[str, ...]
+
+
 async def clean_up(
     resources: SessionResources, session: SessionContext, host_factory: HostFactory | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """End what the session holds, close every host; sentences on what failed, and on what stays.
+) -> CleanupTexts:
+    """End what the session holds, and close every host.
 
     What a lost agent left is removed by a new one. At a second stop request nothing is waited for:
     the end of their lease makes the agents kill and remove everything by themselves.
@@ -163,7 +170,7 @@ async def clean_up(
     except Interrupted:
         swept = await remove_folders_of_lost_hosts(session, None)
     report_leftover_texts(swept)
-    return faults, (*swept, *await close_hosts(hosts.values()))
+    return CleanupTexts(faults, (*swept, *await close_hosts(hosts.values())))
 
 
 class EarlierSegments(Record):
@@ -264,12 +271,12 @@ async def run_session(
     except IolabError as raised:
         fault = raised
     finally:
-        faults, leftovers = await clean_up(parts, session, host_factory)
-    for message in faults:
+        cleanup = await clean_up(parts, session, host_factory)
+    for message in cleanup.faults:
         session.emit(Notice(message))
     named = [fault.message] if fault else []
-    reasons = (*named, *_excluded_host_texts(session), *faults, *leftovers)
-    session.emit(SessionEnded(status, " ".join(reasons) or None, leftovers))
+    reasons = (*named, *_excluded_host_texts(session), *cleanup.faults, *cleanup.leftovers)
+    session.emit(SessionEnded(status, " ".join(reasons) or None, cleanup.leftovers))
     if fault:
         raise fault
     return status
@@ -301,7 +308,7 @@ async def _discover_and_measure(
         present,
         owner=session.owner_text,
         devices=discovery.devices,
-        more_faults=(*await probe_meters(study.hosts), *events.faults),
+        more_faults=(*await find_meter_faults(study.hosts), *events.faults),
     )
     if faults := await kinds.preflight_faults(session):
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)

@@ -138,11 +138,11 @@ async def overwrite_data_set(
     async def overwrite_data_set_on_host(workdir: WorkDirectory) -> int:
         held = workdir.data_set_on_host(data_set)
         seed = contents_seed(context.study, workdir.name)
-        command = engine.fill_command(held, workdir.dir, passes, job, seed=seed)
+        command = engine.overwrite_command(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.ledger_for(workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(engine, command, ledger)
         ending, reading = await _run_to_end(
-            context, workdir, command, engine.fill_reader(held, passes)
+            context, workdir, command, engine.overwrite_reader(held, passes)
         )
         fault = layout_error(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
         if fault:

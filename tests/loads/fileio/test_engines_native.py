@@ -90,7 +90,7 @@ def test_odd_files_are_laid_out_in_blocks_that_divide_them() -> None:
 
 def test_a_fill_goes_over_a_device_as_one_region() -> None:
     disk = DataSet("s1m", "default", 2, 1, 1 << 20, device="sdx")
-    told = spec(NATIVE.fill_command(disk, "/dev", 2, JOB, seed=3))
+    told = spec(NATIVE.overwrite_command(disk, "/dev", 2, JOB, seed=3))
     (only,) = told["jobs"]
     assert only["files"] == [{"path": "sdx", "bytes": 2 << 20}]
     assert (only["offset_bytes"], only["size_bytes"], only["io_bytes"]) == (0, 2 << 20, 4 << 20)

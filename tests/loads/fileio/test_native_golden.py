@@ -23,7 +23,7 @@ def reader_of(what: str) -> OutputReader:
         case "layout":
             return NATIVE.layout_reader(FILES)
         case "fill":
-            return NATIVE.fill_reader(FILES, 2)
+            return NATIVE.overwrite_reader(FILES, 2)
         case "null":
             return NATIVE.null_target_reader(READS)
         case "randrw":

@@ -151,7 +151,7 @@ class FioEngine:
             (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_reason
         )
 
-    def fill_command(
+    def overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
@@ -159,7 +159,7 @@ class FioEngine:
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _fio_command(directory, text, limit_s)
 
-    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+    def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)

@@ -168,7 +168,7 @@ def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | N
 
     The log is corrected in place wherever no interval has to be joined with another.
     """
-    log.correct_bytes(distribute_bytes_by_ios(log.interval_direction_rows.tolist()))
+    log.replace_bytes(distribute_bytes_by_ios(log.interval_direction_rows.tolist()))
     if start_ns is None or end_ns is None or len(log) == 0:
         return log
     ends_ns = log.head_rows[:, 1].copy()
@@ -176,7 +176,7 @@ def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | N
     ends_ns[-1] = min(int(ends_ns[-1]), max(end_ns, begin_ns))
     spans_ns = np.diff(ends_ns, prepend=start_ns)
     if spans_ns.min() > 0:
-        log.correct_times(ends_ns, spans_ns)
+        log.replace_times(ends_ns, spans_ns)
         return log
     return IntervalLog(clip_intervals_to_run(list(log), start_ns, end_ns))
 

@@ -446,7 +446,7 @@ class NativeEngine:
             (Direction.WRITE,), jobs, missing_bytes_check(data_set.bytes_per_host)
         )
 
-    def fill_command(
+    def overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
@@ -454,7 +454,7 @@ class NativeEngine:
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
-    def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
+    def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
         region = data_set_for_fill(data_set)
         wanted = region.numjobs * fill_job_bytes(region, passes)
