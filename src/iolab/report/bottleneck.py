@@ -346,7 +346,8 @@ def _disk_limit_text(finding: BottleneckFinding) -> str:
         return _no_bottleneck_text(finding)
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, which the study "
-        f"holds at {value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that was used"
+        f"holds at {value_text(use.rate / use.share, '1/s')}: {_use_share_text(use)} of that "
+        "was used"
     )
 
 

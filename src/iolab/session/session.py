@@ -248,8 +248,6 @@ async def run_session(
     )
     status = SessionStatus.FAILED
     fault: IolabError | None = None
-    faults: tuple[str, ...] = ()
-    leftovers: tuple[str, ...] = ()
     try:
         work = _discover_and_measure(
             session,

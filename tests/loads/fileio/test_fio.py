@@ -17,10 +17,10 @@ from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.engines.fio import (
     NULL_FOLDER,
     FioEngine,
-    fill_job_file,
     layout_block_bytes,
     layout_job_file,
     measure_job_file,
+    overwrite_job_file,
 )
 from iolab.loads.fileio.workload import (
     AccessPattern,
@@ -378,7 +378,7 @@ def test_a_device_is_told_by_its_name_and_each_job_has_its_own_region() -> None:
 
 
 def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
-    found = options_of(fill_job_file(DEEP_DEVICE, 2.5, direct=True, ioengine="libaio", seed=1))
+    found = options_of(overwrite_job_file(DEEP_DEVICE, 2.5, direct=True, ioengine="libaio", seed=1))
     region = DEEP_DEVICE.bytes_per_host
     assert (found["rw"], found["bs"], found["numjobs"]) == ("write", str(128 << 10), "1")
     assert found["size"] == str(region)
@@ -386,7 +386,7 @@ def test_a_fill_goes_over_the_region_so_many_times_in_128_kib() -> None:
 
 
 def test_a_fill_of_files_has_a_job_for_each_jobs_files() -> None:
-    found = options_of(fill_job_file(MANY_FILES, 1, direct=True, ioengine="libaio", seed=1))
+    found = options_of(overwrite_job_file(MANY_FILES, 1, direct=True, ioengine="libaio", seed=1))
     assert found["numjobs"] == str(MANY_FILES.numjobs)
     assert found["io_size"] == str(MANY_FILES.bytes_per_job)
     assert "filename" not in found

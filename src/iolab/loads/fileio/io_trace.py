@@ -235,7 +235,7 @@ class _FileNumbering:
         self._numbers: dict[bytes, int] = {}
         self._ends = ends
 
-    def number(self, name: bytes) -> int:
+    def assign_number(self, name: bytes) -> int:
         """The number of a file; IoTraceError for too many."""
         number = self._numbers.get(name)
         if number is None:
@@ -275,7 +275,9 @@ class _IologParser(_TraceParser):
         elif action == b"trim":
             self.trims += 1
         elif action in _KINDS:
-            self.add_io(self._now_ns, _KINDS[action], self._files.number(words[0]), offset, size)
+            self.add_io(
+                self._now_ns, _KINDS[action], self._files.assign_number(words[0]), offset, size
+            )
         else:
             raise IoTraceError(f"has the action {excerpt(action, 30)}")
 
@@ -313,11 +315,11 @@ class _BlkparseParser(_TraceParser):
         """Take what was queued or issued; what passes a command through moves no data of files."""
         flush, kind, fua = _RWBS.match(flags).groups()  # type: ignore[union-attr] # matches any text
         if flush:
-            self.add_io(due_ns, SYNC, self._devices.number(device), 0, 0)
+            self.add_io(due_ns, SYNC, self._devices.assign_number(device), 0, 0)
         if kind == b"D":
             self.trims += 1
         elif size and kind in (b"R", b"W"):
-            number = self._devices.number(device)
+            number = self._devices.assign_number(device)
             self.add_io(due_ns, READ if kind == b"R" else WRITE, number, offset, size)
             self.fua_writes += bool(fua)
         elif size and kind != b"N":

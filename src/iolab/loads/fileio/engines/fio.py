@@ -148,27 +148,29 @@ class FioEngine:
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
 
         return FioOutputReader(
-            (Direction.WRITE,), data_set_for_fill(data_set).numjobs, missing_layout_reason
+            (Direction.WRITE,), data_set_for_overwrite(data_set).numjobs, missing_layout_reason
         )
 
     def overwrite_command(
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        text = fill_job_file(data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed)
+        text = overwrite_job_file(
+            data_set, passes, direct=job.direct, ioengine=job.ioengine, seed=seed
+        )
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _fio_command(directory, text, limit_s)
 
     def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
-        region = data_set_for_fill(data_set)
-        wanted = region.numjobs * fill_job_bytes(region, passes)
+        region = data_set_for_overwrite(data_set)
+        wanted = region.numjobs * overwrite_job_bytes(region, passes)
 
-        def short_fill_reason(last_document: FioDocument) -> str | None:
+        def short_overwrite_reason(last_document: FioDocument) -> str | None:
             written = last_document.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioOutputReader((Direction.WRITE,), region.numjobs, short_fill_reason)
+        return FioOutputReader((Direction.WRITE,), region.numjobs, short_overwrite_reason)
 
     def measure_command(
         self,
@@ -286,7 +288,7 @@ def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int
     Space is reserved first (`fallocate`), so that writing 64 files at once does not interleave
     their extents, and everything is flushed before fio ends.
     """
-    region = data_set_for_fill(data_set)
+    region = data_set_for_overwrite(data_set)
     block = layout_block_bytes(region.file_bytes)
     raise_if_faults(
         _NOT_EXPRESSIBLE, (*_layout_faults(region, block, ioengine), *_seed_faults(seed))
@@ -311,7 +313,7 @@ def layout_job_file(data_set: DataSet, *, direct: bool, ioengine: str, seed: int
     return _job_file_text("layout", lines)
 
 
-def fill_job_file(
+def overwrite_job_file(
     data_set: DataSet, passes: float, *, direct: bool, ioengine: str, seed: int
 ) -> str:
     """The job file that writes over the data set so many times, sequentially, in 128 KiB.
@@ -322,8 +324,8 @@ def fill_job_file(
     raise_if_faults(
         _NOT_EXPRESSIBLE, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed))
     )
-    region = data_set_for_fill(data_set)
-    block = fill_block_bytes(region)
+    region = data_set_for_overwrite(data_set)
+    block = overwrite_block_bytes(region)
     lines = [
         f"ioengine={ioengine}",
         f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
@@ -332,7 +334,7 @@ def fill_job_file(
         f"iodepth={FILL_DEPTH}",
         f"numjobs={region.numjobs}",
         *_file_options(region),
-        f"io_size={fill_job_bytes(region, passes)}",
+        f"io_size={overwrite_job_bytes(region, passes)}",
         "fallocate=none",
         "overwrite=1",
         "allow_file_create=0",
@@ -344,21 +346,21 @@ def fill_job_file(
     return _job_file_text("fill", lines)
 
 
-def data_set_for_fill(data_set: DataSet) -> DataSet:
+def data_set_for_overwrite(data_set: DataSet) -> DataSet:
     """The data set as a fill goes over it: a device or shared file as one region, else as it is."""
     if not data_set.shared_region_name:
         return data_set
     return replace(data_set, numjobs=1, files_per_job=1, file_bytes=data_set.bytes_per_host)
 
 
-def fill_block_bytes(data_set: DataSet) -> int:
+def overwrite_block_bytes(data_set: DataSet) -> int:
     """128 KiB, or what of it divides the files."""
     return min(data_set.file_bytes & -data_set.file_bytes, FILL_BLOCK_BYTES)
 
 
-def fill_job_bytes(data_set: DataSet, passes: float) -> int:
+def overwrite_job_bytes(data_set: DataSet, passes: float) -> int:
     """What each job of a fill writes: whole blocks."""
-    block = fill_block_bytes(data_set)
+    block = overwrite_block_bytes(data_set)
     return math.ceil(data_set.bytes_per_job * passes / block) * block
 
 

@@ -26,11 +26,11 @@ from iolab.loads.fileio.engines.fio import (
     REPORT_LIMIT_BYTES,
     SLOWEST_BYTES_PER_S,
     SPARE_REPORTS,
-    data_set_for_fill,
-    fill_block_bytes,
-    fill_job_bytes,
+    data_set_for_overwrite,
     job_fits_files_faults,
     layout_block_bytes,
+    overwrite_block_bytes,
+    overwrite_job_bytes,
     raise_if_faults,
     start_and_drain_limit_s,
 )
@@ -164,7 +164,7 @@ def null_target_spec(job: Job, seconds: float) -> Spec:
 
 def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
     """Write every byte of the data set once, random and with stamps that can be verified."""
-    region = data_set_for_fill(data_set)
+    region = data_set_for_overwrite(data_set)
     block = layout_block_bytes(region.file_bytes)
     raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
     jobs = [
@@ -174,12 +174,14 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
     return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
-def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
+def overwrite_spec(
+    data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int
+) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
     raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
-    region = data_set_for_fill(data_set)
-    block = fill_block_bytes(region)
-    each = fill_job_bytes(region, passes)
+    region = data_set_for_overwrite(data_set)
+    block = overwrite_block_bytes(region)
+    each = overwrite_job_bytes(region, passes)
     jobs = [
         {**place, **_write_job_spec(block, FILL_DEPTH, each, number + seed)}
         for number, place in enumerate(_job_file_specs(region, region.numjobs))
@@ -441,7 +443,7 @@ class NativeEngine:
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
-        jobs = data_set_for_fill(data_set).numjobs
+        jobs = data_set_for_overwrite(data_set).numjobs
         return NativeLineReader(
             (Direction.WRITE,), jobs, missing_bytes_check(data_set.bytes_per_host)
         )
@@ -450,14 +452,14 @@ class NativeEngine:
         self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
     ) -> Command:
         """Write over the data set so many times, with random contents, flushed at the end."""
-        spec = fill_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
+        spec = overwrite_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _agent_command(directory, spec, limit_s, waits_for_start=False)
 
     def overwrite_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
-        region = data_set_for_fill(data_set)
-        wanted = region.numjobs * fill_job_bytes(region, passes)
+        region = data_set_for_overwrite(data_set)
+        wanted = region.numjobs * overwrite_job_bytes(region, passes)
         return NativeLineReader((Direction.WRITE,), region.numjobs, missing_bytes_check(wanted))
 
     def measure_command(
