@@ -87,8 +87,8 @@ def compare_sides(
 ) -> ComparisonResult:
     """Compare every point that both sides have, of the workloads and metrics named or of all.
 
-    Without metrics named those of `default_metrics`. It compares whatever `find_differences` say:
-    who shows it decides.
+    Without metrics named those of `default_metric_keys`. It compares whatever `find_differences`
+    say: who shows it decides.
     """
     same = baseline.is_same_as(candidate)
     one_session = baseline.session == candidate.session

@@ -397,7 +397,7 @@ def compare_configurations(
 ) -> tuple[ConfigurationGains, ...]:
     """Every configuration of one session against the baseline, which is the first by default.
 
-    Points that went without a host stand in configurations of their own (`split_by_hosts`). Without
+    Points that went without a host stand in configurations of their own. Without
     metrics named those of `default_metric_keys`. Empty where there is one configuration.
     """
     names = list(dict.fromkeys(summary.key.configuration for summary in summaries))

@@ -270,7 +270,7 @@ def _unsteady_reasons(decision: StoppingDecision, settings: StoppingRuleSettings
 
 
 class FleetStoppingRule:
-    """See `StoppingRule`. The seconds are those of `analyse.seconds`.
+    """See `StoppingRule`. The seconds are those of `fleet_rate_series`.
 
     A second counts when every host has told of all of it, however late.
     """

@@ -201,7 +201,7 @@ def _io_share_below_latency(log: float, logs: Sequence[float], shares: Sequence[
 class SharedCheckTexts(Record):
     """What need not be said of each run: checks that object to none, by code what all have.
 
-    `says` is a sentence that is the same in all, or its end after a colon.
+    `message` is a sentence that is the same in all, or its end after a colon.
     """
 
     passed_codes: frozenset[str]

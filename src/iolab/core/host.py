@@ -374,7 +374,7 @@ class TargetFaultCode(StrEnum):
 class TargetFault(Record):
     """What is wrong with a target's directory, and that in words, as those of the kernel.
 
-    Of a file system that is not for files `says` is its type.
+    Of a file system that is not for files `message` is its type.
     """
 
     code: TargetFaultCode

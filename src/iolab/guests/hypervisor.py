@@ -83,7 +83,7 @@ class BootEnvironment(Record):
 
 
 class Hypervisor:
-    """A node with its guests in their order, each with its pin; `turns` bounds boots at a time."""
+    """A node with its guests in their order, each with its pin; `slots` bounds boots at a time."""
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class BootedQemu(Record):
 
 
 class GuestLink:
-    """The link of a guest's host; `leave` ends what else is open to it."""
+    """The link of a guest's host; `close_others` ends what else is open to it."""
 
     def __init__(self, booted: BootedQemu, close_others: Callable[[], Awaitable[None]]) -> None:
         self._booted = booted

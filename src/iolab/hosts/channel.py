@@ -329,7 +329,7 @@ class Request:
         return self
 
     async def __anext__(self) -> Message:
-        """The next reply; AgentRefusal, HostLostError or the end."""
+        """The next reply; AgentRefusalError, HostLostError or the end."""
         if self._frame is not None:
             frame, self._frame = self._frame, None
             await self._channel.send(self, frame)

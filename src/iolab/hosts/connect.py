@@ -69,7 +69,7 @@ class LocalHost(Host):
 class CommandHost(Host):
     """The agent behind a prefix, pushed when it is not there yet.
 
-    `turns` bounds the hosts that are pushed to at a time, over all that share it.
+    `slots` bounds the hosts that are pushed to at a time, over all that share it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CommandHost(Host):
     ) -> None:
         super().__init__(spec)
         self._agent = agent
-        self._turns = slots or asyncio.Semaphore(1)
+        self._slots = slots or asyncio.Semaphore(1)
 
     def prefix(self) -> CommandPrefix:
         """The words that reach the host. Raises HostError."""
@@ -91,7 +91,7 @@ class CommandHost(Host):
     async def start_agent(self) -> AgentLink:
         """Push the agent if need be, and start it."""
         prefix = self.prefix()
-        async with self._turns:
+        async with self._slots:
             remote = await install_agent(CommandHostFiles(prefix), self._agent)
         return await start_local_process(self.name, prefix.argv(remote), prefix.environment)
 
@@ -189,8 +189,8 @@ def create_hosts(
     wanted = tuple(specs)
     if ssh_connections is None and any(spec.kind is HostTransport.SSH for spec in wanted):
         ssh_connections = _default_ssh_connections(link_timeout_s)
-    turns = asyncio.Semaphore(PUSHES_AT_ONCE)
-    hosts = {spec.name: _create_host(spec, agent, ssh_connections, turns) for spec in wanted}
+    slots = asyncio.Semaphore(PUSHES_AT_ONCE)
+    hosts = {spec.name: _create_host(spec, agent, ssh_connections, slots) for spec in wanted}
     for host in hosts.values():
         if host.spec.kind is not HostTransport.VM:
             host.link_timeout_s = link_timeout_s

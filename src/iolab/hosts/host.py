@@ -115,7 +115,7 @@ class Host(ABC):
     ) -> Message:
         """The final answer to a request; messages before it are dropped.
 
-        Raises AgentRefusal on an error, else HostLostError. A host that misses the deadline is
+        Raises AgentRefusalError on an error, else HostLostError. A host that misses the deadline is
         given up, because nobody knows what it is doing.
         """
         stream = self.stream(verb, payload, **arguments)

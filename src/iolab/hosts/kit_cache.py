@@ -68,8 +68,8 @@ _MODE: Final = 0o600
 class KitRecipe(Record):
     """One kit and how it is made: `kit_family` is what `name` begins with, up to its first hyphen.
 
-    `build` gets an empty folder, and returns the one below it that shall be the kit. `says` is told
-    to the user before.
+    `build` gets an empty folder, and returns the one below it that shall be the kit. `message`
+    is told to the user before.
     """
 
     name: str

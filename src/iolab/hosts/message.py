@@ -88,8 +88,8 @@ class HostLostError(HostError):
 class ReplyStream(Protocol):
     """The messages of one request as they come, up to and with the final one.
 
-    Iteration raises AgentRefusal when the agent answers with an error, HostLostError when the host
-    is lost. Closing it early is allowed: what still comes is dropped.
+    Iteration raises AgentRefusalError when the agent answers with an error, HostLostError when the
+    host is lost. Closing it early is allowed: what still comes is dropped.
     """
 
     @property

@@ -290,8 +290,8 @@ def _bracketed_signal_name(number: int) -> str:
 async def fetch_file(host: Host, path: str, max_bytes: int) -> bytes | None:
     """The content of a file; None when there is none.
 
-    It is held against the digest that the agent made while it read. AgentRefusal for a file that
-    is larger or cannot be read, HostError when the host fails.
+    It is held against the digest that the agent made while it read. AgentRefusalError for a file
+    that is larger or cannot be read, HostError when the host fails.
     """
     content = bytearray()
     last: Message | None = None

@@ -103,7 +103,7 @@ class LoginAttempt(Struct):
         return f"{self.address} port {self.port}"
 
     def to_error(self, message: str, hint: str) -> HostError:
-        """A fault of this login: `happened` continues the name."""
+        """A fault of this login: `message` continues the name."""
         return HostError(f"{self.description} {message}.", hint)
 
 

@@ -53,7 +53,7 @@ _PACKED: Final = {b"\x1f\x8b": "gzip", b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"PK\
 
 
 class ForeignFileError(Exception):
-    """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
+    """A file that was recognised and cannot be used; the message is a sentence, as is `hint`."""
 
     def __init__(self, message: str, hint: str = "Leave it out, or mend it.") -> None:
         super().__init__(message)

@@ -96,12 +96,12 @@ class OperationFigures(Record):
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
-    `seconds` is the time that the rates are of, `rate_s` its mean over unlike parts;
-    a count that `is_derived` is made of rate and time. A mean
-    from submission on is `in_flight_mean_ns` where it is another than the latency's. In totals each
-    counts `weight` times: -1 for what is made of two others that are told beside it, 0 for what
-    moves nothing. `count` holds those that `failed` too where `failed_in_count`. `printed` are the
-    figures as the file has them.
+    `seconds` is the time that the rates are of, `rate_s` its mean over unlike parts; with
+    `count_is_derived` the count is made of rate and time. A mean from submission on is
+    `in_flight_mean_ns` where it is another than the latency's. In totals each counts `weight`
+    times: -1 for what is made of two others that are told beside it, 0 for what moves nothing.
+    `count` holds those that `failed` too where `failed_in_count`. `printed` are the figures as the
+    file has them.
     """
 
     operation: str

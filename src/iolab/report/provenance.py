@@ -329,7 +329,7 @@ def _unfinished_session_sentence(name: str, session: SessionDocument, missing: i
 class RepeatInstructions(Record):
     """How one session is repeated; `label` is empty where there is only that.
 
-    `study_file_name` is what its `text` is saved as; `inventory_file` is empty where it had none.
+    `study_file` is what its `text` is saved as; `inventory_file` is empty where it had none.
     """
 
     label: str

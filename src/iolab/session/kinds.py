@@ -65,8 +65,8 @@ NO_LOAD_SESSION: Final = LoadSessionKind(drivers={})
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `boot` before the first of them is reached, `watching` and `completed` for each run, `end`
-    once.
+    `boot` before the first of them is reached, `collect_counters` and `with_details` for each run,
+    `shutdown` once.
     """
 
     path_devices_by_node: Mapping[str, tuple[str, ...]]

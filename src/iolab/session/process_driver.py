@@ -194,7 +194,7 @@ def process_ending_error(engine: EngineName, host_run: HostRunInProgress) -> Eng
 def out_of_memory_error(
     program: str, host: str, command: Command, ending: ProcessEnding, hint: str
 ) -> EngineError | None:
-    """Whether the kernel killed a process because its memory is bounded; what to `do` then."""
+    """The error of a process that the kernel killed as its memory is bounded; None of others."""
     if not ending.exited.oom_kills or command.memory_limit_bytes is None:
         return None
     limit = format_bytes(command.memory_limit_bytes)

@@ -63,8 +63,8 @@ RESTORE_IMPORT_HINT: Final = (
 class Damage(Record):
     """A file or run, relative to the session, that is not what was committed, and why.
 
-    `run` names the run that is left out, empty for a file of the session itself; `do` is what can
-    be done.
+    `run` names the run that is left out, empty for a file of the session itself; `hint` is what
+    can be done.
     """
 
     path: str

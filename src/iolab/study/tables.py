@@ -241,7 +241,7 @@ class Problem(NamedTuple):
     """What an element of an array of tables has and cannot have together.
 
     `key` is the one at fault within the element, `conflict_text` what follows "workload 'x' has",
-    `do` a sentence.
+    `hint` a sentence.
     """
 
     key: tuple[str | int, ...]

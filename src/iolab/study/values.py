@@ -21,7 +21,7 @@ from iolab.text import quote_value, suggestion
 from iolab.units import parse_duration_s, parse_size
 
 FAULT: Final = "iolab"
-"""The pydantic error type of our own faults; their context holds `happened` and `do`."""
+"""The pydantic error type of our own faults; their context holds `message` and `hint`."""
 
 ID_CHARACTERS: Final = 64
 """Ids become folder and file names, several to a path."""
@@ -74,7 +74,7 @@ class ValueReader(Record):
 
 
 def value_error(message: str, hint: str) -> PydanticCustomError:
-    """A fault of a value: `happened` continues the key's name ("is 0"), `do` is a sentence."""
+    """A fault of a value: `message` continues the key's name ("is 0"), `hint` is a sentence."""
     return PydanticCustomError(FAULT, "value {message}. {hint}", {"message": message, "hint": hint})
 
 
@@ -92,7 +92,7 @@ def integer_value(low: int, high: int) -> ValueReader:
 
 
 def exact_value(number: int, hint: str) -> ValueReader:
-    """The one number that is known; `do` says so."""
+    """The one number that is known; `hint` says so."""
 
     def read_exact(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value == number:
@@ -160,7 +160,7 @@ def text_value(max_length: int, *, lines: bool = False) -> ValueReader:
 def matching_text_value(
     is_valid: Callable[[str], object], hint: str, schema: dict[str, Any], verb: str = "is"
 ) -> ValueReader:
-    """Text that `is_valid`; else `verb` is the verb of the fault, and `do` says what would."""
+    """Text that `is_valid`; else `verb` is the verb of the fault, and `hint` says what would."""
 
     def read_valid_text(value: object) -> str:
         if isinstance(value, str) and is_valid(value):

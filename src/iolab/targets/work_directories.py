@@ -62,7 +62,7 @@ async def open_scratch_folder_with_notice(
 
     What an earlier session left there is removed and told; that may take `extra_timeout_s` longer
     than usual.
-    Raises HostError, Interrupted, and AgentRefusal (busy) while another session holds it.
+    Raises HostError, Interrupted, and AgentRefusalError (busy) while another session holds it.
     """
     opened = await open_scratch_folder(context, host, path, name, extra_timeout_s=extra_timeout_s)
     answer = read_answer(host.name, ScratchAnswer, opened)
@@ -150,7 +150,7 @@ class WorkDirectories:
     def workdirs_of_hosts(
         self, configuration: str, hosts: Collection[str]
     ) -> tuple[WorkDirectory, ...]:
-        """The directories of those hosts, which `prepare` has opened for a run there."""
+        """The directories of those hosts, which `prepare_workdirs` has opened for a run there."""
         targets = [t for t in self._targets_in_use() if configuration in t.configurations]
         return tuple(self._open[target.key] for target in targets if target.host in hosts)
 

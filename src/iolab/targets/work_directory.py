@@ -138,7 +138,7 @@ async def require_shared_target(
     """Nothing when each host of `needs` sees the folders of the hosts that it names there.
 
     `workdirs` are the hosts' own. HostError for the first host that does not, which names the
-    others and has `do` as its remedy, or for hosts that failed.
+    others and has `hint` as its remedy, or for hosts that failed.
     """
     by_name = {workdir.name: workdir for workdir in workdirs}
     makers = {name: by_name[name] for names in needs.values() for name in names}

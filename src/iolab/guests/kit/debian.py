@@ -173,7 +173,7 @@ class AptKernelSource(Record):
     async def find_package(self) -> KernelPackage:
         """The newest kernel for guests, by the newer of the system's lists and ours.
 
-        NotToBeHad when neither knows one.
+        KernelUnavailableError when neither knows one.
         """
         sources: list[Path | None] = [None]
         if _modified_s(self.own_lists / "lists") > _modified_s(self.system_lists):
@@ -187,7 +187,7 @@ class AptKernelSource(Record):
         )
 
     async def update_lists_and_find_package(self) -> KernelPackage:
-        """The same after fetching lists of our own. NotToBeHad when that does not help."""
+        """The same from new lists of our own. KernelUnavailableError when that does not help."""
         for folder in (
             self.own_lists / "lists" / "partial",
             self.own_lists / "cache/archives/partial",
@@ -213,7 +213,7 @@ class AptKernelSource(Record):
     async def download(self, package: KernelPackage, folder: Path) -> tuple[Path, ...]:
         """The package, and that with its modules where they are apart, below `folder`.
 
-        NotToBeHad when the mirror does not give it.
+        KernelUnavailableError when the mirror does not give it.
         """
         if package.package_file is not None:
             return (package.package_file,)

@@ -52,7 +52,7 @@ class PanelLine(Record):
 
 
 class Panel(Record):
-    """Lines of one unit over time: of `show_value`."""
+    """Lines of one unit over time: as `value_text` shows it."""
 
     title: str
     unit: str

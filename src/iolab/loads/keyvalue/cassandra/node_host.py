@@ -315,7 +315,7 @@ class ServerProcess:
         return self._tail.decode("utf-8", "replace")
 
     async def start(self) -> None:
-        """Start it. AgentRefusal when it cannot be started, HostError when the host fails."""
+        """Start it. AgentRefusalError when it cannot be started, HostError when the host fails."""
         self._task = asyncio.create_task(self._follow_output(), name=f"daemon on {self.host.name}")
         begun = asyncio.create_task(self._has_begun.wait())
         try:

@@ -203,7 +203,7 @@ def sampled_range_count(record_count: int) -> int:
 
 
 def require_rows(row_count: RowCount, record_count: int, table: str, hint: str) -> None:
-    """EngineError unless the rows are as many as the records; `do` is what to do then."""
+    """EngineError unless the rows are as many as the records; `hint` is what to do then."""
     if not row_count.is_compatible_with(record_count):
         held = row_count.count_text
         message = f"The table {table} holds {held} rows, and should hold {record_count:,}."

@@ -220,7 +220,7 @@ def rocksdb_shape_command(
 ) -> Command:
     """Count what an embedded database holds; with `settle` flush and compact it before.
 
-    Its output is for `read_shape` of the clients.
+    Its output is for `parse_rocksdb_shape`.
     """
     properties = {
         **_embedded_properties(store),
