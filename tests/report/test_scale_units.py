@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.report.charts.scale import scaled_unit
+from iolab.report.charts.scale import unit_divisor_and_name
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from iolab.report.charts.scale import scaled_unit
 def test_a_unit_without_a_table_has_the_prefixes_of_all(
     unit: str, largest: float, expected: tuple[float, str]
 ) -> None:
-    assert scaled_unit(unit, largest) == expected
+    assert unit_divisor_and_name(unit, largest) == expected

@@ -232,7 +232,7 @@ def test_a_plan_counts_what_neighbours_write() -> None:
     old = 'rw = "randread"\nbs = "4k"\nnumjobs = 4\nfleet_rate_iops = 400'
     free = changed(old, 'rw = "randwrite"\nbs = "4k"\nnumjobs = 4')
     forecast = forecast_writes(free, make_plan(free), study_kinds())
-    assert forecast.seconds_at_target_speed == (2 * 20, 2 * 20)
+    assert forecast.seconds_range_at_target_speed == (2 * 20, 2 * 20)
     assert forecast.known_bytes == before.known_bytes
 
 

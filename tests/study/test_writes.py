@@ -40,7 +40,10 @@ def test_bytes_that_need_no_speed_are_exact_and_the_rest_is_seconds(
 ) -> None:
     study = load(workload(extra, rw=rw), *SETS)
     forecast = forecast_writes(study, make_plan(study), study_kinds())
-    assert (forecast.known_bytes, forecast.seconds_at_target_speed) == (known, (open_s, open_s))
+    assert (forecast.known_bytes, forecast.seconds_range_at_target_speed) == (
+        known,
+        (open_s, open_s),
+    )
     assert ("per GB/s" in forecast.forecast_sentence) is (open_s > 0)
 
 
@@ -50,7 +53,7 @@ def test_what_is_written_until_steady_is_in_the_forecast() -> None:
     study = load(text + device, *SETS, path=None)
     settings = study.precondition
     forecast = forecast_writes(study, make_plan(study), study_kinds())
-    least, most = forecast.seconds_at_target_speed
+    least, most = forecast.seconds_range_at_target_speed
     assert (least, most) == (10 + 5 * 60, 10 + settings.rounds_max * 60)
     assert forecast.known_bytes == 2 * MIB
 
@@ -60,13 +63,13 @@ def test_finished_runs_take_the_place_of_speeds_that_nobody_knows() -> None:
     plan = make_plan(study)
     first, second = plan.points
     one = forecast_writes(study, plan, study_kinds(), [finished(first, 3e9)])
-    assert (one.measured_bytes, one.seconds_at_target_speed) == (2 * 30 * 10**9, (0, 0))
+    assert (one.measured_bytes, one.seconds_range_at_target_speed) == (2 * 30 * 10**9, (0, 0))
     both = [finished(first, 3e9), finished(second, 5e9)]
     two = forecast_writes(study, plan, study_kinds(), both)
     assert (two.measured_bytes, two.measured_runs) == (80 * 10**9, 2)
     other = load(workload(rw="randwrite", bs='"64k"'), *SETS)
     apart = forecast_writes(other, make_plan(other), study_kinds(), both)
-    assert (apart.measured_bytes, apart.seconds_at_target_speed) == (0, (10, 10))
+    assert (apart.measured_bytes, apart.seconds_range_at_target_speed) == (0, (10, 10))
 
 
 def test_a_session_learns_from_the_first_run_of_a_kind_alone() -> None:

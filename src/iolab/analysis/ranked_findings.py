@@ -451,7 +451,7 @@ def _build_ranked_configurations(
         for configuration_id in owners
     }
     used = [figure for several in scores_of_configuration.values() for figure in several]
-    metric, capacity = _comparable_capacities(configurations)
+    metric, capacity = _capacity_metric_and_terabytes(configurations)
     money = cost_currencies(configurations)
     priced = {
         configuration.id: configuration.cost.total / MONEY
@@ -481,7 +481,9 @@ def _build_ranked_configurations(
     )
 
 
-def _comparable_capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str, float]]:
+def _capacity_metric_and_terabytes(
+    configurations: Sequence[Configuration],
+) -> tuple[str, dict[str, float]]:
     """Usable capacity where all tell it, else raw; nothing where they tell different ones."""
     for metric in ("usable_tb", "raw_tb"):
         sizes = {

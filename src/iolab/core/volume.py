@@ -55,7 +55,7 @@ _Limits = Callable[[float], tuple[float | None, float | None]]
 """IOPS and bytes a second by the size in GiB."""
 
 
-def _gp2_limits(gib: float) -> tuple[float, float]:
+def _gp2_iops_and_bytes_limits(gib: float) -> tuple[float, float]:
     """Three IOPS a GiB; 128 MiB/s up to 170 GiB, of larger ones 250 MiB/s."""
     return min(max(3 * gib, 100.0), 16_000.0), (128 if gib <= 170 else 250) * MIB
 
@@ -65,7 +65,7 @@ def _fixed_limits(iops: float, megabytes: float) -> _Limits:
 
 
 LIMITS: Final[Mapping[str, _Limits]] = {
-    "gp2": _gp2_limits,
+    "gp2": _gp2_iops_and_bytes_limits,
     "gp3": lambda _: (3000.0, 125.0 * MIB),
     "st1": lambda gib: (None, min(40 * gib / 1024, 500.0) * MIB),
     "sc1": lambda gib: (None, min(12 * gib / 1024, 192.0) * MIB),

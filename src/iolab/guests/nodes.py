@@ -128,7 +128,7 @@ def distinct_node_device_deltas(
     return distinct_device_deltas(leaves, facts)
 
 
-def declared_byte_factors(record: RunRecord) -> tuple[float, float] | None:
+def declared_read_and_write_factors(record: RunRecord) -> tuple[float, float] | None:
     """Bytes that devices read, and write, for one of a guest; None where nothing declares it.
 
     The configuration's redundancy has the last word. The images of our own guests lie on as many
@@ -145,7 +145,7 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
-    record, factors = view.record, declared_byte_factors(view.record)
+    record, factors = view.record, declared_read_and_write_factors(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
         guests=sum(view.all_claimed_run_bytes(host, Direction.WRITE) for host in node.host_indexes),
@@ -221,7 +221,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
         for guest in guests
     ]
     total = sum(read for read, _ in below), sum(written for _, written in below)
-    factors = declared_byte_factors(view.record)
+    factors = declared_read_and_write_factors(view.record)
     nodes = monitored_hypervisors(view.record)
     blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
     blind = blind or _unmonitored_node(view)

@@ -36,7 +36,7 @@ from iolab.importers.fio_documents import (
     fio_entry_key,
     group_reports_by_run,
 )
-from iolab.importers.fio_figures import DIRECTIONS, FioEntries
+from iolab.importers.fio_figures import DIRECTIONS, DirectionSums, FioEntries
 from iolab.importers.fio_units import (
     KB_BASE,
     is_option_on,
@@ -469,17 +469,17 @@ class _FioReport(Record):
             return
         begin = dated[0][0] - round((dated[0][1].runtime_s or 0.0) * NS_PER_S)
         for way in final_entries.busy_directions:
-            before, ended = (0, 0, 0.0), begin
+            before, ended = DirectionSums(0, 0, 0.0), begin
             for at, entries in dated:
-                now = entries.operation_sums(way)
-                if at > ended and now[0] > before[0]:
+                now = entries.direction_sums(way)
+                if at > ended and now.operations > before.operations:
                     yield ImportedSecond(
                         way,
                         at - begin,
                         at - ended,
-                        now[0] - before[0],
-                        max(now[1] - before[1], 0),
-                        max(now[2] - before[2], 0.0),
+                        now.operations - before.operations,
+                        max(now.bytes - before.bytes, 0),
+                        max(now.lat_sum_ns - before.lat_sum_ns, 0.0),
                     )
                 before, ended = now, max(at, ended)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from iolab.core.histogram import (
     MIDDLE_NS,
@@ -46,6 +46,14 @@ _RANK: Final = re.compile(r"(?!0\.00$)\d{1,3}\.\d+")
 """A percentile that was requested; fio fills its list up with `0.00`."""
 
 KIND_NAMES: Final = {"lat": "from submission (lat)", "clat": "completion latencies (clat)"}
+
+
+class DirectionSums(NamedTuple):
+    """Operations of one direction, their bytes, and the sum of their latencies."""
+
+    operations: int
+    bytes: int
+    lat_sum_ns: float
 
 
 class FioEntries(Record):
@@ -123,8 +131,8 @@ class FioEntries(Record):
                 merged[place] = merged.get(place, 0) + count
         return {place: count for place, count in merged.items() if count}
 
-    def operation_sums(self, direction: str) -> tuple[int, int, float]:
-        """Operations, bytes, and the sum of all latencies in ns."""
+    def direction_sums(self, direction: str) -> DirectionSums:
+        """What all jobs did in a direction until the report."""
         blocks = self._direction_blocks(direction)
         waited = sum(
             (finite_number(_latency_block_of_kind(block, "lat").get("mean")) or 0.0)
@@ -132,7 +140,7 @@ class FioEntries(Record):
             * (_operation_count(block) or 0)
             for block in blocks
         )
-        return (
+        return DirectionSums(
             _sum_if_all_known(map(_operation_count, blocks)) or 0,
             sum(map(_moved_bytes, blocks)),
             waited,

@@ -414,7 +414,7 @@ def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
         return _smallest_block_bytes(job, ranges, base)
     if text is None:
         return DEFAULT_BLOCK_BYTES
-    values = [_parse_size(value or "4k", base) for value in _values_by_direction(text, "4k")]
+    values = [_parse_size(value or "4k", base) for value in _read_write_trim_values(text, "4k")]
     direction = _single_direction_index(job)
     count = values[direction or 0]
     if direction is None and values[0] != values[1] and count is not None:
@@ -540,7 +540,7 @@ def _convert_rates(job: JobDraft, options: Options, base: int) -> None:
         text = options.pop(option, None)
         if text is None:
             continue
-        values = [_parse_size(value or "0", base) for value in _values_by_direction(text, "0")]
+        values = [_parse_size(value or "0", base) for value in _read_write_trim_values(text, "0")]
         rate = values[direction or 0]
         if not any(values) and None not in values:
             job.add_note(f"{option}={text}", "not needed: 0 is no limit")
@@ -564,7 +564,7 @@ def _convert_rates(job: JobDraft, options: Options, base: int) -> None:
             job.add_note("rate_process=poisson", "not needed: there is no rate")
 
 
-def _values_by_direction(text: str, default: str) -> tuple[str, str, str]:
+def _read_write_trim_values(text: str, default: str) -> tuple[str, str, str]:
     """A value for each of reads, writes and trims, of which fio takes the last for the rest.
 
     Without anything before or after a comma the default holds there.

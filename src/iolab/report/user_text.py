@@ -63,7 +63,7 @@ def read_user_text(path: Path) -> UserText:
             parts[part].append(line)
     logo, kind = b"", ""
     if "logo" in fields:
-        logo, kind = _read_logo(path.parent / fields["logo"], faults)
+        logo, kind = _read_logo_and_format(path.parent / fields["logo"], faults)
     texts = {name: "\n".join(lines).strip() for name, lines in parts.items()}
     if not any((fields.get("author"), *texts.values(), logo)) and not faults:
         faults.append(Fault(f"'{path}' has no text.", "Write a text, or leave --text out."))
@@ -100,7 +100,7 @@ def _split_fields(text: str) -> tuple[dict[str, str], list[str]]:
     return fields, lines
 
 
-def _read_logo(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
+def _read_logo_and_format(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
     try:
         with path.open("rb") as file:
             raw = file.read(LOGO_BYTES_MAX + 1)

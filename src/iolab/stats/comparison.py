@@ -83,7 +83,7 @@ def compare(
     a, b = logarithms(baseline), logarithms(candidate)
     difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     runs = (len(a), len(b))
-    error, df = _unpaired_standard_error(a, b, prior)
+    error, df = _unpaired_standard_error_and_df(a, b, prior)
     estimate = _LogRatioEstimate(difference, error, df, allowance)
     return _build_comparison(estimate, better, runs, paired=False)
 
@@ -148,7 +148,7 @@ def welch_degrees_of_freedom(a: Variance, b: Variance) -> float:
     return 1 / parts if parts > 0 else math.inf
 
 
-def _unpaired_standard_error(
+def _unpaired_standard_error_and_df(
     a: Sequence[float], b: Sequence[float], prior: VariancePrior
 ) -> tuple[float, float]:
     """The standard error of the difference and its degrees of freedom (0: unknown)."""

@@ -99,7 +99,7 @@ def predict_rate(
     loads = tuple(point.load for point in points)
     widths = [Z95 * log_rate_sd / math.sqrt(point.runs) for point in points]
     law = _usl_fit(loads, tuple(point.rate for point in points), tuple(widths))
-    middle, low, high = _mixture_quantiles(points, log_rate_sd, min(freedom, DF_MAX), load)
+    middle, low, high = _mixture_median_and_ends(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.predicted_rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
@@ -115,7 +115,7 @@ def _usl_fit(
     return fit_usl(loads, rates, half_width_shares)
 
 
-def _mixture_quantiles(
+def _mixture_median_and_ends(
     points: Sequence[MeasuredLoad], log_rate_sd: float, freedom: int, load: float
 ) -> tuple[float, float, float]:
     """Median and ends of the logarithm of the rate, by the weight of every curve.

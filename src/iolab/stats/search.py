@@ -299,15 +299,15 @@ class PeakSearch:
         """Mean and standard deviation of ln X at measured points."""
         if len(self._runs) > len(self._axes) + 1:
             return self._fitted_process().predict(self._scaled_inputs(points))
-        values = np.array([self._pooled_measurement(point) for point in points])
+        values = np.array([self._pooled_mean_and_error(point) for point in points])
         return values[:, 0], values[:, 1]
 
     def _fitted_process(self) -> GaussianProcess:
         points = list(self._runs)
-        values = np.array([self._pooled_measurement(point) for point in points])
+        values = np.array([self._pooled_mean_and_error(point) for point in points])
         return fit_gaussian_process(self._scaled_inputs(points), values[:, 0], values[:, 1])
 
-    def _pooled_measurement(self, point: GridPoint) -> tuple[float, float]:
+    def _pooled_mean_and_error(self, point: GridPoint) -> tuple[float, float]:
         """A point's runs as one: their mean and its standard error."""
         runs = self._runs[point]
         noise = math.sqrt(sum(sd * sd for _, sd in runs)) / len(runs)

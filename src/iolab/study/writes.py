@@ -41,7 +41,7 @@ class RunWrites(Record):
         return self.bytes + self.limited_bytes_per_s * self.seconds[0]
 
     @property
-    def seconds_at_target_speed(self) -> tuple[float, float]:
+    def seconds_range_at_target_speed(self) -> tuple[float, float]:
         """Seconds of writing at the speed of one target, the least and the most."""
         least, most = self.seconds
         return self.hosts_at_target_speed * least, self.hosts_at_target_speed * most
@@ -51,12 +51,12 @@ class WriteForecast(Record):
     """The bytes that the certain runs of a plan write, over all hosts.
 
     `known_bytes` does not depend on the speed of targets; `measured_bytes` is forecast from the
-    rates of `measured_runs` finished runs. The rest is written for `seconds_at_target_speed`
+    rates of `measured_runs` finished runs. The rest is written for `seconds_range_at_target_speed`
     (least and most, summed over hosts), which is not known. Up to `runs_more` runs may follow.
     """
 
     known_bytes: int
-    seconds_at_target_speed: tuple[float, float]
+    seconds_range_at_target_speed: tuple[float, float]
     runs_more: int = 0
     measured_bytes: int = 0
     measured_runs: int = 0
@@ -65,7 +65,7 @@ class WriteForecast(Record):
     @property
     def depends_on_target_speed(self) -> bool:
         """Whether a part depends on an unknown speed of targets."""
-        return self.seconds_at_target_speed[1] > 0
+        return self.seconds_range_at_target_speed[1] > 0
 
     @property
     def least_bytes(self) -> int:
@@ -81,7 +81,7 @@ class WriteForecast(Record):
             noun = "run" if self.measured_runs == 1 else "runs"
             parts.append(f", estimated from {self.measured_runs} finished {noun}")
         if self.depends_on_target_speed:
-            first, last = self.seconds_at_target_speed
+            first, last = self.seconds_range_at_target_speed
             size, time = _decimal_size_text(first), format_duration_s(first)
             if last > first:
                 size = f"{size} to {_decimal_size_text(last)}"
@@ -100,7 +100,9 @@ class WriteForecast(Record):
             "known_bytes": self.known_bytes,
             "measured_bytes": self.measured_bytes,
             "measured_runs": self.measured_runs,
-            "bytes_per_gb_per_s": [round(seconds * GB) for seconds in self.seconds_at_target_speed],
+            "bytes_per_gb_per_s": [
+                round(seconds * GB) for seconds in self.seconds_range_at_target_speed
+            ],
             "runs_more": self.runs_more,
             "text": self.forecast_sentence,
         }
@@ -127,13 +129,13 @@ def forecast_writes(
         writes = kinds.run_writes(study, run.point)
         rate = rates.write_rate_of_point(run.point) if writes.hosts_at_target_speed else None
         if rate is not None:
-            first, last = writes.seconds_at_target_speed
+            first, last = writes.seconds_range_at_target_speed
             least, most = least - first, most - last
             measured += rate * writes.seconds[0]
     return WriteForecast(
         known_bytes=budget.write_bytes_estimate,
         # Below a millisecond the rest of a sum of floats is a rounding error.
-        seconds_at_target_speed=(round(max(least, 0.0), 3), round(max(most, 0.0), 3)),
+        seconds_range_at_target_speed=(round(max(least, 0.0), 3), round(max(most, 0.0), 3)),
         runs_more=plan.extra_run_count,
         measured_bytes=round(measured),
         measured_runs=rates.runs,

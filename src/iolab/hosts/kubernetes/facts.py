@@ -90,7 +90,9 @@ def pod_facts(
     """The facts of these objects; None for what could not be read."""
     limits = _container_limits(pod, container)
     kind, volume_id = (
-        _volume_source(volume) if volume else _inline_volume_source(pod, container, path)
+        _volume_kind_and_source(volume)
+        if volume
+        else _inline_volume_kind_and_source(pod, container, path)
     )
     parameters = _mapping_at(storage_class, "parameters")
     modes = value_at(claim, "status", "accessModes") or value_at(claim, "spec", "accessModes")
@@ -160,7 +162,7 @@ def _container_limits(pod: Object, container: str) -> Mapping[str, Any]:
     return {}
 
 
-def _volume_source(volume: Object) -> tuple[str, str]:
+def _volume_kind_and_source(volume: Object) -> tuple[str, str]:
     spec = _mapping_at(volume, "spec")
     for kind, (server, name) in _VOLUME_SOURCE_KEYS.items():
         source = spec.get(kind)
@@ -173,7 +175,9 @@ def _volume_source(volume: Object) -> tuple[str, str]:
     return "", ""
 
 
-def _inline_volume_source(pod: Object, container: str, path: str | None) -> tuple[str, str]:
+def _inline_volume_kind_and_source(
+    pod: Object, container: str, path: str | None
+) -> tuple[str, str]:
     """Of a volume that is written in the pod itself: `emptyDir`, `hostPath`, `nfs`, or of none."""
     item = _volume_at(pod, container, path)
     if item is None:
@@ -181,7 +185,7 @@ def _inline_volume_source(pod: Object, container: str, path: str | None) -> tupl
     if isinstance(item.get("emptyDir"), Mapping):
         is_memory = _excerpt_at(item, "emptyDir", "medium") == "Memory"
         return "emptyDir", "in memory" if is_memory else "on disk"
-    return _volume_source({"spec": item})
+    return _volume_kind_and_source({"spec": item})
 
 
 def _parameter_text(key: str, value: object) -> str:

@@ -898,7 +898,7 @@ def _slower_device_answer(
     host: HostRun,
     direction: Direction,
     trace: DirectionTrace,
-    slower: tuple[int, float, float, float],
+    slower: _SlowerBios,
     rank: tuple[float, int, float],
     host_suffix: str,
 ) -> CheckAnswer:
@@ -968,10 +968,19 @@ def _finite_population_factor(trace: DirectionTrace, io_count: int) -> float:
     return math.sqrt(1 - sampled)
 
 
+class _SlowerBios(NamedTuple):
+    """Sampled bios above a bin: how many, their share of all, and of how many windows they are."""
+
+    bio_count: int
+    share: float
+    share_error: float
+    effective_windows: float
+
+
 def _slower_bio_statistics(
     trace: DirectionTrace, bin_index: int, remaining_weight: float
-) -> tuple[int, float, float, float]:
-    """Of bios above that bin: how many, their share, its standard error, effective windows.
+) -> _SlowerBios:
+    """The bios above that bin, with the standard error of their share.
 
     Windows are the clusters of the sample; of those that hold slow bios, equal ones count as one
     each, and one with nearly all as little more than one.
@@ -985,11 +994,11 @@ def _slower_bio_statistics(
         else (trace.weight_squares, trace.weight_squares)
     )
     if not trace.weight:
-        return 0, 0.0, 0.0, 0.0
+        return _SlowerBios(0, 0.0, 0.0, 0.0)
     share = weight / trace.weight
     variance = squares - 2 * share * products + share * share * trace.weight_squares
     error = remaining_weight * math.sqrt(max(variance, 0.0)) / trace.weight
-    return bios, share, error, weight * weight / squares if squares else 0.0
+    return _SlowerBios(bios, share, error, weight * weight / squares if squares else 0.0)
 
 
 def _mean_latency_answer(

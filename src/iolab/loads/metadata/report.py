@@ -207,14 +207,14 @@ def _operation_best_figures(
                 axis_text=", ".join(filter(None, places)),
                 level=operation.level,
                 run=(operation.median_result.digest, operation.median_result.repeat),
-                objection=_operation_objection(operation, point),
+                objection=_operation_objection_code_and_text(operation, point),
                 left_out_repeats_text=left_out_repeats_text,
                 is_only_load=is_only_load,
             ),
         )
 
 
-def _operation_objection(
+def _operation_objection_code_and_text(
     statistics: OperationStatistics, point: PointStatistics
 ) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first.
@@ -223,9 +223,9 @@ def _operation_objection(
     """
     runs = (statistics.median_result, *point.results)
     name = statistics.operation.display_name
-    reason = _phase_objection(runs, statistics.level, name) or gravest_objection_code_and_text(
-        runs, statistics.level
-    )
+    reason = _phase_objection_code_and_text(
+        runs, statistics.level, name
+    ) or gravest_objection_code_and_text(runs, statistics.level)
     doubt = statistics.repeats_disagree_check
     code, message = (doubt.code, doubt.message) if doubt and not reason[0] else reason
     rates = _whole_phase_rates_text(statistics)
@@ -243,7 +243,7 @@ def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
     return f"Over the whole phase {range_text(low, high)}"
 
 
-def _phase_objection(
+def _phase_objection_code_and_text(
     runs: Sequence[Result], level: Level, operation: str
 ) -> tuple[str, str] | None:
     """The objection to an operation; else to its run, and which phase that is about.

@@ -172,7 +172,7 @@ def endpoint_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
             endpoint,
             operation.replace("_", "-"),
             format_count(sum(count.done for count in every)),
-            *_latency_cells(every),
+            *_mean_p50_p99_cells(every),
         )
         for (endpoint, operation), every in counts.items()
     )
@@ -181,7 +181,7 @@ def endpoint_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
     return Table("Latencies by endpoint, in the whole run", columns, rows)
 
 
-def _latency_cells(counts: Sequence[EndpointLatency | SizeCount]) -> tuple[str, str, str]:
+def _mean_p50_p99_cells(counts: Sequence[EndpointLatency | SizeCount]) -> tuple[str, str, str]:
     """Mean, p50 and p99 of all of them together."""
     merged = np.zeros(BIN_COUNT, dtype=np.int64)
     for count in counts:
@@ -208,7 +208,7 @@ def object_size_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
                 f"up to {format_bytes(limit_bytes)}",
                 format_count(sum(count.done for count in every)),
                 format_bytes(sum(count.bytes for count in every)),
-                *_latency_cells(every),
+                *_mean_p50_p99_cells(every),
             )
         )
     numbers = ("Operations", "Contents", "Mean", "p50", "p99")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from iolab.published.audit.document import (
     FigureRange,
@@ -214,17 +214,17 @@ def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
         figure = printed_range(value)
         if figure is None:
             continue
-        statistic, of, part, unit, depth = _parse_quantity_name(name)
+        parsed = _parse_quantity_name(name)
         factor = _unit_and_factor(name)[1]
         ends = value if isinstance(value, list) else [value, value]
         low, high = printed_range(ends[0]) or figure, printed_range(ends[-1]) or figure
         yield FigureQuantity(
             name=name,
-            statistic=statistic,
-            total_of=of,
-            part_of=part,
-            unit=unit,
-            depth=depth,
+            statistic=parsed.statistic,
+            total_of=parsed.total_of,
+            part_of=parsed.part_of,
+            unit=parsed.unit,
+            depth=parsed.depth,
             printed=printed_figure_text(value),
             value=figure * exact_range(factor),
             lowest=low * exact_range(factor),
@@ -239,16 +239,25 @@ def value_in_unit(unit: str, value: FigureRange, name: str) -> FigureRange:
 
 
 @lru_cache(CACHED_NAMES_MAX)
-def _parse_quantity_name(name: str) -> tuple[str, str, str, str, int | None]:
-    """Statistic, what the figure is of, part, unit and depth."""
+class _QuantityName(NamedTuple):
+    """The parts of a figure's key; see `FigureQuantity`."""
+
+    statistic: str
+    total_of: str
+    part_of: str
+    unit: str
+    depth: int | None
+
+
+def _parse_quantity_name(name: str) -> _QuantityName:
     statistic, depth = _STATISTIC.search(name), _DEPTH.search(name)
     outer, _, part = name.partition(".")
-    return (
-        statistic[1] if statistic else "",
-        _strip_qualifiers(outer),
-        _strip_qualifiers(part),
-        _unit_and_factor(name)[0],
-        int(depth[1]) if depth else None,
+    return _QuantityName(
+        statistic=statistic[1] if statistic else "",
+        total_of=_strip_qualifiers(outer),
+        part_of=_strip_qualifiers(part),
+        unit=_unit_and_factor(name)[0],
+        depth=int(depth[1]) if depth else None,
     )
 
 

@@ -132,7 +132,7 @@ def axis_number_text(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
+def unit_divisor_and_name(unit: str, largest: float) -> tuple[float, str]:
     """The divisor and name of the unit in which `largest` reads with few digits."""
     # Units of a kind of load, as "requests/s", have the prefixes of all.
     plain = ((1e6, f"M {unit}"), (1e3, f"k {unit}"), (1.0, unit))
@@ -143,7 +143,7 @@ def scaled_unit(unit: str, largest: float) -> tuple[float, str]:
 def linear_scale(unit: str, values: Sequence[float], *, ticks: int = 4) -> Scale:
     """A scale from zero to a round number above the largest value."""
     largest = max((v for v in values if math.isfinite(v)), default=0.0)
-    divisor, name = scaled_unit(unit, largest)
+    divisor, name = unit_divisor_and_name(unit, largest)
     top = largest / divisor if largest > 0 else 1.0
     step = _round_tick_step(top / ticks)
     high = step * math.ceil(top / step - 1e-9)
@@ -159,7 +159,7 @@ def _round_tick_step(step: float) -> float:
 def log_scale(unit: str, values: Sequence[float], *, max_ticks: int = 8) -> Scale:
     """A logarithmic scale over the values, with 1-2-5, 1-3 or 1 ticks, at most `max_ticks`."""
     positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
-    divisor, name = scaled_unit(
+    divisor, name = unit_divisor_and_name(
         unit, max(math.sqrt(min(positive) * max(positive)), max(positive) / _UNIT_THRESHOLD)
     )
     low, high = min(positive) / divisor / 1.08, max(positive) / divisor * 1.08

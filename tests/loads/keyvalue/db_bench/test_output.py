@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.db_bench.output import (
     parse_db_bench_output,
     parse_level_row,
     parse_stall_counts,
-    parse_stall_time,
+    parse_stall_seconds_and_percent,
     parse_ticker,
 )
 from iolab.loads.keyvalue.db_bench.run import (
@@ -203,8 +203,13 @@ def test_stalls_of_both_wordings_are_counted_once() -> None:
     assert output.stalls is not None
     assert [type(output.stalls)(counts, 0, 0).total for counts in (old, new)] == [18, 5]
     assert parse_stall_counts("Cumulative stall: none") is None
-    assert parse_stall_time("Cumulative stall: 01:02:3.500 H:M:S, 12.3 percent") == (3723.5, 12.3)
-    assert parse_stall_time("Interval stall: 01:02:3.500 H:M:S, 12.3 percent") is None
+    assert parse_stall_seconds_and_percent("Cumulative stall: 01:02:3.500 H:M:S, 12.3 percent") == (
+        3723.5,
+        12.3,
+    )
+    assert (
+        parse_stall_seconds_and_percent("Interval stall: 01:02:3.500 H:M:S, 12.3 percent") is None
+    )
 
 
 def test_lines_that_are_no_rows_are_none() -> None:

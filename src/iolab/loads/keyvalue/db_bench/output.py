@@ -263,7 +263,7 @@ def parse_stall_counts(line: str) -> tuple[tuple[str, int], ...] | None:
     return None
 
 
-def parse_stall_time(line: str) -> tuple[float, float] | None:
+def parse_stall_seconds_and_percent(line: str) -> tuple[float, float] | None:
     """Seconds and percent of `Cumulative stall:`; None for any other line."""
     match = _STALLED.match(line)
     if match is None:
@@ -531,7 +531,7 @@ class _DbBenchParser:
             self._columns = ()
         elif (counts := parse_stall_counts(line)) is not None:
             self._stall_counts = self._stall_counts or counts
-        elif (stalled := parse_stall_time(line)) is not None:
+        elif (stalled := parse_stall_seconds_and_percent(line)) is not None:
             self._stalled = stalled
         else:
             return False
