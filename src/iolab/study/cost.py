@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -122,7 +122,7 @@ def precondition_saving_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
 
 def start_state_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
-    return sum(is_made for _, _, is_made in _runs_with_preparation(study, runs))
+    return sum(prepared.makes_start_state for prepared in _prepared_runs(study, runs))
 
 
 def start_state_key(restore: RestorePolicy, run: PlannedRun) -> str:
@@ -146,8 +146,8 @@ def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterat
     if not study.precondition.steady:
         return
     steady: dict[str, str] = {}
-    for run, places, is_made in _runs_with_preparation(study, runs):
-        if is_made:
+    for run, places, makes_start_state in _prepared_runs(study, runs):
+        if makes_start_state:
             _drop_states(steady, places)
         workload = _sweep_name(run)
         ways = run.point.job.data_directions
@@ -158,14 +158,20 @@ def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterat
             _drop_states(steady, places)
 
 
-def _runs_with_preparation(
-    study: Study, runs: Iterable[PlannedRun]
-) -> Iterator[tuple[PlannedRun, tuple[str, ...], bool]]:
-    """Each run, the keys of its targets, and whether their start state is made before it.
+class _PreparedRun(NamedTuple):
+    """A run with the keys of its targets, and whether their start state is made before it."""
 
-    It is where a session makes it: on all targets of a run when one of them lacks it. Of what a run
-    trims nothing is left. What a device's blocks must hold is known after a fill for a run that
-    verifies, until one writes or trims that does not; a lost host is not foreseen.
+    run: PlannedRun
+    target_keys: tuple[str, ...]
+    makes_start_state: bool
+
+
+def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_PreparedRun]:
+    """Each run that works on files or devices.
+
+    The start state is made where a session makes it: on all targets of a run when one of them lacks
+    it. Of what a run trims nothing is left. What a device's blocks must hold is known after a fill
+    for a run that verifies, until one writes or trims that does not; a lost host is not foreseen.
     """
     precondition = study.precondition
     places_of, raw = _TargetKeysOfRuns(study), _raw_device_keys(study)
@@ -180,7 +186,7 @@ def _runs_with_preparation(
             start_state_key(precondition.restore, run),
         )
         if not precondition.is_required and raw.isdisjoint(places):
-            yield run, places, False
+            yield _PreparedRun(run, places, makes_start_state=False)
             continue
         is_made = any(stands.get(place) != turn for place in places)
         if job.verify and precondition.fill >= 1:
@@ -188,7 +194,7 @@ def _runs_with_preparation(
         if is_made:
             stands |= dict.fromkeys(places, turn)
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
-        yield run, places, is_made
+        yield _PreparedRun(run, places, is_made)
         if Direction.TRIM in job.data_directions:
             _drop_states(stands, places)
         if not job.verify and job.changes_data:
