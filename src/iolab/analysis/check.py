@@ -90,14 +90,14 @@ def check(
 class GradedAnswer(Record):
     """An answer whose level follows from the thresholds of its check.
 
-    `text` is the sentence without its end; `doubtful` and `wrong` go on with it where the number is
-    beyond the good and beyond the bad threshold, the latter like the former unless it is said.
+    `text` is the sentence without its end; `indicative_end` and `invalid_end` go on with it where
+    the number is beyond the limit of that level, the latter like the former unless it is said.
     """
 
     text: str
     evidence: Evidence
-    doubtful: str = ""
-    wrong: str | None = None
+    indicative_end: str = ""
+    invalid_end: str | None = None
 
     def answer(
         self,
@@ -116,18 +116,22 @@ class GradedAnswer(Record):
             return limit is not None and (value >= limit if more_is_worse else value < limit)
 
         if is_beyond_threshold(invalid_limit):
-            end = self.doubtful if self.wrong is None else self.wrong
+            end = self.indicative_end if self.invalid_end is None else self.invalid_end
             return invalid_answer(f"{self.text}{end}.", **self.evidence)
         if is_beyond_threshold(valid_limit):
-            return indicative_answer(f"{self.text}{self.doubtful}.", **self.evidence)
+            return indicative_answer(f"{self.text}{self.indicative_end}.", **self.evidence)
         return valid_answer(f"{self.text}.", **self.evidence)
 
 
 def graded_answer(
-    text: str, doubtful: str = "", wrong: str | None = None, /, **evidence: EvidenceValue
+    text: str,
+    indicative_end: str = "",
+    invalid_end: str | None = None,
+    /,
+    **evidence: EvidenceValue,
 ) -> GradedAnswer:
     """What a check of one host found; its thresholds say how good that is."""
-    return GradedAnswer(text, evidence, doubtful, wrong)
+    return GradedAnswer(text, evidence, indicative_end, invalid_end)
 
 
 HostAnswer = CheckAnswer | GradedAnswer | Iterable[CheckAnswer]
