@@ -118,7 +118,7 @@ def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() ->
     best = found.largest_gain("ops_per_s")
     assert best is not None
     assert (best.gain.workload, best.gain.axis) == ("readrandom-4k", (("threads", 16),))
-    assert best.cells == 5
+    assert best.cell_count == 5
     own = best.gain.interval
     assert own is not None
     assert best.low is not None

@@ -57,8 +57,8 @@ def test_between_measured_loads_nothing_limits() -> None:
 def test_one_run_a_load_does_not_tell_how_far_runs_differ() -> None:
     found = points(runs({n: (rate,) for n, (rate, *_) in LINEAR.items()}))
     (told,) = predict_curves(STUDY, found, "hosts", 16, lambda _: seen(), allow_any_distance=False)
-    assert (told.prediction, told.runs) == (None, 1)
-    assert at(16).runs == 3
+    assert (told.prediction, told.run_count) == (None, 1)
+    assert at(16).run_count == 3
 
 
 def test_invalid_points_do_not_enter() -> None:

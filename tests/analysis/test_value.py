@@ -32,7 +32,7 @@ def rate(value: float, low: float | None = None, high: float | None = None) -> M
 
 
 def best(value: Metric, configuration: str = "a", hosts: int = 0) -> BestValue:
-    return BestValue(configuration, "w", "iops", value, hosts=hosts)
+    return BestValue(configuration, "w", "iops", value, host_count=hosts)
 
 
 def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -> None:
@@ -46,7 +46,7 @@ def test_a_rate_is_divided_by_every_size_that_is_told_and_so_is_its_interval() -
 
 
 def test_a_latency_is_nobodys_share() -> None:
-    slow = BestValue("a", "w", "lat_ns_mean", Metric(1e5, "ns"), hosts=2)
+    slow = BestValue("a", "w", "lat_ns_mean", Metric(1e5, "ns"), host_count=2)
     assert rate_quotients([WHOLE], [slow]) == ()
     assert mean_rate_per_host(slow) is None
 

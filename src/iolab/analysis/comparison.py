@@ -54,11 +54,11 @@ FALSE_ALARMS: Final = 0.05
 
 
 class MetricSummary(Record):
-    """The geometric mean of one metric's ratios over `rows` points."""
+    """The geometric mean of one metric's ratios over `point_count` points."""
 
     metric: str
     better: BetterDirection
-    rows: int
+    point_count: int
     overall: GeometricMeanRatio
 
 

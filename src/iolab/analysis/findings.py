@@ -322,10 +322,10 @@ class ListedLoadFinding(Record):
     """The highest listed load within a limit, and the next that exceeds it; None for none."""
 
     search: SearchSpace
-    highest: int | None
-    exceeding: int | None
+    highest_load: int | None
+    exceeding_load: int | None
     is_settled: bool
-    runs: int
+    run_count: int
 
     @property
     def axis(self) -> str:

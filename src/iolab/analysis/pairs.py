@@ -315,14 +315,14 @@ def compare_metrics(
 
 
 class LargestGain(Record):
-    """The cell with the largest gain of `cells` cells.
+    """The cell with the largest gain of `cell_count` cells.
 
     It was picked because it is large, so `low` and `high` are those of an interval of its `share`
     that holds for all cells at once (Bonferroni), wider than the cell's own; None without one.
     """
 
     gain: ComparedMetric
-    cells: int
+    cell_count: int
     low: float | None
     high: float | None
 

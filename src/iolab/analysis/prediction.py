@@ -41,7 +41,7 @@ class CurvePrediction(Record):
 
     `fixed_axis` are the values of its other axes, `measured_loads` its loads with rates.
     `limited_by` is the resource whose use sets the prediction's limit. `level` is the worst verdict
-    behind it, `runs` the smallest number of runs of a load.
+    behind it, `run_count` the smallest number of runs of a load.
     """
 
     configuration: str
@@ -53,7 +53,7 @@ class CurvePrediction(Record):
     prediction: Prediction | None
     limited_by: ResourceUse | None
     reason: str
-    runs: int
+    run_count: int
 
     @property
     def unit(self) -> str:
@@ -130,7 +130,7 @@ def _predict_curve(
         prediction=prediction,
         limited_by=busiest,
         reason=reason,
-        runs=min((_run_count_behind_rate(point, metric) for point in used), default=0),
+        run_count=min((_run_count_behind_rate(point, metric) for point in used), default=0),
     )
 
 

@@ -40,8 +40,8 @@ class BestValue(Record):
     """The best figure of a workload in a configuration, and the place of the axes where it was.
 
     `level` is the worst verdict behind it, None for a published figure, which nobody judged.
-    `title` is the workload for people. `place_count` is of how many points it is the best, `hosts`
-    how many made the load, 0 where that is not known. `runs` are those behind it.
+    `title` is the workload for people. `place_count` is of how many points it is the best,
+    `host_count` how many made the load, 0 where that is not known. `runs` are those behind it.
     """
 
     configuration: str
@@ -53,7 +53,7 @@ class BestValue(Record):
     runs: tuple[RunKey, ...] = ()
     title: str = ""
     place_count: int = 1
-    hosts: int = 0
+    host_count: int = 0
 
     @property
     def is_rate(self) -> bool:
@@ -162,7 +162,9 @@ def divide_metric(metric: Metric, divisor: float) -> Metric:
 def mean_rate_per_host(maximum: BestValue) -> Metric | None:
     """A rate of a fleet as the mean of its hosts; None where it is nobody's share."""
     return (
-        divide_metric(maximum.value, maximum.hosts) if maximum.hosts and maximum.is_rate else None
+        divide_metric(maximum.value, maximum.host_count)
+        if maximum.host_count and maximum.is_rate
+        else None
     )
 
 
@@ -224,7 +226,7 @@ def fleets_with_single_client(
     return tuple(
         pair
         for fleet in maxima
-        if fleet.hosts != 1 and fleet.is_rate and fleet.has_valid_level
+        if fleet.host_count != 1 and fleet.is_rate and fleet.has_valid_level
         for pair in islice(
             _fleet_with_single_client(configurations_by_id, fleet, (*singles, *maxima)), 1
         )
@@ -249,7 +251,7 @@ def _fleet_with_single_client(
 ) -> Iterator[FleetAndSingleClient]:
     for single in singles:
         same = (single.workload, single.metric) == (fleet.workload, fleet.metric)
-        if not (same and single.hosts == 1 and single.has_valid_level):
+        if not (same and single.host_count == 1 and single.has_valid_level):
             continue
         own = single.configuration == fleet.configuration
         if not own and not _is_subset_of_hosts(

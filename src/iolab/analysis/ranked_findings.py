@@ -75,7 +75,7 @@ def largest_speedup_findings(
                 low=low,
                 high=high,
                 factor=cell.improvement_factor,
-                comparison_count=largest.cells,
+                comparison_count=largest.cell_count,
                 level=cell.level,
                 runs=_runs_of_both_sides(gains, cell, runs),
             )

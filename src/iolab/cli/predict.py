@@ -132,7 +132,7 @@ def prediction_document(
                 "unit": curve.unit,
                 "level": curve.level.value,
                 "n": len(curve.measured_loads),
-                "runs": curve.runs,
+                "runs": curve.run_count,
                 "measured": [
                     {"load": point.load, "rate": point.rate, "half_width": point.half_width_share}
                     for point in curve.measured_loads
@@ -181,7 +181,11 @@ def _predicted_rate_lines(
         law = "; ".join(
             filter(
                 None,
-                (prediction.law.value, f"n={curve.runs} a load", prediction_caveat(curve, load)),
+                (
+                    prediction.law.value,
+                    f"n={curve.run_count} a load",
+                    prediction_caveat(curve, load),
+                ),
             )
         )
         laws.setdefault(f"{law}.", []).append(name)

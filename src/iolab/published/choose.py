@@ -220,8 +220,8 @@ def latency_limit_name(need: MaximumMetric) -> str:
 class OfferedPoint(Record):
     """One workload at one place of its axes: rates by unit or metric, latencies by metric.
 
-    `runs` is how many measured it. A published figure has the bounds of its rounding, and the level
-    and the runs None: nobody judged it, or says how often it was measured. Its watts
+    `run_count` is how many measured it. A published figure has the bounds of its rounding, and the
+    level and the count of runs None: nobody judged it, or says how often it was measured. Its watts
     grow with the nodes unless it `has_watts_of_clients`.
     """
 
@@ -230,7 +230,7 @@ class OfferedPoint(Record):
     rates: Mapping[str, Metric]
     latencies: Mapping[str, Metric] = field(default_factory=dict)
     level: Level | None = None
-    runs: int | None = None
+    run_count: int | None = None
     has_watts_of_clients: bool = False
 
 
@@ -680,7 +680,7 @@ def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementFulf
 
     An interval that one run has by the spread of other points tells nothing of its own repeats.
     """
-    if point.runs == 1:
+    if point.run_count == 1:
         return RequirementFulfilment.ONE_RUN
     chance = metric.low is not None and metric.n is not None
     return (

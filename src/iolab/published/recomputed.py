@@ -130,7 +130,7 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
                 *figure.best_reached_at,
             ),
             title=_figure_workload_name(figure),
-            hosts=_client_count(figure),
+            host_count=_client_count(figure),
         )
         for figure in comparable_figures(published)
         if figure.metric in _FIGURES

@@ -190,9 +190,9 @@ class GeometricMeanTexts(NamedTuple):
 
 def geometric_mean_texts(summary: MetricSummary) -> GeometricMeanTexts:
     """The geometric mean of a metric over all points."""
-    overall = summary.overall
+    overall, count = summary.overall, summary.point_count
     return GeometricMeanTexts(
-        subject=f"geometric mean of {metric_phrase(summary.metric)} over {summary.rows} points",
+        subject=f"geometric mean of {metric_phrase(summary.metric)} over {count} points",
         ratio=ratio_with_percent_text(overall.ratio),
         interval=interval_text(overall.low, overall.high),
     )
@@ -372,7 +372,7 @@ def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
     return {
         "metric": summary.metric,
         "better": summary.better.value,
-        "rows": summary.rows,
+        "rows": summary.point_count,
         "curves": overall.curves,
         "ratio": overall.ratio,
         "low": finite_number_or_none(overall.low),

@@ -167,7 +167,7 @@ def _client_and_fleet_chart(
         if share is None or pair.scaling_efficiency is None:
             continue
         alone, fleet = styles[pair.single_client.configuration], styles[pair.fleet.configuration]
-        note = f"each of {pair.fleet.hosts}"
+        note = f"each of {pair.fleet.host_count}"
         client = pair.single_client
         dots = (
             Dot("alone", alone.token, client.value, client.level, "alone", alone.title),
@@ -251,7 +251,7 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
             runs=tuple(result.key for result in best.results),
             title=headline.workload.title,
             place_count=headline.compared_count,
-            hosts=0 if run.nodes else best.host_count,
+            host_count=0 if run.nodes else best.host_count,
         ),
         run=run.key,
         slowest_host=min(values, default=None),
@@ -320,13 +320,13 @@ def fleet_and_client_table(
     for peak in peaks:
         best = peak.maximum
         pair = beside.get((best.configuration, best.workload))
-        if not best.is_rate or best.hosts == 1 or not (best.hosts or pair):
+        if not best.is_rate or best.host_count == 1 or not (best.host_count or pair):
             continue
         unit = best.value.unit
         texts = [
             best.title or best.workload,
             titles.get(best.configuration, best.configuration),
-            str(best.hosts or DASH),
+            str(best.host_count or DASH),
             metric_value_text(best.value),
             metric_value_text(mean_rate_per_host(best)),
             *(

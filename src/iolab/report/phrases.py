@@ -364,16 +364,16 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
 def _listed_load_sentence(load: ListedLoadFinding) -> str:
     limit = load_limit_text(load.search.workload)
     start = f"{_search_title(load.search)}: "
-    if load.highest is None:
-        text = f"{limit} is not kept even at {load.axis} {load.exceeding}"
+    if load.highest_load is None:
+        text = f"{limit} is not kept even at {load.axis} {load.exceeding_load}"
     else:
-        text = f"{limit} is kept up to {load.axis} {load.highest}"
-        if load.exceeding is not None:
-            text += f", and no longer at {load.exceeding}"
+        text = f"{limit} is kept up to {load.axis} {load.highest_load}"
+        if load.exceeding_load is not None:
+            text += f", and no longer at {load.exceeding_load}"
         elif load.is_settled:
             text += ", the highest that is listed"
     rest = "" if load.is_settled else " (the search ended before it was settled)"
-    return f"{start}{text}, by {counted_noun(load.runs, 'run')}{rest}."
+    return f"{start}{text}, by {counted_noun(load.run_count, 'run')}{rest}."
 
 
 def load_limit_text(workload: Workload) -> str:
@@ -466,10 +466,10 @@ def _listed_load_document(load: ListedLoadFinding) -> dict[str, Any]:
         **_search_document(load.search),
         "axis": load.axis,
         "limit": load_limit_text(load.search.workload),
-        "highest": load.highest,
-        "exceeding": load.exceeding,
+        "highest": load.highest_load,
+        "exceeding": load.exceeding_load,
         "settled": load.is_settled,
-        "runs": load.runs,
+        "runs": load.run_count,
     }
 
 

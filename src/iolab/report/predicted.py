@@ -153,7 +153,7 @@ def _prediction_basis_table(
                 else DASH
             ),
             *_predicted_rate_cells(outcome),
-            Cell(str(outcome.runs) if outcome.runs else DASH),
+            Cell(str(outcome.run_count) if outcome.run_count else DASH),
             Cell(outcome.prediction.law.value if outcome.prediction else DASH),
             Cell(prediction_caveat(outcome, requested.load)),
         )
@@ -235,7 +235,9 @@ def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
     value = (
         Metric(None, outcome.unit)
         if prediction is None
-        else Metric(prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.runs)
+        else Metric(
+            prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.run_count
+        )
     )
     level = worst_level((outcome.level, Level.INDICATIVE))
     return Dot(style.label, style.token, value, level, "predicted", style.title)

@@ -58,10 +58,10 @@ def needs(least: float, *limits: MaximumMetric) -> Requirements:
         (seen(rate(100)), 99, RequirementFulfilment.LIKELY),
         (seen(rate(100, 95), level=Level.INDICATIVE), 90, RequirementFulfilment.LIKELY),
         (seen(rate(100, 95, n=None), level=None), 90, RequirementFulfilment.LIKELY),
-        (replace(seen(rate(100)), runs=1), 90, RequirementFulfilment.ONE_RUN),
-        (replace(seen(rate(100, 95)), runs=1), 90, RequirementFulfilment.ONE_RUN),
-        (replace(seen(rate(100, 95)), runs=1), 96, RequirementFulfilment.ONE_RUN),
-        (replace(seen(rate(100, 95)), runs=1), 101, RequirementFulfilment.NO),
+        (replace(seen(rate(100)), run_count=1), 90, RequirementFulfilment.ONE_RUN),
+        (replace(seen(rate(100, 95)), run_count=1), 90, RequirementFulfilment.ONE_RUN),
+        (replace(seen(rate(100, 95)), run_count=1), 96, RequirementFulfilment.ONE_RUN),
+        (replace(seen(rate(100, 95)), run_count=1), 101, RequirementFulfilment.NO),
     ],
 )
 def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(

@@ -268,7 +268,7 @@ def _largest_gain_row(
             f"{gain.improvement_factor:.2f}",
         ),
         Cell(difference_text(gain)),
-        Cell(f"{largest.cell_title} (of {counted_noun(best.cells, 'cell')})"),
+        Cell(f"{largest.cell_title} (of {counted_noun(best.cell_count, 'cell')})"),
         Cell(gain.comparison.verdict.value),
         verdict_cell(gain.level),
     )
@@ -343,7 +343,7 @@ def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
         "gain": cell.gain_share,
         "low": best.low,
         "high": best.high,
-        "cells": best.cells,
+        "cells": best.cell_count,
     }
 
 

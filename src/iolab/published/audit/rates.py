@@ -221,7 +221,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
         fine = (kept.low if kept.low is not None else kept.value) <= 1
         name = pair.fleet.configuration
         message = (
-            f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
+            f"{pair.fleet.workload}: each of {pair.fleet.host_count} clients does "
             f"{percent_text(kept.value)} of one alone."
         )
         where = published.stated_source_location("example", {"id": name})
