@@ -95,7 +95,7 @@ def test_a_slow_reader_holds_the_host_up_instead_of_filling_memory() -> None:
         clock = asyncio.create_task(host.request("clock", deadline_s=30))
         await asyncio.sleep(0.2)
         assert isinstance(slow, channel.Request)
-        assert len(slow._waiting) <= channel.QUEUED_MESSAGES
+        assert len(slow._queue) <= channel.QUEUED_MESSAGES
         assert not clock.done()
         rest = [message async for message in slow]
         assert rest[-1].is_ == "exited"

@@ -317,13 +317,13 @@ class Request:
         self._frame: bytes | None = encode_frame(
             {"id": request_id, "do": verb, **arguments}, payload
         )
-        self._waiting: deque[Message] = deque()
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self._queue: deque[Message] = deque()
+        self._message_arrived = asyncio.Event()
+        self._space_available = asyncio.Event()
+        self._space_available.set()
         self._failure: HostLostError | None = None
-        self._over = False
-        self._unwanted = False
+        self._has_ended = False
+        self._is_closed = False
 
     def __aiter__(self) -> Self:
         return self
@@ -333,17 +333,17 @@ class Request:
         if self._frame is not None:
             frame, self._frame = self._frame, None
             await self._channel.send(self, frame)
-        while not self._waiting:
-            if self._over or self._unwanted:
+        while not self._queue:
+            if self._has_ended or self._is_closed:
                 raise StopAsyncIteration
             if self._failure:
                 # A fresh one: each reader's traceback is its own.
                 raise HostLostError(self._failure.message, self._failure.hint)
-            self._arrived.clear()
-            await self._arrived.wait()
-        reply = self._waiting.popleft()
-        self._room.set()
-        self._over = self.is_final_message(reply)
+            self._message_arrived.clear()
+            await self._message_arrived.wait()
+        reply = self._queue.popleft()
+        self._space_available.set()
+        self._has_ended = self.is_final_message(reply)
         if reply.is_ == "error":
             message = excerpt(str(reply.header.get("message", "it gave no reason")))
             code = excerpt(str(reply.header.get("code", "unknown")), 40)
@@ -352,10 +352,10 @@ class Request:
 
     async def aclose(self) -> None:
         """Drop what waits and what still comes."""
-        self._unwanted = True
-        self._waiting.clear()
-        self._room.set()
-        self._arrived.set()
+        self._is_closed = True
+        self._queue.clear()
+        self._space_available.set()
+        self._message_arrived.set()
 
     def is_final_message(self, message: Message) -> bool:
         """Whether nothing can follow this message."""
@@ -364,22 +364,22 @@ class Request:
     @property
     def is_queue_full(self) -> bool:
         """Whether the reader has to take a message first; never once it wants no more."""
-        return not self._unwanted and len(self._waiting) >= QUEUED_MESSAGES
+        return not self._is_closed and len(self._queue) >= QUEUED_MESSAGES
 
     async def wait_for_space(self) -> None:
         """Until there is space for a message, the reader wants no more, or the host is lost."""
         while self.is_queue_full and not self._failure:
-            self._room.clear()
-            await self._room.wait()
+            self._space_available.clear()
+            await self._space_available.wait()
 
     def deliver(self, message: Message) -> None:
         """Queue a message for the reader; drop it where the reader wants no more."""
-        if not self._unwanted:
-            self._waiting.append(message)
-            self._arrived.set()
+        if not self._is_closed:
+            self._queue.append(message)
+            self._message_arrived.set()
 
     def fail(self, error: HostLostError) -> None:
         """The host is lost: tell the reader after what already came."""
         self._failure = error
-        self._arrived.set()
-        self._room.set()
+        self._message_arrived.set()
+        self._space_available.set()
