@@ -147,7 +147,10 @@ def test_nothing_is_claimed_of_what_is_invalid() -> None:
     assert improvement_over(good, good) is None
     assert improvement_over(good, replace(bad, level=Level.INDICATIVE)) == Metric(3.0, "")
     owners = [Configuration("a", "A", ("c", "d"), "/t"), Configuration("b", "B", ("c",), "/t")]
-    assert fleets_with_single_client(owners, [replace(good, hosts=2), replace(bad, hosts=1)]) == ()
+    assert (
+        fleets_with_single_client(owners, [replace(good, host_count=2), replace(bad, host_count=1)])
+        == ()
+    )
 
 
 def test_a_fleet_stands_beside_one_host_of_its_own_points_first() -> None:
