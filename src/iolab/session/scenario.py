@@ -450,7 +450,11 @@ class PhaseRunner:
                 return f"the witness did not see event '{outcome.id}' before it"
         begun = [outcome for outcome in earlier if outcome.start_real_ns is not None]
         expected = event.expected
-        if expected is not None and not begun and self._last_witness_state(expected) is expected.state:
+        if (
+            expected is not None
+            and not begun
+            and self._last_witness_state(expected) is expected.state
+        ):
             return f"the witness says '{expected}' before it"
         return ""
 
