@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import field
 from msgspec.structs import replace
 
-from iolab.core.configuration import latency_limit_label
+from iolab.core.configuration import limit_metric_text
 from iolab.core.metric import CAUSES, CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point

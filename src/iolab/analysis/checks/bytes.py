@@ -172,10 +172,10 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
         probe_read_bytes=sum(
             _probe_read_bytes(host) for host in hosts_on_device(view, members, neighbours)
         ),
-        read_bytes=max_moved_bytes(parts, Direction.READ),
-        write_bytes=max_moved_bytes(parts, Direction.WRITE),
-        read_bytes_below=max_moved_bytes(lower, Direction.READ) if lower else None,
-        write_bytes_below=max_moved_bytes(lower, Direction.WRITE) if lower else None,
+        read_bytes=moved_bytes_of_widest_snapshot(parts, Direction.READ),
+        write_bytes=moved_bytes_of_widest_snapshot(parts, Direction.WRITE),
+        read_bytes_below=moved_bytes_of_widest_snapshot(lower, Direction.READ) if lower else None,
+        write_bytes_below=moved_bytes_of_widest_snapshot(lower, Direction.WRITE) if lower else None,
         is_layer_below_unknown=_has_unknown_layer_below(
             facts, [name for name in parts if not lower or name in leaves]
         ),
