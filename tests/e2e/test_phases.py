@@ -173,6 +173,7 @@ def test_a_mirror_loses_a_disk_and_is_rebuilt(broken_mirror: Mirror, tmp_path: P
     assert statistics.median(share["high"] - share["low"] for share in shares) < 0.25
     # Right to a second, wherever other work on this machine leaves the seconds alone.
     late_s = [found["value"] - begun for found, begun in map(lost_and_event_s, scenarios) if found]
+    assert late_s, [scenario["phases"] for scenario in scenarios]
     assert abs(statistics.median(late_s)) <= 1.5
     (point,) = document["points"]
     assert point["metrics"]["phase.degraded.iops"]["value"] == pytest.approx(DISK_IOPS, rel=0.1)

@@ -335,7 +335,9 @@ class FakeAgent:
         return {"is": "done"}
 
     async def _step(self, request: FakeRequest) -> dict[str, Any]:
-        started_ns = self.real_ns()
+        started_ns, undo = self.real_ns(), request.arguments["undo"]
+        if undo is not None and undo not in self.undos:
+            raise FakeRefusal("bad-request", f"no undo {undo} is kept")
         await asyncio.sleep(self.script.step_s)
         return self._perform(request.arguments["what"]) | {"started_real_ns": started_ns}
 

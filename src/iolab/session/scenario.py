@@ -517,6 +517,7 @@ class PhaseRunner:
             "step",
             deadline_s=limit_s + STEP_GRACE_S,
             what=list(resolved.steps),
+            undo=None if pending is None else pending.name,
             undo_timer=timer,
             released_dir=self._scratch_folder(host.name) if is_readback else None,
         )
