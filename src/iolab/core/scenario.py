@@ -16,7 +16,7 @@ from iolab.core.host_name import HostName
 from iolab.core.workload import Workload
 from iolab.record import Record
 from iolab.text import excerpt, list_text
-from iolab.units import format_bytes
+from iolab.units import NS_PER_S, format_bytes
 
 NEGATION: Final = "not "
 """Before the name of a witness: the state in which it says no."""
@@ -344,7 +344,7 @@ class PhaseSpan(Record):
     @property
     def seconds(self) -> float:
         """Its length."""
-        return (self.end_real_ns - self.start_real_ns) / 1e9
+        return (self.end_real_ns - self.start_real_ns) / NS_PER_S
 
 
 class EventOutcome(Record):

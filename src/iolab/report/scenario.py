@@ -654,17 +654,16 @@ def phases_note(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metr
         )
     elif lacking:
         sentences.append(f"No interval in {list_text(lacking)}: {TOO_FEW_REPEATS}.")
-    needed = ios_needed_for_percentile(P99)
     few = [
         quote_value(phase.id)
         for phase in phases
         if metrics.get(phase_metric_key(phase.id, "lat_ns_p99"), Metric(None, "ns")).value
-        and (phase.iops.value or 0.0) * phase.seconds < needed
+        and not _has_supported_p99(phase)
     ]
     if few:
         where = "each phase" if len(few) == len(phases) else list_text(few)
         sentences.append(
-            f"The p99 in {where} is of fewer than {needed:,} I/Os, from which on a p99 "
-            "counts as a figure: its tail is a few I/Os."
+            f"The p99 in {where} is of fewer than {ios_needed_for_percentile(P99):,} I/Os, from "
+            "which on a p99 counts as a figure: its tail is a few I/Os."
         )
     return " ".join(sentences)

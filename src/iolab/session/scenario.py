@@ -373,9 +373,7 @@ class PhaseRunner:
             self._session.emit(ScenarioNotice(f"Event '{event.id}' begins."))
             self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
         except HostError as fault:
-            reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
-            self._outcomes[event.id] = replace(outcome, error=reason)
-            self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
+            self._fail(event, outcome, fault)
 
     async def _do_action(self, event: EventPlan, due_ns: int) -> bool:
         """Perform the action; return whether it unmounted the target."""
@@ -418,11 +416,14 @@ class PhaseRunner:
             )
             return times.is_unmounted
         except HostError as fault:
-            now_ns = self._session.clock.real_ns()
-            reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
-            self._outcomes[event.id] = replace(outcome, end_real_ns=now_ns, error=reason)
-            self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
+            self._fail(event, replace(outcome, end_real_ns=self._session.clock.real_ns()), fault)
         return False
+
+    def _fail(self, event: EventPlan, outcome: EventOutcome, fault: HostError) -> None:
+        """Why the event failed stands in its outcome, and is told."""
+        reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
+        self._outcomes[event.id] = replace(outcome, error=reason)
+        self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
 
     def _is_left_out(self, event: EventPlan, due_ns: int) -> bool:
         """Whether something speaks against an action now, which its outcome then says."""

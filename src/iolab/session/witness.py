@@ -157,7 +157,7 @@ async def _read_reachable_witness(host: Host, witness: Witness) -> WitnessReadin
 def _early_state_faults(
     scenario: ScenarioPlan, who: str, witness: Witness, *, state: bool
 ) -> Iterator[Fault]:
-    event = first_event_of_witness(scenario, witness.id)
+    event = _first_event_of_witness(scenario, witness.id)
     if event is not None and event.expected is not None and event.expected.state is state:
         yield Fault(
             f"{who} says {quote_value(str(event.expected))} already, which event "
@@ -167,7 +167,7 @@ def _early_state_faults(
         )
 
 
-def first_event_of_witness(scenario: ScenarioPlan, witness: str) -> EventPlan | None:
+def _first_event_of_witness(scenario: ScenarioPlan, witness: str) -> EventPlan | None:
     """The first event that a witness is to see."""
     return next(
         (

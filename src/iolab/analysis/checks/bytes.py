@@ -116,28 +116,32 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
 
 
 def counted_devices_label(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
-    """The devices that see each I/O of the target once, joined by `+`; None unless all are counted.
+    """The devices that see each I/O of the target once, joined by `+`; None of none."""
+    return "+".join(_counted_device_names(facts, deltas)) or None
+
+
+def _counted_device_names(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> tuple[str, ...]:
+    """The devices that see each I/O of the target once; none unless all are counted.
 
     They are the nearest ones, several of a file system over several, or else the leaves.
     """
     target, counted = facts.target, {delta.device for delta in deltas}
-    if target is None or not counted:
-        return None
+    if target is None:
+        return ()
     for names in (
         nearest_device_names(target.devices, facts),
         leaf_device_names(target.devices, facts),
     ):
         if names and counted.issuperset(names):
-            return "+".join(names)
-    return None
+            return names
+    return ()
 
 
 def counted_device_deltas(
     facts: HostFacts | None, deltas: tuple[DeviceDelta, ...]
 ) -> tuple[DeviceDelta, ...]:
     """What those devices moved; nothing where they are not known."""
-    label = counted_devices_label(facts, deltas) if facts is not None else None
-    names = label.split("+") if label is not None else []
+    names = _counted_device_names(facts, deltas) if facts is not None else ()
     return tuple(delta for delta in deltas if delta.device in names)
 
 
