@@ -40,7 +40,7 @@ from iolab.core.events import (
     SessionPhaseStarted,
 )
 from iolab.core.host import HostSpec, HostTransport
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.hosts.barrier import StopRequest
@@ -169,7 +169,7 @@ class Measured:
     connect_s: float = 0.0
     lags_s: list[float] = field(default_factory=list)
     record: RunRecord | None = None
-    result: Result | None = None
+    result: RunResult | None = None
 
 
 class Stopwatch:
@@ -220,7 +220,7 @@ class ResultView(LinesView):
         super().__init__(progress)
         self._found = found
 
-    def on_result(self, result: Result) -> None:
+    def on_result(self, result: RunResult) -> None:
         """Keep it too."""
         self._found.result = result
         super().on_result(result)

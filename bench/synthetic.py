@@ -18,7 +18,7 @@ from bench.synthetic_study import Shape, digest_of, make_facts, make_plan, make_
 from iolab.core import histogram
 from iolab.core.bins import BIN_COUNT
 from iolab.core.compressed import CompressedBytes
-from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, HostResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import (
     CacheDropProof,
     DeviceDelta,
@@ -81,7 +81,7 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     )
 
 
-def make_result(record: RunRecord) -> Result:
+def make_result(record: RunRecord) -> RunResult:
     """A result with every metric and a dozen checks, taken from the record's totals."""
     merged = histogram.Histogram(histogram.dense_counts(record.bins.bin, record.bins.count))
     rate = float(record.intervals.ios.sum()) / record.runtime_s
@@ -98,10 +98,12 @@ def make_result(record: RunRecord) -> Result:
         for key in LATENCY_KEYS:
             metrics[f"{prefix}lat_ns_{key}"] = Metric(_latency(merged, key), "ns")
     checks = tuple(
-        CheckResult(f"check-{number}", Level.VALID, "Nothing speaks against it.", {"share": 0.25})
+        CheckResult(
+            f"check-{number}", VerdictLevel.VALID, "Nothing speaks against it.", {"share": 0.25}
+        )
         for number in range(12)
     )
-    return Result(
+    return RunResult(
         configuration=record.run.point.configuration,
         workload=record.run.point.workload,
         axis=record.run.point.axis,
@@ -112,7 +114,7 @@ def make_result(record: RunRecord) -> Result:
         window_s=record.runtime_s,
         metrics=metrics,
         hosts=tuple(HostResult(name, metrics) for name in record.host_names),
-        verdict=Verdict(Level.VALID, checks),
+        verdict=Verdict(VerdictLevel.VALID, checks),
     )
 
 

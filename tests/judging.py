@@ -8,7 +8,7 @@ from typing import Final
 from iolab.analysis import kinds as judging
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result, Verdict
+from iolab.core.metric import RunResult, Verdict
 from iolab.core.run import RunRecord
 from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.fileio.workload import Job
@@ -34,7 +34,7 @@ EVERY_CHECK: Final = tuple({made.code: made for made in CHECKS_OF_KINDS}.values(
 """Each code once."""
 
 
-def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> Result:
+def judge(record: RunRecord, facts: Mapping[str, HostFacts]) -> RunResult:
     """The run's result."""
     return judging.judge_run(record, facts, analysis_kinds())
 

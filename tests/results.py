@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import PlannedRun, RunStatus
 
 
-def result_of_run(run: PlannedRun, metrics: Mapping[str, Metric], **changes: Any) -> Result:
+def result_of_run(run: PlannedRun, metrics: Mapping[str, Metric], **changes: Any) -> RunResult:
     """The result of a run that went well and has those metrics."""
     point = run.point
-    result = Result(
+    result = RunResult(
         configuration=point.configuration,
         workload=point.workload,
         axis=point.axis,
@@ -25,6 +25,6 @@ def result_of_run(run: PlannedRun, metrics: Mapping[str, Metric], **changes: Any
         window_s=30.0,
         metrics=metrics,
         hosts=(),
-        verdict=Verdict(Level.VALID, ()),
+        verdict=Verdict(VerdictLevel.VALID, ()),
     )
     return replace(result, **changes)

@@ -32,7 +32,7 @@ from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, dense_counts
 from iolab.core.leftover_texts import collect_leftover_texts
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.samples import Floats, Ints, Names, SignedInts
 from iolab.core.study import Study
@@ -217,7 +217,7 @@ class _EvidenceSource:
 
     __slots__ = ("reader", "result")
 
-    def __init__(self, reader: SessionReader, result: Result) -> None:
+    def __init__(self, reader: SessionReader, result: RunResult) -> None:
         self.reader = reader
         self.result = result
 
@@ -335,7 +335,7 @@ class MeasuredPoint(Record):
     workload: str
     axis: Mapping[str, int | str]
     metrics: Mapping[str, Metric]
-    verdict: Level
+    verdict: VerdictLevel
     trusted: bool
     notes: tuple[str, ...]
     runs: tuple[Run, ...]
@@ -393,7 +393,7 @@ class Session:
         """Every committed run in the plan's order, whichever way it ended."""
         return Rows(self._runs, lambda: result_columns(self._results))
 
-    def _to_run(self, result: Result) -> Run:
+    def _to_run(self, result: RunResult) -> Run:
         return Run(
             configuration=result.configuration,
             workload=result.workload,

@@ -7,12 +7,12 @@ from typing import Any
 from iolab.analysis.check import Check
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.hosts.rates import CounterSeries
 from tests.analysis.records import QUIET, view_of
 
-VALID, INDICATIVE, INVALID = Level
+VALID, INDICATIVE, INVALID = VerdictLevel
 
 
 def ask(
@@ -37,6 +37,6 @@ def known_names(record: RunRecord) -> set[str]:
     return {host.host for host in record.hosts} | devices
 
 
-def level(*arguments: Any, **named: Any) -> Level | None:
+def level(*arguments: Any, **named: Any) -> VerdictLevel | None:
     """Only the level of the answer."""
     return ask(*arguments, **named).level

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, HostRole
 from iolab.core.kubernetes import PodFacts
-from iolab.core.metric import Level, Verdict
+from iolab.core.metric import Verdict, VerdictLevel
 from iolab.core.run import (
     CacheDropProof,
     DeviceDelta,
@@ -95,7 +95,7 @@ from tests.loads.metadata.test_checks import FOUR
 from tests.loads.objects import records as requests
 from tests.loads.training import records as training
 
-INDICATIVE, INVALID = Level.INDICATIVE, Level.INVALID
+INDICATIVE, INVALID = VerdictLevel.INDICATIVE, VerdictLevel.INVALID
 SECONDS: Final = 30
 HOSTS: Final = ("c1", "c2")
 
@@ -414,13 +414,13 @@ class Planted(Record):
     """A fault: the check that finds it, how bad it is, what was done to which honest session."""
 
     code: str
-    level: Level
+    level: VerdictLevel
     fault: str
     honest: Session
     plant: Callable[[Session], Session]
 
     @property
-    def found(self) -> dict[str, Level | None]:
+    def found(self) -> dict[str, VerdictLevel | None]:
         """The objections that the fault draws, beyond those that the honest session has."""
         before = {one.code for one in self.honest.verdict().objections}
         after = self.plant(self.honest).verdict().objections

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.host import CloudFacts, CloudVolume, HostFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.volume import provisioned_limit
 from tests.analysis.planted import seconds, session
@@ -76,7 +76,7 @@ def check(record: RunRecord, facts: HostFacts) -> CheckResult:
 
 def test_a_fall_to_the_provisioned_limit_is_called_that() -> None:
     found = check(fell(to=1500), of(500))
-    assert found.level is Level.INDICATIVE
+    assert found.level is VerdictLevel.INDICATIVE
     assert found.evidence["provisioned"] == 1500
     assert found.evidence["of_provisioned"] == pytest.approx(1, rel=0.02)
     assert tells(found.message, "100 %", "gp2")
@@ -91,7 +91,7 @@ def test_a_fall_elsewhere_is_told_beside_it() -> None:
 def test_an_unknown_volume_has_no_limit_beside_its_fall_and_an_even_rate_no_fall() -> None:
     assert "provisioned" not in check(fell(to=1500, volume=None), of(500)).evidence
     even = check(seconds([1500 + at % 3 for at in range(25)], volume="gp2"), of(500))
-    assert even.level is Level.VALID
+    assert even.level is VerdictLevel.VALID
     assert "provisioned" not in even.evidence
 
 

@@ -11,7 +11,7 @@ from iolab.analysis.checks.client import (
     check_cpu_stolen,
     check_thermal_throttling,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from tests.analysis.checks_on import INDICATIVE, VALID, ask, level
 from tests.analysis.records import (
     GO_NS,
@@ -26,7 +26,7 @@ from tests.analysis.records import (
 
 
 @pytest.mark.parametrize(("busy", "expected"), [(0.2, VALID), (0.89, VALID), (0.901, INDICATIVE)])
-def test_a_client_without_a_free_core_may_be_the_limit(busy: float, expected: Level) -> None:
+def test_a_client_without_a_free_core_may_be_the_limit(busy: float, expected: VerdictLevel) -> None:
     telemetry = (series("busy_share", [busy] * 30),)
     assert level(check_cpu_bound_client, healthy(), telemetry=telemetry) is expected
 
@@ -44,7 +44,7 @@ def test_cores_that_others_fill_are_not_called_the_load_of_the_client(
 
 
 @pytest.mark.parametrize(("system", "expected"), [(20.0, VALID), (84.9, VALID), (85, INDICATIVE)])
-def test_a_job_that_never_waits_may_be_the_limit(system: float, expected: Level) -> None:
+def test_a_job_that_never_waits_may_be_the_limit(system: float, expected: VerdictLevel) -> None:
     totals = replace(engine_totals(None, None), user_cpu_percent=10.0, system_cpu_percent=system)
     assert level(check_cpu_bound_client, healthy(totals=totals)) is expected
 
@@ -90,7 +90,7 @@ def test_values_that_are_missing_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("steal", "expected"), [(0.0, VALID), (0.019, VALID), (0.02, INDICATIVE)])
-def test_time_that_the_hypervisor_took(steal: float, expected: Level) -> None:
+def test_time_that_the_hypervisor_took(steal: float, expected: VerdictLevel) -> None:
     telemetry = (series("steal_share", [steal] * 30),)
     assert level(check_cpu_stolen, healthy(), telemetry=telemetry) is expected
 

@@ -11,7 +11,7 @@ from iolab.analysis.checks.time import (
     check_percentile_support,
     check_run_too_short,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.study.forecast import run_length_limits
 from iolab.study.parse import StudyOverrides
@@ -29,7 +29,7 @@ READS = (
     ("spans", "expected"),
     [(30, VALID), (18, VALID), (17, INDICATIVE), (3, INDICATIVE), (2, INVALID)],
 )
-def test_measured_seconds_decide(spans: int, expected: Level) -> None:
+def test_measured_seconds_decide(spans: int, expected: VerdictLevel) -> None:
     assert level(check_run_too_short, bursts_record([Burst(spans=spans)])) is expected
 
 
@@ -50,7 +50,7 @@ def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:
 
 @pytest.mark.parametrize(("late_s", "expected"), [(0.014, INDICATIVE), (0.06, INVALID)])
 def test_a_run_of_the_least_may_lack_what_an_interval_ended_late(
-    late_s: float, expected: Level
+    late_s: float, expected: VerdictLevel
 ) -> None:
     """Seen with the native engine on two busy cores: 2.986 s of 3 s after a second of warm-up."""
     edge_s = 1 + late_s
@@ -75,14 +75,16 @@ def gap(spans: int) -> RunRecord:
 @pytest.mark.parametrize(
     ("spans", "expected"), [(0, VALID), (1, VALID), (2, INDICATIVE), (5, INDICATIVE), (6, INVALID)]
 )
-def test_seconds_that_are_missing(spans: int, expected: Level) -> None:
+def test_seconds_that_are_missing(spans: int, expected: VerdictLevel) -> None:
     assert level(check_missing_seconds, gap(spans)) is expected
 
 
 @pytest.mark.parametrize(
     ("first_s", "expected"), [(1.0, VALID), (4.0, VALID), (5.0, INDICATIVE), (12.0, INVALID)]
 )
-def test_seconds_that_an_edge_of_the_window_cuts_away(first_s: float, expected: Level) -> None:
+def test_seconds_that_an_edge_of_the_window_cuts_away(
+    first_s: float, expected: VerdictLevel
+) -> None:
     """A stalled report makes one long interval, which is cut whole where it enters the window."""
     later = Burst(start_s=first_s, spans=60, first_seq=1)
     record = bursts_record([Burst(spans=1, span_s=first_s), later], warmup_s=1.0)
@@ -130,12 +132,12 @@ def test_what_is_not_printed_is_named_with_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(("ios", "expected"), [(7, VALID), (6, INDICATIVE)])
-def test_a_throughput_needs_its_median(ios: int, expected: Level) -> None:
+def test_a_throughput_needs_its_median(ios: int, expected: VerdictLevel) -> None:
     assert level(check_percentile_support, bursts_record([Burst(ios=ios)])) is expected
 
 
 @pytest.mark.parametrize(("ios", "expected"), [(667, VALID), (666, INDICATIVE)])
-def test_a_latency_needs_its_headline(ios: int, expected: Level) -> None:
+def test_a_latency_needs_its_headline(ios: int, expected: VerdictLevel) -> None:
     alone = replace(JOB, iodepth=1, numjobs=1)
     assert level(check_percentile_support, bursts_record([Burst(ios=ios)], job=alone)) is expected
 

@@ -12,7 +12,7 @@ from iolab.analysis.checks.run import (
     check_run_unfinished,
     check_totals_disagree,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunStatus
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import Burst, bursts_record, direction_totals, engine_totals, healthy
@@ -46,7 +46,7 @@ def test_how_a_run_ended() -> None:
         ({"totals": None, "stopped_early": True}, VALID),
     ],
 )
-def test_what_an_engine_may_say(changes: dict[str, Any], expected: Level) -> None:
+def test_what_an_engine_may_say(changes: dict[str, Any], expected: VerdictLevel) -> None:
     assert level(check_engine_errors, healthy(**changes)) is expected
 
 
@@ -58,7 +58,7 @@ def test_ios_that_were_cut_short_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("spans", "expected"), [(29, VALID), (28, INDICATIVE)])
-def test_an_engine_runs_as_long_as_asked(spans: int, expected: Level) -> None:
+def test_an_engine_runs_as_long_as_asked(spans: int, expected: VerdictLevel) -> None:
     record = bursts_record([Burst(spans=spans)])
     assert level(check_engine_errors, record) is expected
     stopped = replace(record.hosts[0], stopped_early=True)
@@ -80,7 +80,7 @@ def test_the_warm_up_is_asked_for_too() -> None:
         (IOS * 2, INVALID),
     ],
 )
-def test_the_engine_has_counted_the_same(ios: int, expected: Level) -> None:
+def test_the_engine_has_counted_the_same(ios: int, expected: VerdictLevel) -> None:
     totals = engine_totals(direction_totals(ios, 1, 2, 1.5), None)
     assert level(check_totals_disagree, healthy(totals=totals)) is expected
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.checks.run import check_engine_errors
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import ExtentProof, FileIdentityCheck, RunRecord
 from iolab.loads.fileio.checks import check_files_changed
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -38,7 +38,7 @@ def looked(**changes: Any) -> FileIdentityCheck:
     ],
 )
 def test_files_are_held_against_what_they_were(
-    files: FileIdentityCheck | None, expected: Level | None
+    files: FileIdentityCheck | None, expected: VerdictLevel | None
 ) -> None:
     assert level(check_files_changed, healthy(files=files)) is expected
 
@@ -50,7 +50,7 @@ def test_files_that_were_sparse_get_new_places_by_the_load_itself() -> None:
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.001, INDICATIVE), (0.99, INVALID)])
-def test_short_ios_are_judged_by_their_part(share: float, expected: Level) -> None:
+def test_short_ios_are_judged_by_their_part(share: float, expected: VerdictLevel) -> None:
     record = with_short(healthy(), share)
     answer = ask(check_engine_errors, record)
     assert answer.level is expected

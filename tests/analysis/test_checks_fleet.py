@@ -13,7 +13,7 @@ from iolab.analysis.checks.fleet import (
     check_uneven_fleet,
 )
 from iolab.core.host import HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.guests.guest import GuestFleet, GuestRun
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -27,7 +27,7 @@ from tests.judging import judge
     ("skew_s", "expected"),
     [(0.0, VALID), (0.25, VALID), (0.26, INDICATIVE), (1.0, INDICATIVE), (1.01, INVALID)],
 )
-def test_hosts_must_start_together(skew_s: float, expected: Level) -> None:
+def test_hosts_must_start_together(skew_s: float, expected: VerdictLevel) -> None:
     answer = ask(check_start_skew, record([(0.0, 31.0), (skew_s, 31.0)]))
     assert answer.level is expected
     assert answer.evidence["start_skew_s"] == pytest.approx(skew_s)
@@ -62,7 +62,7 @@ def drifted(by_ms: float | None, error_ns: int = 0) -> RunRecord:
         (None, INDICATIVE),
     ],
 )
-def test_clocks_must_keep_their_distance(by_ms: float | None, expected: Level) -> None:
+def test_clocks_must_keep_their_distance(by_ms: float | None, expected: VerdictLevel) -> None:
     answer = ask(check_clock_drift, drifted(by_ms))
     assert answer.level is expected
     if expected is not VALID:
@@ -82,7 +82,7 @@ def test_clocks_must_keep_their_distance(by_ms: float | None, expected: Level) -
     ],
 )
 def test_a_clock_that_was_set_is_told_with_its_host(
-    by_ms: int | None, expected: Level | None
+    by_ms: int | None, expected: VerdictLevel | None
 ) -> None:
     made = bursts_record([Burst()], [Burst()])
     step_ns = None if by_ms is None else by_ms * MS
@@ -96,7 +96,7 @@ def test_a_clock_that_was_set_is_told_with_its_host(
 
 
 @pytest.mark.parametrize(("by_ms", "expected"), [(0.0, VALID), (501.0, INVALID)])
-def test_the_clock_of_a_single_guest_is_judged_too(by_ms: float, expected: Level) -> None:
+def test_the_clock_of_a_single_guest_is_judged_too(by_ms: float, expected: VerdictLevel) -> None:
     made = drifted(by_ms)
     alone = record([(0.0, 30.0)])
     fleet = GuestFleet((GuestRun("c1", "node"),))
@@ -119,7 +119,7 @@ def test_what_the_way_of_the_messages_explains_is_no_drift() -> None:
         ([1000] * 9 + [0], INDICATIVE),
     ],
 )
-def test_hosts_must_be_alike(rates: list[int], expected: Level) -> None:
+def test_hosts_must_be_alike(rates: list[int], expected: VerdictLevel) -> None:
     answer = ask(check_uneven_fleet, bursts_record(*([Burst(ios=rate)] for rate in rates)))
     assert answer.level is expected
     assert answer.evidence["slowest_iops"] == pytest.approx(min(rates))

@@ -7,7 +7,7 @@ from bench.synthetic import Shape, make_facts, make_plan, make_record
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from tests.judging import judge
 
 SHAPE = Shape(points=1, seconds=2, hosts=3, cores=2, disks=1, nics=1)
@@ -29,13 +29,13 @@ def said(code: str, **changes: object) -> CheckResult:
 
 def test_a_host_that_was_left_out_is_named() -> None:
     check = said("hosts-left-out", without=("c3",))
-    assert check.level is Level.INDICATIVE
+    assert check.level is VerdictLevel.INDICATIVE
     assert "without c3" in check.message
 
 
 def test_a_host_with_another_fio_is_named() -> None:
     check = said("versions-differ", **{LAST: other(FACTS[LAST])})
-    assert check.level is Level.INDICATIVE
+    assert check.level is VerdictLevel.INDICATIVE
     assert f"fio-9.9 on {LAST}, " in check.message
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.checks.idle import check_device_busy
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import PreRunActivity
 from tests.analysis.checks_on import INDICATIVE, VALID, level
 from tests.analysis.records import Burst, bursts_record, healthy
@@ -24,7 +24,7 @@ from tests.analysis.records import Burst, bursts_record, healthy
         (None, INDICATIVE),
     ],
 )
-def test_others_before_the_start(proof: PreRunActivity | None, expected: Level) -> None:
+def test_others_before_the_start(proof: PreRunActivity | None, expected: VerdictLevel) -> None:
     assert level(check_device_busy, healthy(idle=proof)) is expected
 
 

@@ -12,7 +12,7 @@ from iolab.core.libraries import (
     preloads_in_text,
     preloads_in_texts,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import healthy
 from tests.facts import tells
@@ -52,7 +52,7 @@ NOT_SYNCING = libraries(SHIM)
     ],
 )
 def test_a_library_is_judged_by_what_it_replaces(
-    found: tuple[LoadedLibrary, ...], expected: Level
+    found: tuple[LoadedLibrary, ...], expected: VerdictLevel
 ) -> None:
     assert level(check_preloaded_library, healthy(libraries=libraries(*found))) is expected
 

@@ -11,7 +11,7 @@ from iolab.analysis.checks.time import (
     check_periodic_rate,
     check_startup_transient,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import LoadHalt, LoadHaltCause, ProcessorUse, RunRecord
 from iolab.session.driver import summed_processor_use
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -51,7 +51,7 @@ def record(*load_halts: LoadHalt) -> RunRecord:
     ],
 )
 def test_an_engine_is_judged_by_the_part_of_the_time_that_it_stood(
-    load_halts: tuple[LoadHalt, ...], expected: Level
+    load_halts: tuple[LoadHalt, ...], expected: VerdictLevel
 ) -> None:
     assert level(check_engine_stopped, record(*load_halts)) is expected
 

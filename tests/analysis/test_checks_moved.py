@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.checks.bytes import check_bytes_moved
 from iolab.core.host import HostFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import DeviceDelta
 from iolab.core.scenario import EventOutcome, ScenarioOutcome
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
@@ -50,7 +50,7 @@ def moved(read: float = 0.0, write: float = 0.0, device: str = DEVICE) -> Device
         (3.0, INDICATIVE),
     ],
 )
-def test_reads(read: float, expected: Level) -> None:
+def test_reads(read: float, expected: VerdictLevel) -> None:
     assert level(check_bytes_moved, healthy(devices=(moved(read),))) is expected
 
 
@@ -58,7 +58,7 @@ def test_reads(read: float, expected: Level) -> None:
     ("write", "expected"),
     [(1.0, VALID), (0.95, INDICATIVE), (0.5, INVALID), (1.5, INDICATIVE)],
 )
-def test_writes(write: float, expected: Level) -> None:
+def test_writes(write: float, expected: VerdictLevel) -> None:
     assert level(check_bytes_moved, healthy(WRITES, devices=(moved(write=write),))) is expected
 
 
@@ -241,7 +241,7 @@ def test_one_host_that_read_from_memory_is_enough() -> None:
     ],
 )
 def test_trims_are_held_against_the_discards(
-    share: float | None, expected: Level, message: str
+    share: float | None, expected: VerdictLevel, message: str
 ) -> None:
     discarded = None if share is None else round(share * CLAIMED)
     delta = DeviceDelta(DEVICE, 0, 0, 0, 0, discard_bytes=discarded, discard_ios=discarded)

@@ -10,7 +10,7 @@ from iolab.analysis.checks.client import (
     check_client_throttled,
     check_cpu_bound_client,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import CgroupCpuUse, ProcessorUse
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import QUIET, Burst, bursts_record, facts_of, healthy, series
@@ -50,7 +50,7 @@ def used(wait: float = 0.0, *groups: CgroupCpuUse, cores: tuple[int, ...] = ()) 
     ],
 )
 def test_a_quota_is_judged_by_how_often_it_was_used_up(
-    throttled: int, stood_s: float, expected: Level
+    throttled: int, stood_s: float, expected: VerdictLevel
 ) -> None:
     record = healthy(processor=used(0.0, group(throttled, stood_s)))
     answer = ask(check_client_throttled, record)
@@ -88,7 +88,7 @@ def test_without_a_quota_nothing_is_held_up_and_without_groups_nothing_is_known(
     ],
 )
 def test_waits_for_a_processor_are_judged_by_their_share(
-    waited: float, busy: float, expected: Level
+    waited: float, busy: float, expected: VerdictLevel
 ) -> None:
     record = healthy(processor=used(waited))
     answer = ask(check_client_starved, record, telemetry=(series("busy_share", [busy] * 30),))

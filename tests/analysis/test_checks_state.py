@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from iolab.analysis.checks.run import STATE_SHARE, check_unequal_state
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.target_state import PurgeMethod, TargetState
 from tests.analysis.checks_on import INDICATIVE, VALID, level
 from tests.analysis.records import GIB, healthy
@@ -25,7 +25,7 @@ STATE = TargetState(
 )
 
 
-def judged(*states: TargetState) -> Level | None:
+def judged(*states: TargetState) -> VerdictLevel | None:
     return level(check_unequal_state, replace(healthy(), states=states))
 
 

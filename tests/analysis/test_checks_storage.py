@@ -10,7 +10,7 @@ from iolab.analysis.checks.storage_bytes import check_storage_bytes
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.workload import Job
@@ -52,7 +52,7 @@ def run(*nodes: MonitoredHost, job: Job = JOB, redundancy: Redundancy | None = T
     ],
 )
 def test_disks_move_the_claimed_bytes_times_the_factors(
-    job: Job, read: float, write: float, expected: Level
+    job: Job, read: float, write: float, expected: VerdictLevel
 ) -> None:
     record = run(node("s1", read / 2, write / 2), node("s2", read / 2, write / 2), job=job)
     answer = ask(check_storage_bytes, record)

@@ -12,7 +12,7 @@ from scipy import stats
 from iolab.analysis.comparison import compare_sides, find_history_changes
 from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.metric_spec import SERVICE_MEAN
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
@@ -22,7 +22,7 @@ from tests.loads.metadata.metadata_session import kpi_with_metadata
 from tests.report.synthetic import Source
 
 
-def side(name: str, results: Sequence[Result], session: str = "") -> ComparisonSide:
+def side(name: str, results: Sequence[RunResult], session: str = "") -> ComparisonSide:
     """One configuration, `only`, of a session of that name."""
     configuration = replace(STUDY.configurations[0], id=name)
     return ComparisonSide(
@@ -95,9 +95,10 @@ def test_of_percentiles_less_is_better_and_their_bins_widen_the_interval() -> No
 
 def test_the_worse_verdict_of_both_points_stands_beside_the_ratio() -> None:
     doubtful = [
-        replace(run, verdict=replace(run.verdict, level=Level.INDICATIVE)) for run in repeats(OTHER)
+        replace(run, verdict=replace(run.verdict, level=VerdictLevel.INDICATIVE))
+        for run in repeats(OTHER)
     ]
-    assert only(side("a", repeats(BASE)), side("b", doubtful)).level is Level.INDICATIVE
+    assert only(side("a", repeats(BASE)), side("b", doubtful)).level is VerdictLevel.INDICATIVE
 
 
 def test_of_many_comparisons_chance_claims_little() -> None:
@@ -152,5 +153,5 @@ def metadata_side(source: Source) -> ComparisonSide:
     )
 
 
-def tail(result: Result) -> Result:
+def tail(result: RunResult) -> RunResult:
     return replace(result, metrics={"lat_ns_p99": Metric(result.metrics["lat_ns_p99"].value, "ns")})

@@ -20,7 +20,7 @@ from iolab.analysis.differences import (
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
 from iolab.core.host import UNKNOWN_MACHINE, HostFacts, MachineFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
@@ -275,7 +275,7 @@ def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSid
 
 def with_acknowledged(side: ComparisonSide, text: str) -> ComparisonSide:
     """The side with a check that says where writes were when they were acknowledged."""
-    check = CheckResult("puts-in-memory", Level.VALID, "So it is.", {ACKNOWLEDGED: text})
+    check = CheckResult("puts-in-memory", VerdictLevel.VALID, "So it is.", {ACKNOWLEDGED: text})
     results = tuple(
         replace(result, verdict=replace(result.verdict, checks=(*result.verdict.checks, check)))
         for result in side.results

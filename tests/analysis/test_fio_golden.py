@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.metrics import fleet_metrics
 from iolab.analysis.sums import LoadSums, sum_measured_window
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.hosts.intervals import IntervalCollector
@@ -104,7 +104,7 @@ def test_no_check_contradicts_a_real_run(name: str, access: AccessPattern) -> No
     result = judge(record, {"c1": facts_of()})
     found = {check.code: check for check in result.verdict.checks}
     for code in ("engine-errors", "totals-disagree", "missing-seconds", "littles-law"):
-        assert found[code].level is Level.VALID, found[code].message
+        assert found[code].level is VerdictLevel.VALID, found[code].message
     rho = found["littles-law"].evidence["rho"]
     assert isinstance(rho, float)
     assert rho == pytest.approx(1.0, abs=0.05)

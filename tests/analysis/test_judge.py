@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.analysis.metrics import METRIC_KEYS
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, RunRecord, RunStatus
 from iolab.core.samples import CounterTable, empty_bin_table, empty_interval_table
 from iolab.hosts.telemetry import CounterCollector
@@ -33,7 +33,7 @@ from tests.judging import CHECKS, judge, verdict_of
 def test_a_healthy_run_is_valid(record: RunRecord) -> None:
     verdict = verdict_of(view_of(record))
     assert verdict.objections == ()
-    assert verdict.level is Level.VALID
+    assert verdict.level is VerdictLevel.VALID
     asked = [check.code for check in CHECKS if not check.needs_phases]
     assert [check.code for check in verdict.checks] == asked
 
@@ -41,9 +41,12 @@ def test_a_healthy_run_is_valid(record: RunRecord) -> None:
 def test_the_worst_check_decides() -> None:
     cached = healthy(devices=(DeviceDelta(DEVICE, 0, 0, 0, 0),), exit_code=0)
     verdict = verdict_of(view_of(cached, telemetry=()))
-    assert verdict.level is Level.INVALID
+    assert verdict.level is VerdictLevel.INVALID
     assert verdict.objections[0].code == "bytes-moved"
-    assert {check.level for check in verdict.objections} == {Level.INVALID, Level.INDICATIVE}
+    assert {check.level for check in verdict.objections} == {
+        VerdictLevel.INVALID,
+        VerdictLevel.INDICATIVE,
+    }
 
 
 def test_a_run_that_measured_nothing_is_invalid_for_its_own_reasons() -> None:
@@ -55,7 +58,7 @@ def test_a_run_that_measured_nothing_is_invalid_for_its_own_reasons() -> None:
     assert result.window_s == 0.0
     assert list(result.metrics) == list(METRIC_KEYS)
     assert all(metric.value is None for metric in result.metrics.values())
-    assert result.verdict.level is Level.INVALID
+    assert result.verdict.level is VerdictLevel.INVALID
     codes = {check.code for check in result.verdict.objections}
     assert codes == {"run-unfinished", "engine-errors", "no-common-window"}
     assert "littles-law" not in {check.code for check in result.verdict.checks}
@@ -64,14 +67,14 @@ def test_a_run_that_measured_nothing_is_invalid_for_its_own_reasons() -> None:
 def test_silence_is_no_success() -> None:
     empty = bursts_record([Burst(ios=0)])
     verdict = verdict_of(view_of(empty))
-    assert verdict.level is Level.INVALID
+    assert verdict.level is VerdictLevel.INVALID
     assert "no I/O" in verdict.objections[0].message
 
 
 def test_an_interrupted_run_keeps_what_it_measured() -> None:
     cut = replace(bursts_record([Burst(spans=22)]), status=RunStatus.INTERRUPTED)
     cut = replace(cut, hosts=(replace(cut.hosts[0], stopped_early=True),))
-    assert verdict_of(view_of(cut)).level is Level.INDICATIVE
+    assert verdict_of(view_of(cut)).level is VerdictLevel.INDICATIVE
     assert judge(cut, {}).metrics["iops"].value == pytest.approx(40_000)
 
 
@@ -84,7 +87,7 @@ def test_a_failed_host_takes_the_fleet_with_it_and_leaves_the_others() -> None:
     assert result.metrics["iops"].value is None
     assert result.hosts[0].metrics["iops"].value == pytest.approx(40_000)
     assert result.hosts[1].metrics["iops"].value is None
-    assert result.verdict.level is Level.INVALID
+    assert result.verdict.level is VerdictLevel.INVALID
 
 
 def test_a_result_says_what_it_is_the_result_of() -> None:
@@ -139,9 +142,9 @@ def test_any_record_can_be_judged_and_the_same_way_twice(
     record = bursts_record([Burst()], [burst], warmup_s=warmup_s)
     result = judge(record, {})
     assert result == judge(record, {})
-    assert result.verdict.level is not Level.VALID
+    assert result.verdict.level is not VerdictLevel.VALID
     if not any(host.metrics["iops"].value for host in result.hosts):
-        assert result.verdict.level is Level.INVALID
+        assert result.verdict.level is VerdictLevel.INVALID
     p99, largest = result.metrics["lat_ns_p99"].value, result.metrics["lat_ns_max"].value
     if p99 is not None and largest is not None:
         assert p99 <= largest

@@ -13,11 +13,11 @@ from iolab.analysis.pairs import default_metric_keys
 from iolab.analysis.points import summarise_points
 from iolab.core.metric import (
     CheckResult,
-    Level,
     Metric,
     PhaseFigures,
-    Result,
+    RunResult,
     ScenarioFigures,
+    VerdictLevel,
 )
 from iolab.core.metric_spec import phase_metric_key
 from iolab.core.scenario import EventOutcome, IoLimit
@@ -68,16 +68,16 @@ def victim(
 KEPT = ("neighbours", "neighbour_intervals", "neighbour_bins")
 
 
-def judged(session: Session) -> Result:
+def judged(session: Session) -> RunResult:
     return judge(session.record, session.facts)
 
 
-def scenario_of(result: Result) -> ScenarioFigures:
+def scenario_of(result: RunResult) -> ScenarioFigures:
     assert result.scenario is not None
     return result.scenario
 
 
-def phases(result: Result) -> dict[str, PhaseFigures]:
+def phases(result: RunResult) -> dict[str, PhaseFigures]:
     return {phase.id: phase for phase in scenario_of(result).phases}
 
 
@@ -105,8 +105,10 @@ def test_the_neighbours_own_rate_is_that_of_each_phase() -> None:
     assert limit.rate == pytest.approx(200, rel=0.06)
 
 
-@pytest.mark.parametrize(("rate", "level"), [(200, Level.VALID), (400, Level.INVALID)])
-def test_a_limit_of_a_partition_counts_once_for_all_layers(rate: int, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("rate", "level"), [(200, VerdictLevel.VALID), (400, VerdictLevel.INVALID)]
+)
+def test_a_limit_of_a_partition_counts_once_for_all_layers(rate: int, level: VerdictLevel) -> None:
     """A load at twice its limit is found, though its target has two devices, one on the other."""
     session = neighboured(500, rate).but(facts={"c1": facts_of("c1", devices=("p1", DEVICE))})
     assert limit_check(judged(session)).level is level
@@ -129,7 +131,7 @@ def test_a_limit_holds_until_a_newer_one_of_the_same_rate_begins() -> None:
         io_limit=IoLimit(read_iops=500),
     )
     ios = np.where(table.end_real_ns > newer_ns, 500, table.ios)
-    for limits, level in (((limit, newer), Level.VALID), ((limit,), Level.INVALID)):
+    for limits, level in (((limit, newer), VerdictLevel.VALID), ((limit,), VerdictLevel.INVALID)):
         changed = replace(
             record,
             scenario=replace(scenario, events=(*others, *limits)),
@@ -139,21 +141,21 @@ def test_a_limit_holds_until_a_newer_one_of_the_same_rate_begins() -> None:
     other_rate = replace(newer, io_limit=IoLimit(write_iops=500))
     events = (*others, limit, other_rate)
     changed = replace(changed, scenario=replace(scenario, events=events))
-    assert limit_check(judged(victim().but(changed))).level is Level.INVALID
+    assert limit_check(judged(victim().but(changed))).level is VerdictLevel.INVALID
 
 
 def test_a_limit_of_two_disks_is_twice_that_of_one() -> None:
     record = neighboured(500, 400).record
     (run,) = record.neighbours
     for disks, level in (
-        ((DEVICE, "sdb"), Level.VALID),
-        ((), Level.INDICATIVE),  # The agent did not live to say.
+        ((DEVICE, "sdb"), VerdictLevel.VALID),
+        ((), VerdictLevel.INDICATIVE),  # The agent did not live to say.
     ):
         moved = replace(record, neighbours=(replace(run, limited_disks=disks),))
         assert limit_check(judged(victim().but(moved))).level is level
 
 
-def limit_check(result: Result) -> CheckResult:
+def limit_check(result: RunResult) -> CheckResult:
     (check,) = [c for c in result.verdict.checks if c.code == "neighbour-unlimited"]
     return check
 

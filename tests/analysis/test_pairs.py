@@ -14,19 +14,19 @@ from iolab.analysis.pairs import (
     missing_default_metric_reasons,
 )
 from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, rates, results, summarised
 
 LOW = [10_000.0, 10_300.0, 9_900.0]
 
 
-def of(*cells: list[Result]) -> ConfigurationGains:
+def of(*cells: list[RunResult]) -> ConfigurationGains:
     (found,) = compare_configurations(STUDY, summarised(*cells))
     return found
 
 
-def pair(factor: float, threads: int, workload: str = "readrandom-4k") -> list[Result]:
+def pair(factor: float, threads: int, workload: str = "readrandom-4k") -> list[RunResult]:
     random = np.random.default_rng([threads, len(workload)])
     values = [factor * value * random.lognormal(0, 0.002) for value in LOW]
     base = results(BASE, rates([threads * value for value in LOW]), threads, workload)
@@ -191,7 +191,7 @@ def test_where_nothing_is_better_there_is_no_largest_gain() -> None:
 
 def test_cells_that_one_side_lacks_are_named_and_never_matched_with_others() -> None:
     lonely = results(BASE, rates(LOW), 64)
-    spoilt = results(OTHER, rates(LOW), 16, level=Level.INVALID)
+    spoilt = results(OTHER, rates(LOW), 16, level=VerdictLevel.INVALID)
     found = of(pair(1.2, 4), lonely, results(BASE, rates(LOW), 16), spoilt)
     assert [cell.axis for cell in found.cells] == [(("threads", 4),)]
     assert {(one.axis, one.reason) for one in found.skipped} == {

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scipy import stats
 
 from iolab.analysis.points import NO_REPLICATE, PointSummary, summarise_points
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.stopping import Steadiness, SteadinessStatus
 from iolab.stats.repeats import BIAS_ALLOWANCE, BIN_ERROR
@@ -25,7 +25,7 @@ RUN = make_plan(SHAPE).runs[0]
 RESULT = make_result(make_record(RUN, SHAPE))
 
 
-def repeats(values: Sequence[float | None], key: str = "iops", depth: int = 1) -> list[Result]:
+def repeats(values: Sequence[float | None], key: str = "iops", depth: int = 1) -> list[RunResult]:
     return [
         replace(
             RESULT,
@@ -38,7 +38,7 @@ def repeats(values: Sequence[float | None], key: str = "iops", depth: int = 1) -
     ]
 
 
-def only(results: Sequence[Result]) -> PointSummary:
+def only(results: Sequence[RunResult]) -> PointSummary:
     (summary,) = summarise_points(results, STUDY)
     return summary
 
@@ -58,13 +58,13 @@ def test_the_interval_is_students_on_the_logarithms(key: str, allowance: float) 
 
 def test_invalid_and_failed_runs_stay_out_and_are_counted() -> None:
     results = repeats([100.0, 101.0, 500.0, 900.0])
-    results[2] = replace(results[2], verdict=Verdict(Level.INVALID, ()))
+    results[2] = replace(results[2], verdict=Verdict(VerdictLevel.INVALID, ()))
     results[3] = replace(results[3], status=RunStatus.FAILED)
-    results[1] = replace(results[1], verdict=Verdict(Level.INDICATIVE, ()))
+    results[1] = replace(results[1], verdict=Verdict(VerdictLevel.INDICATIVE, ()))
     found = only(results)
     assert [run.repeat for run in found.results] == [1, 2]
     assert found.interval_note_texts == ("2 of 4 runs left out",)
-    assert (found.level, found.metrics["iops"].n) == (Level.INDICATIVE, 2)
+    assert (found.level, found.metrics["iops"].n) == (VerdictLevel.INDICATIVE, 2)
     assert found.metrics["iops"].value == pytest.approx(math.sqrt(100.0 * 101.0))
 
 
@@ -108,9 +108,11 @@ def test_fourteen_points_moderate_one_another() -> None:
 
 
 def test_a_point_whose_runs_are_all_invalid_shows_them_without_an_interval() -> None:
-    invalid = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in repeats([100.0, 400.0])]
+    invalid = [
+        replace(run, verdict=Verdict(VerdictLevel.INVALID, ())) for run in repeats([100.0, 400.0])
+    ]
     found = only(invalid)
-    assert (found.is_trusted, found.level, found.results) == (False, Level.INVALID, ())
+    assert (found.is_trusted, found.level, found.results) == (False, VerdictLevel.INVALID, ())
     metric = found.metrics["iops"]
     assert metric.value == pytest.approx(200.0)
     assert (metric.low, metric.high, metric.n) == (None, None, 2)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.prediction import CurvePrediction, predict_curves
 from iolab.core.host import HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from tests.report.growing import STUDY, points, runs
 
@@ -23,7 +23,9 @@ def seen(*uses: ResourceUse) -> RunResources:
     )
 
 
-def at(hosts: int, *uses: ResourceUse, levels: dict[int, Level] | None = None) -> CurvePrediction:
+def at(
+    hosts: int, *uses: ResourceUse, levels: dict[int, VerdictLevel] | None = None
+) -> CurvePrediction:
     found = points(runs(LINEAR, levels))
     (only,) = predict_curves(
         STUDY, found, "hosts", hosts, lambda _: seen(*uses), allow_any_distance=False
@@ -62,7 +64,7 @@ def test_one_run_a_load_does_not_tell_how_far_runs_differ() -> None:
 
 
 def test_invalid_points_do_not_enter() -> None:
-    told = at(6, levels={8: Level.INVALID})
+    told = at(6, levels={8: VerdictLevel.INVALID})
     assert [one.load for one in told.measured_loads] == [1, 2, 4]
     assert told.prediction is None
     assert "3" in told.reason

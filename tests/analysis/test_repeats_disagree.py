@@ -8,21 +8,21 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
 from iolab.analysis.stored_results import REPEATS_CHECK_CODE, results_with_repeat_checks
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)
 STUDY = make_study(SHAPE)
 ONE = make_result(make_record(make_plan(SHAPE).runs[0], SHAPE))
 
 
-def repeats(*iops: float) -> list[Result]:
+def repeats(*iops: float) -> list[RunResult]:
     return [
         replace(ONE, repeat=number, metrics={**ONE.metrics, "iops": Metric(value, "IO/s")})
         for number, value in enumerate(iops, start=1)
     ]
 
 
-def level(*iops: float) -> Level | None:
+def level(*iops: float) -> VerdictLevel | None:
     marked = results_with_repeat_checks(repeats(*iops), STUDY)
     found = {
         check.level
@@ -37,9 +37,9 @@ def level(*iops: float) -> Level | None:
 @pytest.mark.parametrize(
     ("iops", "expected"),
     [
-        ((251, 30_000, 47_000), Level.INVALID),
-        ((1000, 2000), Level.INVALID),
-        ((1000, 1300), Level.INDICATIVE),
+        ((251, 30_000, 47_000), VerdictLevel.INVALID),
+        ((1000, 2000), VerdictLevel.INVALID),
+        ((1000, 1300), VerdictLevel.INDICATIVE),
         ((1000, 1150, 1210), None),
         ((1000, 1001), None),
         ((1000,), None),
@@ -64,7 +64,7 @@ def test_a_point_of_repeats_that_disagree_is_not_trusted_and_has_no_interval() -
 
 def test_a_run_that_is_invalid_already_does_not_count() -> None:
     odd, *others = repeats(251, 1000, 1010)
-    bad = replace(odd, verdict=replace(odd.verdict, level=Level.INVALID))
+    bad = replace(odd, verdict=replace(odd.verdict, level=VerdictLevel.INVALID))
     marked = results_with_repeat_checks([bad, *others], STUDY)
     assert marked == (bad, *others)
 

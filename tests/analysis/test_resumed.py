@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import summarise_points
 from iolab.analysis.resume_checks import RESUME_CHECK_CODE, results_with_segment_checks
 from iolab.analysis.stored_results import separate_configurations_with_excluded_hosts
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.report.best import best_point_headlines
 
 SHAPE = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)
@@ -21,12 +21,12 @@ UPDATED = {
 }
 
 
-def of_segment(segment: int) -> list[Result]:
+def of_segment(segment: int) -> list[RunResult]:
     """All but the first result are of a later segment."""
     return [RESULTS[0], *(replace(result, segment=segment) for result in RESULTS[1:])]
 
 
-def marks(results: tuple[Result, ...]) -> set[Level | None]:
+def marks(results: tuple[RunResult, ...]) -> set[VerdictLevel | None]:
     checks = [{one.code: one.level for one in result.verdict.checks} for result in results]
     return {check.get(RESUME_CHECK_CODE) for check in checks}
 
@@ -37,22 +37,22 @@ def test_one_segment_is_not_spoken_of() -> None:
 
 def test_segments_on_the_same_hosts_mix_well() -> None:
     marked = results_with_segment_checks(of_segment(2), [FACTS, FACTS])
-    assert marks(marked) == {Level.VALID}
+    assert marks(marked) == {VerdictLevel.VALID}
     assert [r.verdict.level for r in marked] == [r.verdict.level for r in RESULTS]
 
 
 def test_segments_on_hosts_that_changed_are_indicative_and_say_what_changed() -> None:
     marked = results_with_segment_checks(of_segment(2), [FACTS, UPDATED])
-    assert marks(marked) == {Level.INDICATIVE}
+    assert marks(marked) == {VerdictLevel.INDICATIVE}
     check = marked[0].verdict.checks[-1]
     assert "The kernel of host" in check.message
     assert check.evidence["changes"] == len(FACTS)
-    assert all(result.verdict.level is not Level.VALID for result in marked)
+    assert all(result.verdict.level is not VerdictLevel.VALID for result in marked)
 
 
 def test_a_change_between_segments_that_did_not_measure_the_curve_does_not_matter() -> None:
     later = [FACTS, UPDATED, FACTS]
-    assert marks(results_with_segment_checks(of_segment(3), later)) == {Level.VALID}
+    assert marks(results_with_segment_checks(of_segment(3), later)) == {VerdictLevel.VALID}
 
 
 def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.scaling import host_scalings
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.workload import BY_BANDWIDTH
 from tests.report.growing import GROWN, RATES, STUDY, points, runs
 
@@ -70,9 +70,9 @@ def test_what_is_hardly_known_has_no_law() -> None:
 
 
 def test_an_invalid_point_has_an_efficiency_without_an_interval() -> None:
-    (found,) = host_scalings(STUDY, points(runs(RATES, {8: Level.INVALID})))
+    (found,) = host_scalings(STUDY, points(runs(RATES, {8: VerdictLevel.INVALID})))
     last = found.steps[-1]
-    assert last.point.level is Level.INVALID
+    assert last.point.level is VerdictLevel.INVALID
     assert last.efficiency.value == pytest.approx(mean(RATES[8]) / 8 / mean(RATES[1]))
     assert last.efficiency.low is None
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import summarise_points
 from iolab.analysis.scenario import PerSecondHistograms, rebuild_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
-from iolab.core.metric import CheckResult, Level, Metric, Result
+from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel
 from iolab.core.samples import BinTable, IntervalTable
 from iolab.core.scenario import EventOutcome, PhaseEnd, Readback, WitnessAnswer
 from iolab.core.workload import Direction
@@ -178,7 +178,7 @@ def test_a_last_phase_that_is_surely_slower_is_not_the_baseline() -> None:
 Table = TypeVar("Table", IntervalTable, BinTable)
 
 
-def judged(session: Session) -> Result:
+def judged(session: Session) -> RunResult:
     return judge(session.record, session.facts)
 
 
@@ -269,7 +269,7 @@ def test_the_verdict_of_lost_writes_tells_how_they_were_read(
     readbacks = (Readback("c1", 4096, is_new_mount=is_new_mount),)
     scenario = replace(record.scenario, readbacks=readbacks)
     check = check_of(judged(PHASED.but(replace(record, scenario=scenario))), "writes-lost")
-    assert check.level is Level.VALID
+    assert check.level is VerdictLevel.VALID
     assert words in check.message
 
 
@@ -288,7 +288,7 @@ def with_readbacks(*readbacks: Readback, **changes: Any) -> Session:
 def test_that_nothing_is_lost_takes_every_block(readback: Readback, words: str) -> None:
     result = judged(with_readbacks(readback))
     check = check_of(result, "writes-lost")
-    assert check.level is (Level.INDICATIVE if words else Level.VALID)
+    assert check.level is (VerdictLevel.INDICATIVE if words else VerdictLevel.VALID)
     assert words in check.message
     assert result.scenario is not None
     known = (None, None) if words else (4096, 0)
@@ -327,7 +327,12 @@ def test_a_block_that_is_lost_is_counted_in_its_first_repeat_alone() -> None:
         for readback, before in zip(lost, earlier, strict=False)
     ]
     checks = [check_of(result, "writes-lost").level for result in results]
-    assert checks == [Level.INVALID, Level.INDICATIVE, Level.INVALID, Level.VALID]
+    assert checks == [
+        VerdictLevel.INVALID,
+        VerdictLevel.INDICATIVE,
+        VerdictLevel.INVALID,
+        VerdictLevel.VALID,
+    ]
     scenarios = [result.scenario for result in results if result.scenario]
     assert [scenario.lost_blocks for scenario in scenarios] == [2, None, 1, 0]
     text = fault_impact_sentence(scenarios, results[0].metrics)
@@ -388,7 +393,7 @@ def test_a_neighbour_that_begins_does_not_cut_the_time_of_a_rebuild() -> None:
     assert window.start_ns == GO_NS + 110 * SECOND
 
 
-def check_of(result: Result, code: str) -> CheckResult:
+def check_of(result: RunResult, code: str) -> CheckResult:
     (check,) = [check for check in result.verdict.checks if check.code == code]
     return check
 
@@ -410,7 +415,7 @@ def test_storage_that_stands_still_until_the_end_is_no_invalid_run() -> None:
     record = phased(counts[:140])
     result = judged(PHASED.but(record))
     check = check_of(result, "phase-unfinished")
-    assert check.level is Level.INDICATIVE
+    assert check.level is VerdictLevel.INDICATIVE
     assert check.evidence["seconds"] == pytest.approx(10, abs=1)
     assert result.scenario is not None
     stall = result.scenario.phases[-1].longest_stall_s
@@ -442,7 +447,7 @@ ALL_WELL = tuple(
 
 def test_the_event_that_no_witness_saw_is_told_before_what_follows() -> None:
     result = judged(left_out_mend(seen_real_ns=None))
-    invalid = [check for check in result.verdict.objections if check.level is Level.INVALID]
+    invalid = [check for check in result.verdict.objections if check.level is VerdictLevel.INVALID]
     assert invalid[0].code == "event-unwitnessed"
     assert invalid[0].message.startswith(
         "The witness never said 'not redundant' after event 'lose'"
@@ -450,14 +455,14 @@ def test_the_event_that_no_witness_saw_is_told_before_what_follows() -> None:
     assert "event-failed" in {check.code for check in invalid}
     (first, *_) = merge_objections([result])
     assert first.code == "event-unwitnessed"
-    assert gravest_objection_code_and_text([result], Level.INVALID)[0] == "event-unwitnessed"
+    assert gravest_objection_code_and_text([result], VerdictLevel.INVALID)[0] == "event-unwitnessed"
 
 
 def test_an_event_that_failed_is_not_asked_of_its_witness() -> None:
     failed = left_out_mend(start_real_ns=None, seen_real_ns=None, error="it may not")
     result = judged(failed)
     assert check_of(result, "event-unwitnessed").level is None
-    assert check_of(result, "event-failed").level is Level.INVALID
+    assert check_of(result, "event-failed").level is VerdictLevel.INVALID
 
 
 def test_a_short_phase_says_what_was_not_done_in_it() -> None:
@@ -653,7 +658,7 @@ def test_seconds_that_depend_on_each_other_are_no_change() -> None:
         counts.append(round(40_000 * math.exp(level)))
     result = judged(PHASED.but(phased(counts)))
     for code in ("baseline-unsteady", "change-unexplained"):
-        assert check_of(result, code).level is Level.VALID
+        assert check_of(result, code).level is VerdictLevel.VALID
 
 
 def test_only_the_witness_of_the_fault_tells_what_holds_the_rebuild_back() -> None:
@@ -669,9 +674,9 @@ def test_only_the_witness_of_the_fault_tells_what_holds_the_rebuild_back() -> No
         scenario = replace(original, answers=tuple(answers))
         return check_of(judged(session.but(replace(session.record, scenario=scenario))), THROTTLED)
 
-    assert judge_answers([*original.answers, other]).level is Level.VALID
+    assert judge_answers([*original.answers, other]).level is VerdictLevel.VALID
     check = judge_answers(own)
-    assert check.level is Level.INDICATIVE
+    assert check.level is VerdictLevel.INDICATIVE
     assert len(check.message) < 200
 
 
@@ -679,8 +684,8 @@ def test_a_rebuild_is_small_by_one_of_the_devices() -> None:
     """Each of 12 devices has a twelfth of the target: to copy that is no small rebuild."""
     names = tuple(f"nvme{number}n1" for number in range(12))
     for total_bytes, devices, level in (
-        (40 * 12 * 1_000_000, names, Level.VALID),
-        (40 * 12 * 100_000_000, names, Level.INDICATIVE),
+        (40 * 12 * 1_000_000, names, VerdictLevel.VALID),
+        (40 * 12 * 100_000_000, names, VerdictLevel.INDICATIVE),
         (40 * 12 * 100_000_000, names[:1], None),
     ):
         session = said(dipped(), rebuilt_bytes=1_000_000)

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.steady import FleetStoppingRule, fleet_rate_series
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
 from iolab.core.workload import ServiceTime
@@ -38,7 +38,7 @@ def noisy(count: int, level: int = 40_000, seed: int = 1) -> list[int]:
     return [round(draw) for draw in draws]
 
 
-def codes(result: Result) -> dict[str, Level | None]:
+def codes(result: RunResult) -> dict[str, VerdictLevel | None]:
     return {check.code: check.level for check in result.verdict.checks}
 
 
@@ -124,24 +124,24 @@ def test_a_rate_that_falls_all_along_is_invalid_under_a_rule_and_never_valid_wit
     assert ruled.steadiness is not None
     assert ruled.steadiness.status is SteadinessStatus.TRANSIENT
     assert ruled.steadiness.reasons
-    assert codes(ruled)["startup-transient"] is Level.INVALID
-    assert codes(judge(seconds_record(falling), {}))["startup-transient"] is Level.INDICATIVE
+    assert codes(ruled)["startup-transient"] is VerdictLevel.INVALID
+    assert codes(judge(seconds_record(falling), {}))["startup-transient"] is VerdictLevel.INDICATIVE
 
 
 def test_too_short_a_warm_up_is_told() -> None:
     fading = [round(80_000 * np.exp(-at / 8)) for at in range(180)]
     counts = [a + b for a, b in zip(fading, noisy(180), strict=True)]
     result = judge(seconds_record(counts), {})
-    assert codes(result)["startup-transient"] is Level.INDICATIVE
+    assert codes(result)["startup-transient"] is VerdictLevel.INDICATIVE
     warm = judge(replace(seconds_record(counts), warmup_s=60.0), {})
-    assert codes(warm)["startup-transient"] is Level.VALID
+    assert codes(warm)["startup-transient"] is VerdictLevel.VALID
 
 
 def test_a_wide_interval_is_told_with_the_rule_only() -> None:
     draws = np.random.default_rng(3).normal(40_000, 12_000, 200)
     wild = [max(round(draw), 0) for draw in draws]
-    assert codes(judge(seconds_record(wild, RULE), {}))["wide-interval"] is Level.INDICATIVE
-    assert codes(judge(seconds_record(wild), {}))["wide-interval"] is Level.VALID
+    assert codes(judge(seconds_record(wild, RULE), {}))["wide-interval"] is VerdictLevel.INDICATIVE
+    assert codes(judge(seconds_record(wild), {}))["wide-interval"] is VerdictLevel.VALID
 
 
 def test_a_short_run_is_not_judged() -> None:
@@ -174,12 +174,12 @@ def test_a_few_stalls_leave_the_far_percentiles_open() -> None:
 @pytest.mark.parametrize(
     ("ios", "lat_ns", "level", "words"),
     [
-        (40_000, 100_000, Level.VALID, "those at that rate"),
-        (39_000, 100_000, Level.INDICATIVE, "not latency at that rate"),
-        (40_000, 780_000, Level.INDICATIVE, "service time at concurrency 31.2"),
+        (40_000, 100_000, VerdictLevel.VALID, "those at that rate"),
+        (39_000, 100_000, VerdictLevel.INDICATIVE, "not latency at that rate"),
+        (40_000, 780_000, VerdictLevel.INDICATIVE, "service time at concurrency 31.2"),
     ],
 )
-def test_a_rate_must_be_kept(ios: int, lat_ns: int, level: Level, words: str) -> None:
+def test_a_rate_must_be_kept(ios: int, lat_ns: int, level: VerdictLevel, words: str) -> None:
     job = replace(JOB, rate_iops=10_000)
     said = check_coordinated_omission(
         view_of(bursts_record([Burst(ios=ios, lat_ns=lat_ns)], job=job))
@@ -193,7 +193,7 @@ def test_a_stall_that_the_average_hides_is_seen() -> None:
     calm = Burst(ios=40_000, lat_ns=100_000, spans=29)
     stalled = replace(calm, start_s=29.0, lat_ns=790_000, spans=1, first_seq=29)
     said = check_coordinated_omission(view_of(bursts_record([calm, stalled], job=job)))
-    assert said.level is Level.INDICATIVE
+    assert said.level is VerdictLevel.INDICATIVE
     assert "waited unseen" in said.message
     assert said.evidence["full_seconds"] == pytest.approx(1 / 30, abs=0.01)
 
@@ -223,7 +223,7 @@ def test_a_rate_that_is_too_correlated_has_no_interval_and_says_so() -> None:
     iops = result.metrics["iops"]
     assert (iops.low, iops.high) == (None, None)
     (said,) = [check for check in result.verdict.checks if check.code == "wide-interval"]
-    assert said.level is Level.INDICATIVE
+    assert said.level is VerdictLevel.INDICATIVE
     assert "Too correlated for one run" in said.message
     assert said.evidence["half_width"] is None
     assert steadiness_text(result) == "correlated"
@@ -233,7 +233,7 @@ def test_without_a_rule_a_correlated_rate_is_told_for_information() -> None:
     result = judge(seconds_record(correlated(200)), {})
     assert result.steadiness is not None
     assert result.steadiness.status is SteadinessStatus.CORRELATED
-    assert codes(result)["wide-interval"] is Level.VALID
+    assert codes(result)["wide-interval"] is VerdictLevel.VALID
 
 
 def test_a_live_run_says_that_it_is_too_correlated() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.store.reader import SessionReader
 from tests.cli.in_process import call
 from tests.judging import judge
@@ -79,7 +79,7 @@ def test_what_programs_are_told_has_the_same_numbers(session: Path) -> None:
     same(figures(told), figures(was))
 
 
-def levels(result: Result) -> dict[str, Any]:
+def levels(result: RunResult) -> dict[str, Any]:
     checks = {
         RENAMED.get(check.code, check.code): check.level_text for check in result.verdict.checks
     }

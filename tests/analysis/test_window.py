@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.analysis.steady import fleet_rate_series
 from iolab.analysis.sums import sum_measured_window
 from iolab.analysis.window import EDGE_SLACK_NS, Window, find_measured_part, to_controller_clock_ns
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.samples import empty_bin_table, empty_interval_table
 from tests.analysis.records import (
     GENERATOR,
@@ -93,9 +93,9 @@ def test_hosts_that_never_met_have_no_fleet_number() -> None:
     assert all(metric.value is None for metric in result.metrics.values())
     assert [host.metrics["iops"].value for host in result.hosts] == pytest.approx([1000, 1000])
     assert result.window_s == 0.0
-    assert result.verdict.level is Level.INVALID
+    assert result.verdict.level is VerdictLevel.INVALID
     said = {check.code: check for check in result.verdict.checks}["no-common-window"]
-    assert said.level is Level.INVALID
+    assert said.level is VerdictLevel.INVALID
     assert said.evidence["start_skew_s"] == pytest.approx(11.4)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.store.writer import SessionWriter
@@ -40,7 +40,7 @@ class Target:
     study: Callable[[Study], Study] = lambda study: study
     plan: Callable[[Plan], Plan] = lambda plan: plan
     facts: Callable[[Mapping[str, HostFacts]], Mapping[str, HostFacts]] = lambda facts: facts
-    result: Callable[[Result], Result] = lambda result: result
+    result: Callable[[RunResult], RunResult] = lambda result: result
     foreseen: Callable[[Plan], Plan] = lambda plan: plan
 
 
@@ -66,7 +66,7 @@ def make_target(directory: Path, target: Target) -> Path:
     return directory
 
 
-def _result(target: Target, run: PlannedRun, shape: Shape) -> Result:
+def _result(target: Target, run: PlannedRun, shape: Shape) -> RunResult:
     """The first repeat's result times what the target's runs differ by."""
     first = make_result(make_record(replace(run, repeat=1), shape))
     speed = target.factor * (1 + target.noise[(run.repeat - 1) % len(target.noise)])

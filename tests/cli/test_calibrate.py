@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from iolab.cli.calibrate import ENGINES, print_calibration
 from iolab.cli.options import OutputFormat
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level, Verdict
+from iolab.core.metric import Verdict, VerdictLevel
 from iolab.core.run import PlannedRun
 from iolab.errors import ExitCode
 from iolab.store.writer import SessionWriter
@@ -69,7 +69,7 @@ SHAPE = Shape(points=1, seconds=1, hosts=1, repeats=3, cores=1, disks=1, nics=1)
 FASTER = {"fio": 1.0, "native": 1.25}
 
 
-def calibrated(directory: Path, level: Level = Level.VALID) -> Path:
+def calibrated(directory: Path, level: VerdictLevel = VerdictLevel.VALID) -> Path:
     """A session whose native engine makes a quarter more I/Os, with that verdict on each run."""
 
     def of_engine(run: PlannedRun, engine: str) -> PlannedRun:
@@ -114,6 +114,6 @@ def test_the_engines_of_a_session_are_compared_and_their_costs_told(
 def test_runs_that_are_not_worth_it_are_not_compared(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    session = calibrated(tmp_path / "session", Level.INVALID)
+    session = calibrated(tmp_path / "session", VerdictLevel.INVALID)
     assert print_calibration(session, OutputFormat.JSON) is ExitCode.VERDICT
     assert json.loads(capfd.readouterr().out)["rows"] == []

@@ -21,7 +21,7 @@ from iolab.cli.session import session_exit_code
 from iolab.cli.show import FailOnLevel
 from iolab.cli.studies import bundled_studies
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level, Result, Verdict
+from iolab.core.metric import RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.store.parquet import read_parquet_columns
 from tests.cli.command_line import RESULTS, make_session
@@ -295,8 +295,8 @@ def test_a_report_is_written_in_every_form_asked_for(session: Path, tmp_path: Pa
 
 
 FINE = RESULTS[0]
-POOR = replace(FINE, verdict=Verdict(Level.INDICATIVE, ()))
-BAD = replace(FINE, verdict=Verdict(Level.INVALID, ()))
+POOR = replace(FINE, verdict=Verdict(VerdictLevel.INDICATIVE, ()))
+BAD = replace(FINE, verdict=Verdict(VerdictLevel.INVALID, ()))
 FAILED = replace(BAD, status=RunStatus.FAILED)
 DONE, STOPPED, LOST = SessionStatus.DONE, SessionStatus.INTERRUPTED, SessionStatus.FAILED
 
@@ -317,7 +317,7 @@ DONE, STOPPED, LOST = SessionStatus.DONE, SessionStatus.INTERRUPTED, SessionStat
     ],
 )
 def test_the_exit_code_of_a_session_that_came_to_its_end(
-    status: SessionStatus, results: list[Result], fail_on: FailOnLevel | None, code: int
+    status: SessionStatus, results: list[RunResult], fail_on: FailOnLevel | None, code: int
 ) -> None:
     assert session_exit_code(status, results, fail_on) == code
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.differences import Difference, DifferenceArea
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
@@ -160,9 +160,9 @@ def test_hosts_and_versions_that_differ_are_shown_first_and_forbid_nothing(
 
 
 def test_invalid_runs_are_not_compared(tmp_path: Path, baseline: Path) -> None:
-    def spoil(result: Result) -> Result:
+    def spoil(result: RunResult) -> RunResult:
         if dict(result.axis)["bs"] == "8k":
-            return replace(result, verdict=Verdict(Level.INVALID, ()))
+            return replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
         return replace(result, metrics={**result.metrics, "lat_ns_p99": Metric(None, "ns")})
 
     other = make_target(tmp_path / "B", Target(name="b", result=spoil))
@@ -174,7 +174,7 @@ def test_invalid_runs_are_not_compared(tmp_path: Path, baseline: Path) -> None:
 
 
 def test_a_value_of_zero_has_no_ratio(tmp_path: Path, baseline: Path) -> None:
-    def stuck(result: Result) -> Result:
+    def stuck(result: RunResult) -> RunResult:
         return replace(result, metrics={**result.metrics, "iops": Metric(0.0, "1/s")})
 
     other = make_target(tmp_path / "B", Target(name="b", result=stuck))
@@ -246,10 +246,10 @@ def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> N
     assert compared(both, "--metric", "iops")["rows"] == document["rows"]
 
 
-def with_efficiency(boundary: str, *, has_tail: bool = True) -> Callable[[Result], Result]:
+def with_efficiency(boundary: str, *, has_tail: bool = True) -> Callable[[RunResult], RunResult]:
     """Of results the same with operations a joule by a meter there, and with a p99 or a bound."""
 
-    def changed(result: Result) -> Result:
+    def changed(result: RunResult) -> RunResult:
         rate = result.metrics["iops"].value or 0.0
         metrics = {**result.metrics, f"{boundary}_ops_per_j": Metric(rate / 200, "ops/J")}
         if not has_tail:
@@ -347,7 +347,7 @@ def doubled_plan(plan: Plan) -> Plan:
     return replace(plan, runs=tuple(numbered))
 
 
-def tenth_more(result: Result) -> Result:
+def tenth_more(result: RunResult) -> RunResult:
     """The other configuration is faster by 10 %, give or take a little."""
     if result.configuration == "only":
         return result

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
 
@@ -56,9 +56,9 @@ def test_what_is_worse_fails_and_nothing_else(tmp_path: Path, baseline: Path) ->
 
 
 def test_what_says_neither_is_skipped_with_the_reason(tmp_path: Path, baseline: Path) -> None:
-    def spoil(result: Result) -> Result:
+    def spoil(result: RunResult) -> RunResult:
         if dict(result.axis)["bs"] == "8k":
-            return replace(result, verdict=Verdict(Level.INVALID, ()))
+            return replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
         return replace(result, metrics={**result.metrics, "iops": Metric(0.0, "1/s")})
 
     other = make_target(tmp_path / "B", Target(name="b", result=spoil, noise=(0.3, -0.3, 0.0)))

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level, Result, Verdict
+from iolab.core.metric import RunResult, Verdict, VerdictLevel
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
@@ -90,8 +90,8 @@ def test_few_sessions_are_told_to_be_few(steady: Path) -> None:
 
 
 def test_invalid_sessions_leave_a_gap(steady: Path, tmp_path: Path) -> None:
-    def spoil(result: Result) -> Result:
-        return replace(result, verdict=Verdict(Level.INVALID, ()))
+    def spoil(result: RunResult) -> RunResult:
+        return replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
 
     bad = make_target(
         tmp_path / "bad", Target(name="bad", day=3, factor=9.0, repeats=2, points=1, result=spoil)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
 from iolab.cli.details import run_detail_lines
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.registry import report_kinds
 from iolab.report.scenario import (
     INVALID_PHASES,
@@ -23,14 +23,14 @@ from tests.judging import judge
 from tests.report import shared
 
 
-def result_of(*, is_seen: bool = True) -> Result:
+def result_of(*, is_seen: bool = True) -> RunResult:
     session = PHASED.but(phased_record(scaled(90, 130, 0.5)))
     if not is_seen:
         session = happened(session, seen_real_ns=None)
     return judge(session.record, session.facts)
 
 
-def details_of(*results: Result) -> str:
+def details_of(*results: RunResult) -> str:
     return "\n".join(drawn(run_detail_lines(results)))
 
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan
 from iolab.errors import UsageError
 from iolab.report.numbers import value_text
@@ -28,7 +28,7 @@ def truth(depth: int) -> float:
     return 1000 * depth / (1 + 0.05 * (depth - 1))
 
 
-def by_law(result: Result) -> Result:
+def by_law(result: RunResult) -> RunResult:
     """The rates follow a law of the depth, and scatter as the target says."""
     depth = int(dict(result.axis)["iodepth"])
     scatter = {1: 1.004, 2: 0.997, 3: 0.999}[result.repeat]

@@ -24,7 +24,7 @@ from iolab.core.events import (
     SessionStatus,
 )
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.errors import HostError, StoreError
 from iolab.session.times import LOAD
 from iolab.store.reader import SessionReader
@@ -42,13 +42,13 @@ class Watcher(LiveView):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.events: list[Event] = []
-        self.results: list[Result] = []
+        self.results: list[RunResult] = []
         self.kept: list[int] = []
 
     def on_event(self, event: Event) -> None:
         self.events.append(event)
 
-    def on_result(self, result: Result) -> None:
+    def on_result(self, result: RunResult) -> None:
         self.results.append(result)
         self.kept.append(len(SessionReader(self._directory).committed_runs()))
 
@@ -92,7 +92,7 @@ def test_facts_of_a_file_system_that_was_made_judge_what_follows(tmp_path: Path)
         keeper.emit(RunFinished(RECORD))
     (result,) = watcher.results
     (check,) = [check for check in result.verdict.checks if check.code == "target-in-memory"]
-    assert check.level is Level.INDICATIVE
+    assert check.level is VerdictLevel.INDICATIVE
 
 
 def test_nothing_is_written_before_the_hosts_are_known(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from iolab.cli.results import (
 )
 from iolab.cli.session_screen import DetailSection, SessionScreen, session_screen_lines
 from iolab.core.host import HostRole
-from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
@@ -38,13 +38,15 @@ from tests.facts import tells
 from tests.report import shared, studies
 from tests.report.synthetic import Source
 
-CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
-SHORT = CheckResult("run-length", Level.INDICATIVE, "The run lasted 2 s.", {"seconds": 2})
-FINE = CheckResult("extents", Level.VALID, "No holes.")
+CACHED = CheckResult(
+    "buffered-io", VerdictLevel.INVALID, "The page cache answered.", {"share": 0.5}
+)
+SHORT = CheckResult("run-length", VerdictLevel.INDICATIVE, "The run lasted 2 s.", {"seconds": 2})
+FINE = CheckResult("extents", VerdictLevel.VALID, "No holes.")
 
 
 def ending(
-    results: Sequence[Result], directory: str, *, unfinished: bool = False
+    results: Sequence[RunResult], directory: str, *, unfinished: bool = False
 ) -> Iterator[RenderableType]:
     """The last lines that `show` prints of results."""
     points = summarise_points(results, STUDY)
@@ -52,14 +54,14 @@ def ending(
     return closing_lines(answer, STUDY, points, results, directory, unfinished=unfinished)
 
 
-def judged(result: Result, *checks: CheckResult) -> Result:
-    verdict = Verdict(Level.VALID, ())
+def judged(result: RunResult, *checks: CheckResult) -> RunResult:
+    verdict = Verdict(VerdictLevel.VALID, ())
     for check in checks:
         verdict = verdict.with_check(check)
     return replace(result, verdict=verdict)
 
 
-def single(result: Result, indicator: Indicator) -> list[str]:
+def single(result: RunResult, indicator: Indicator) -> list[str]:
     """The screen of a study with one workload that is not varied."""
     workload = replace(STUDY.workloads[0], title="Some reads", sweep=(), indicator=indicator)
     study = replace(STUDY, workloads=(workload,))
@@ -148,7 +150,7 @@ def test_a_part_of_a_session_shows_the_intervals_of_the_whole() -> None:
     assert "±9" in rows[0] or "±10" in rows[0]
 
 
-def again(repeat: int, rate: float) -> Result:
+def again(repeat: int, rate: float) -> RunResult:
     """The first result, measured again with another rate."""
     metrics = {**RESULTS[0].metrics, "iops": Metric(rate, "1/s")}
     return replace(RESULTS[0], repeat=repeat, metrics=metrics)

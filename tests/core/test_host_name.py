@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.host_name import with_renamed_hosts
-from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric, Result
+from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric, RunResult
 from iolab.core.scenario import EventOutcome
 from iolab.core.tagged import tagged_classes
 from iolab.guests.guest import GuestFleet, GuestRun
@@ -45,7 +45,7 @@ def test_every_field_of_a_run_that_names_a_host_says_so() -> None:
     plain = {str, tuple[str, ...]}
     forgotten = {
         (kind.__name__, name)
-        for kind in records(Result, records(Manifest, {HostSpec}))
+        for kind in records(RunResult, records(Manifest, {HostSpec}))
         for name, hint in get_type_hints(kind, include_extras=True).items()
         if name in NAMING_FIELDS and hint in plain
     }

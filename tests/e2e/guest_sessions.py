@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError
 from iolab.guests.kit.build import GuestKit, build_guest_kit
@@ -116,14 +116,14 @@ class Stored:
     def at(cls, folder: Path) -> Stored:
         return cls(SessionReader(folder))
 
-    def runs(self) -> Iterator[tuple[PlannedRun, RunRecord, Result]]:
+    def runs(self) -> Iterator[tuple[PlannedRun, RunRecord, RunResult]]:
         """Every planned run with its record and its result, in the plan's order."""
         results = {(one.digest, one.repeat): one for one in self.reader.results()}
         for run in self.reader.plan.runs:
             key = (run.point.digest, run.repeat)
             yield run, self.reader.record(*key), results[key]
 
-    def level_of(self, result: Result, code: str) -> str:
+    def level_of(self, result: RunResult, code: str) -> str:
         """What a check says of a result, with its sentence for a failed test."""
         (found,) = (check for check in result.verdict.checks if check.code == code)
         return f"{found.level}: {found.message}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.store.reader import SessionReader
 from tests.e2e.sessions import iolab, write_study
 from tests.e2e.targets import xfs_on_loop
@@ -73,8 +73,10 @@ for line in text.splitlines():
 """
 
 
-@pytest.mark.parametrize(("part", "level"), [(1, Level.VALID), (2, Level.INVALID)])
-def test_files_that_were_not_made_are_missing(tmp_path: Path, part: int, level: Level) -> None:
+@pytest.mark.parametrize(("part", "level"), [(1, VerdictLevel.VALID), (2, VerdictLevel.INVALID)])
+def test_files_that_were_not_made_are_missing(
+    tmp_path: Path, part: int, level: VerdictLevel
+) -> None:
     require(MPIEXEC)
     output, mdtest = tmp_path / "recorded.txt", tmp_path / "mdtest"
     output.write_bytes(recorded("mdtest/one-4.0.0.txt"))
@@ -93,4 +95,4 @@ def test_files_that_were_not_made_are_missing(tmp_path: Path, part: int, level: 
     assert said.evidence["claimed"] == FILES
     # Whoever mounts the file system may see an inode or two of its own.
     assert said.evidence["counted"] == pytest.approx(FILES / part, rel=0.01)
-    assert checks["reported-rates"].level is Level.VALID
+    assert checks["reported-rates"].level is VerdictLevel.VALID

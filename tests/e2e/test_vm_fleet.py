@@ -12,7 +12,7 @@ import pytest
 from iolab.analysis.window import find_measured_part
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
-from iolab.core.metric import LatencyLayer, Level
+from iolab.core.metric import LatencyLayer, VerdictLevel
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.workload import Direction
 from iolab.guests.guest import Accelerator, guest_fleet_of_run
@@ -104,7 +104,7 @@ def test_an_emulated_fleet_says_so_and_is_no_more_than_indicative(
         assert guest_fleet is not None
         if any(one.accelerator is Accelerator.TCG for one in guest_fleet.guests):
             assert stored.level_of(result, "emulated-guest").startswith("indicative")
-            assert result.verdict.level is not Level.VALID
+            assert result.verdict.level is not VerdictLevel.VALID
             assert "Its guests are emulated" in said[1]
 
 

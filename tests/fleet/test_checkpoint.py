@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.loads.checkpoint.layouts import CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import MODELS
@@ -93,7 +93,7 @@ def test_every_host_restores_what_another_one_saved(
     (result,) = reader.results()
     levels = {check.code: check.level for check in result.verdict.checks}
     for code in ("ranks-missing", "engine-errors", "verify-mismatch", "totals-disagree"):
-        assert levels[code] is Level.VALID, code
+        assert levels[code] is VerdictLevel.VALID, code
     assert list((sharing.base / "shared").iterdir()) == []
     for name in sharing.specs:
         sharing.wait_until_alone(name)

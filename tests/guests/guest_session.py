@@ -24,7 +24,7 @@ from iolab.core.metric import (
     LatencyLayer,
     LayerLatency,
     Outlier,
-    Result,
+    RunResult,
 )
 from iolab.core.run import (
     DeviceDelta,
@@ -107,7 +107,7 @@ class GuestSource(Source):
         plain = super().manifest(digest, repeat)
         return replace(plain, fleet=guest_fleet_of_run(record), bystanders=record.bystanders)
 
-    def _result(self, run: PlannedRun) -> Result:
+    def _result(self, run: PlannedRun) -> RunResult:
         record = self.record(run.point.digest, run.repeat)
         plain = _plain_result(self, record)
         failure = self.failed.get((run.point.digest, run.repeat))
@@ -264,7 +264,7 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
     return found
 
 
-def _plain_result(source: GuestSource, record: RunRecord) -> Result:
+def _plain_result(source: GuestSource, record: RunRecord) -> RunResult:
     load = sum_measured_window(record)
     run, access = record.run, Job.require_type(record.run.point.job).access
     metrics = fleet_metrics(load, access.directions)

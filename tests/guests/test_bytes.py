@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, HostRole
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.analysis import check_guest_bytes
@@ -80,7 +80,7 @@ def writes(share: float, settings: GuestSettings = SETTINGS, **changes: Any) -> 
     ],
 )
 def test_devices_move_what_left_the_guests_times_the_factor(
-    record: RunRecord, expected: Level
+    record: RunRecord, expected: VerdictLevel
 ) -> None:
     answer = ask(record)
     assert answer.level is expected, answer.message
@@ -120,7 +120,7 @@ def test_replicas_count_over_all_nodes_not_on_each() -> None:
         (round(1.07 * READ), INDICATIVE),
     ],
 )
-def test_a_hypervisor_serves_what_its_guest_asks_for(served: int, expected: Level) -> None:
+def test_a_hypervisor_serves_what_its_guest_asks_for(served: int, expected: VerdictLevel) -> None:
     odd = guest(GUESTS[3], blocks=(blocks(served),))
     fleet = fleet_of(*map(guest, GUESTS[:3]), odd)
     total = 3 * READ + served

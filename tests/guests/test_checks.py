@@ -13,7 +13,7 @@ from iolab.analysis.check import Check
 from iolab.analysis.checks.client import check_cpu_bound_client, check_cpu_stolen
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.samples import empty_counter_table
 from iolab.guests.analysis import (
@@ -68,7 +68,7 @@ def ask(
 
 def level(
     check: Check[RunView], record: RunRecord, known: dict[str, HostFacts] | None = None
-) -> Level | None:
+) -> VerdictLevel | None:
     return ask(check, record, known).level
 
 
@@ -84,7 +84,7 @@ def slow(lat_ms: float, ios: int = IOPS) -> dict[str, list[Burst]]:
 
 @pytest.mark.parametrize("check", OF_GUESTS, ids=lambda check: str(check.code))
 def test_guests_in_order_are_valid(check: Check[RunView]) -> None:
-    assert ask(check, counted(run())).rank <= Level.VALID.rank
+    assert ask(check, counted(run())).rank <= VerdictLevel.VALID.rank
 
 
 def test_other_load_of_guests_is_asked_what_runs_it() -> None:
@@ -104,7 +104,9 @@ def test_one_emulated_guest_makes_the_run_indicative() -> None:
     ("told", "expected"),
     [("TCGTCGTCGTCG", INDICATIVE), ("KVMKVMKVM", VALID), ("Microsoft Hv", VALID), (None, VALID)],
 )
-def test_guests_of_somebody_else_tell_what_runs_them(told: str | None, expected: Level) -> None:
+def test_guests_of_somebody_else_tell_what_runs_them(
+    told: str | None, expected: VerdictLevel
+) -> None:
     known = facts()
     kernel = replace(known[GUESTS[0]].kernel, hypervisor=told)
     known[GUESTS[0]] = replace(known[GUESTS[0]], kernel=kernel)
@@ -135,7 +137,7 @@ def test_a_modelled_disk_is_no_storage() -> None:
     ],
 )
 def test_a_limit_that_is_reached_shapes_the_result(
-    limit: int | None, expected: Level | None, at_limit: int
+    limit: int | None, expected: VerdictLevel | None, at_limit: int
 ) -> None:
     settings = replace(SETTINGS, iops_limit=limit)
     answer = ask(check_limited_disk, run(fleet=fleet_of(*map(guest, GUESTS), settings=settings)))
@@ -166,7 +168,9 @@ def test_one_guest_at_its_limit_is_enough() -> None:
 
 
 @pytest.mark.parametrize(("waited_s", "expected"), [(0.3, VALID), (0.7, INDICATIVE)])
-def test_processors_that_wait_for_the_nodes_are_told(waited_s: float, expected: Level) -> None:
+def test_processors_that_wait_for_the_nodes_are_told(
+    waited_s: float, expected: VerdictLevel
+) -> None:
     use = replace(IDLE, vcpu_wait_s=waited_s)
     answer = ask(check_guest_starved, run(fleet=fleet_of(*one_odd(use=use))))
     assert answer.level is expected
@@ -235,7 +239,9 @@ def test_stolen_time_is_told_once() -> None:
         (1.0, IOPS, INVALID),
     ],
 )
-def test_a_loop_that_runs_empty_is_the_guests(lat_ms: float, ios: int, expected: Level) -> None:
+def test_a_loop_that_runs_empty_is_the_guests(
+    lat_ms: float, ios: int, expected: VerdictLevel
+) -> None:
     record = run(bursts=slow(lat_ms, ios))
     answer = ask(check_guest_bound, record)
     assert answer.level is expected, answer.message
@@ -274,7 +280,7 @@ def test_what_the_windows_edges_hide_is_granted() -> None:
     ],
 )
 def test_latency_that_the_hypervisor_knows_nothing_of(
-    below_ms: float, use: GuestCpuTime | None, expected: Level
+    below_ms: float, use: GuestCpuTime | None, expected: VerdictLevel
 ) -> None:
     odd = one_odd(blocks=(blocks(lat_ms=below_ms),), use=use)
     answer = ask(check_guest_bound, run(fleet=fleet_of(*odd)))
@@ -288,7 +294,7 @@ def test_latency_that_the_hypervisor_knows_nothing_of(
     ("accelerator", "expected"), [(Accelerator.KVM, INDICATIVE), (Accelerator.TCG, INVALID)]
 )
 def test_polling_for_an_idle_guest_on_kvm_is_no_work_of_the_guest(
-    accelerator: Accelerator, expected: Level
+    accelerator: Accelerator, expected: VerdictLevel
 ) -> None:
     odd = one_odd(blocks=(blocks(lat_ms=3.9),), use=USED, accelerator=accelerator)
     collector = CounterCollector()

@@ -19,11 +19,11 @@ from iolab.core.metric import (
     HypervisorResult,
     LatencyLayer,
     LayerLatency,
-    Level,
     Metric,
     Outlier,
-    Result,
+    RunResult,
     Verdict,
+    VerdictLevel,
 )
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
@@ -102,7 +102,7 @@ def test_the_screen_has_the_same_caveats_by_checks_and_settings() -> None:
     results = source.results()
     limit = "Each guest’s disk was limited to 400 IOPS by its hypervisor."
     assert study_caveat_texts(EMULATED_FLEET, results) == (limit,)
-    said = objecting(Level.INDICATIVE, "emulated-guest", "The guests were emulated.")
+    said = objecting(VerdictLevel.INDICATIVE, "emulated-guest", "The guests were emulated.")
     doubted = [replace(results[0], verdict=said), *results[1:]]
     assert study_caveat_texts(EMULATED_FLEET, doubted) == (EMULATED, limit)
     assert study_caveat_texts(None, results) == ()
@@ -144,8 +144,8 @@ def test_bytes_are_told_on_their_way_down(source: GuestSource) -> None:
 def test_devices_of_all_nodes_are_those_that_the_check_counted(source: GuestSource) -> None:
     run = source.results()[-1]
     assert rows_of(written_bytes_table([("", run)]))[-1]["Devices"] == "–"
-    told = CheckResult("guest-bytes", Level.VALID, "", {"devices_write_bytes": 6 << 30})
-    counted = replace(run, verdict=Verdict(Level.VALID, (told,)))
+    told = CheckResult("guest-bytes", VerdictLevel.VALID, "", {"devices_write_bytes": 6 << 30})
+    counted = replace(run, verdict=Verdict(VerdictLevel.VALID, (told,)))
     whole = rows_of(written_bytes_table([("", counted)]))[-1]
     assert (whole["Node"], whole["Guests"], whole["Devices"]) == ("all nodes", "2 GiB", "6 GiB")
     assert (whole["Devices / guests"], whole["Declared factor"]) == ("3.000", "3")
@@ -222,7 +222,7 @@ SCHEMA = json.loads(
 
 
 @pytest.fixture(scope="module")
-def results() -> tuple[Result, ...]:
+def results() -> tuple[RunResult, ...]:
     """Two repeats, the first with a device that stands out and a number that is none."""
     first = judge(counted(run()), facts())
     odd = Outlier("disk", "sdd", "write_lat_ns", math.inf, 1e5)
@@ -232,7 +232,9 @@ def results() -> tuple[Result, ...]:
     return replace(first, nodes=nodes), replace(first, repeat=2)
 
 
-def test_the_document_has_the_nodes_of_every_result_and_point(results: tuple[Result, ...]) -> None:
+def test_the_document_has_the_nodes_of_every_result_and_point(
+    results: tuple[RunResult, ...],
+) -> None:
     document = json.loads(
         json.dumps(session_document(sweep(seconds=6).study, results), allow_nan=False)
     )
@@ -266,7 +268,7 @@ def test_load_without_guests_has_none() -> None:
     assert hypervisor_result_columns([result])["node"] == []
 
 
-def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
+def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[RunResult, ...]) -> None:
     rows = list(
         csv.DictReader(io.StringIO(columns_csv(hypervisor_result_columns(results)), newline=""))
     )
@@ -285,7 +287,7 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
     assert texts <= TEXT_COLUMNS
 
 
-def test_what_is_not_known_stays_empty(results: tuple[Result, ...]) -> None:
+def test_what_is_not_known_stays_empty(results: tuple[RunResult, ...]) -> None:
     bare = replace(results[0].nodes[0], written=None, layers=(), outliers=())
     assert hypervisor_result_document(bare)["written"] is None
     columns = hypervisor_result_columns([replace(results[0], nodes=(bare,))])

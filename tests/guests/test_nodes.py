@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.histogram import bin_index_of_ns
-from iolab.core.metric import LatencyLayer, Result
+from iolab.core.metric import LatencyLayer, RunResult
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.guest import GuestFleet, GuestRun
@@ -148,7 +148,7 @@ def test_nodes_of_one_kernel_cannot_tell_whose_writes_their_devices_had() -> Non
     assert [one.written and one.written.devices for one in shared.nodes] == [None, None]
 
 
-def of_repeat(number: int, rate: float) -> Result:
+def of_repeat(number: int, rate: float) -> RunResult:
     result = judge(run(), facts())
     nodes = tuple(
         replace(one, metrics={**one.metrics, "iops": replace(one.metrics["iops"], value=rate * at)})

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.core.metric import Level, Metric, Outlier
+from iolab.core.metric import Metric, Outlier, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.guests.charts import (
@@ -296,13 +296,13 @@ def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestS
 def test_doubted_points_are_marked_as_elsewhere() -> None:
     source = fleet(counts=(1, 2), depths=(8,), seconds=3)
     source.verdicts[key(source, 0)] = objecting(
-        Level.INDICATIVE, "emulated-guest", "The guests were emulated."
+        VerdictLevel.INDICATIVE, "emulated-guest", "The guests were emulated."
     )
     page = build_report_page(build_brief(source))
     figure = page.charts_by_workload[0].figures[0]
     assert figure.finding.endswith("; at worst indicative.")
     (bars,) = (one for one in figure.plots[0].marks if isinstance(one, Bars))
-    assert Level.INDICATIVE in bars.levels
+    assert VerdictLevel.INDICATIVE in bars.levels
 
 
 def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:

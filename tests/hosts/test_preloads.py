@@ -16,7 +16,7 @@ import pytest
 from iolab.analysis.checks.libraries import preload_answers
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.libraries import InterposerKind, LibrarySource, LibraryUse, interposer_kind
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import run_process
@@ -190,7 +190,7 @@ def shim_fault(shim: Shim, use: LibraryUse, folder: Path) -> str:
         library.source is shim.source
         and str(folder) in library.path
         and interposer_kind(library) is InterposerKind.REPLACES
-        and levels == {Level.INVALID}
+        and levels == {VerdictLevel.INVALID}
     )
     return "" if is_right else f"{shim.name} was found as {library}"
 

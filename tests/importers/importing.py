@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.importers.files import ImportOutcome, read_foreign_files
 from iolab.importers.registry import IMPORTERS
@@ -15,7 +15,7 @@ from tests.recorded import recorded
 
 Edit = Callable[[str], str]
 
-LEVELS = {Level.INDICATIVE: "indicative", Level.INVALID: "invalid"}
+LEVELS = {VerdictLevel.INDICATIVE: "indicative", VerdictLevel.INVALID: "invalid"}
 
 
 def lay_down(folder: Path, *names: str, edit: Edit | None = None) -> list[Path]:
@@ -53,19 +53,19 @@ def records(
 
 def results(
     folder: Path, *names: str, edit: Edit | None = None, beside: Sequence[Path] = ()
-) -> Mapping[str, Result]:
+) -> Mapping[str, RunResult]:
     """Their results, by workload and point."""
     judged = [judge(one, {}) for one in records(folder, *names, edit=edit, beside=beside)]
     return {_label(one): one for one in judged}
 
 
-def _label(result: Result) -> str:
+def _label(result: RunResult) -> str:
     axis = " ".join(f"{name}={value}" for name, value in result.axis)
     repeat = f" #{result.repeat}" if result.repeat > 1 else ""
     return f"{result.workload} {axis}".strip() + repeat
 
 
-def objections(result: Result) -> dict[str, str]:
+def objections(result: RunResult) -> dict[str, str]:
     """The level of each check that objects, but for what is so of every import."""
     return {
         one.code: LEVELS[one.level]
@@ -74,7 +74,7 @@ def objections(result: Result) -> dict[str, str]:
     }
 
 
-def value(result: Result, key: str) -> float | None:
+def value(result: RunResult, key: str) -> float | None:
     """A metric's value."""
     metric = result.metrics.get(key)
     return None if metric is None else metric.value

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
 from iolab.importers.files import read_foreign_files
 from iolab.importers.registry import IMPORTERS
@@ -43,7 +43,7 @@ def split(folder: Path, name: str, *, later_s: int = 0, timed: bool = True) -> l
     return paths
 
 
-def joined(paths: list[Path]) -> Mapping[int, Result]:
+def joined(paths: list[Path]) -> Mapping[int, RunResult]:
     """The results by repeat, as `iolab import --clients` has them."""
     session = plan_imported_session(
         join_clients_of_same_load(read_foreign_files(paths, IMPORTERS).runs),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import RunRecord
 from iolab.importers.files import read_foreign_files
 from iolab.importers.fio_units import parse_fio_bytes, parse_fio_seconds
@@ -80,7 +80,7 @@ def runs(folder: Path, *texts: str | Document) -> list[RunRecord]:
     return [run_record(placed) for placed in session.runs]
 
 
-def judged(folder: Path, *texts: str | Document) -> list[Result]:
+def judged(folder: Path, *texts: str | Document) -> list[RunResult]:
     return [judge(record, {}) for record in runs(folder, *texts)]
 
 
@@ -203,7 +203,7 @@ def test_jobs_of_one_group_ran_side_by_side(tmp_path: Path) -> None:
 
 
 def test_groups_ran_after_each_other_unless_they_are_only_new_ones(tmp_path: Path) -> None:
-    def reported(**options: str) -> list[Result]:
+    def reported(**options: str) -> list[RunResult]:
         second = job("b", {**READ, **options}, group=1, read=direction(500, 8e6))
         return judged(tmp_path, report(job("a", READ, read=direction(1000, 4e6)), second))
 
@@ -307,7 +307,7 @@ def test_a_bandwidth_of_all_clients_that_is_not_theirs_is_found(tmp_path: Path) 
 def test_all_directions_together_are_held_against_each(tmp_path: Path) -> None:
     """As `unified_rw_reporting=both` prints them."""
 
-    def reported(iops: float) -> list[Result]:
+    def reported(iops: float) -> list[RunResult]:
         entry = job(
             "a",
             {**READ, "rw": "randrw"},

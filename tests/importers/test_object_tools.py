@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.importers.files import ImportOutcome, read_foreign_files
 from iolab.importers.foreign_run import ForeignRun
 from iolab.importers.registry import IMPORTERS
@@ -37,7 +37,7 @@ def by_name(found: ImportOutcome) -> dict[str, ForeignRun]:
     return {run.name: run for _, run in found.runs}
 
 
-def judged(found: ImportOutcome) -> Result:
+def judged(found: ImportOutcome) -> RunResult:
     """The result of its only run."""
     (one,) = plan_imported_session(found.runs, configuration="c", title="t").runs
     return judge(run_record(one), {})

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import iolab
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.core.host import HostFacts, NicFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.loads.checkpoint.workload import CheckpointJob, PhaseRun
 from iolab.loads.kvcache.workload import KvCacheJob
@@ -230,8 +230,8 @@ def check_result(record: RunRecord, code: str, facts: HostFacts) -> CheckResult:
 def test_no_host_claims_more_than_its_line_carries(record: RunRecord) -> None:
     local = facts_of(record.hosts[0].host)
     for link, expected in (
-        ("8.0 GT/s x4 (of 16.0 GT/s x4)", Level.VALID),
-        ("0.1 GT/s x1", Level.INVALID),
+        ("8.0 GT/s x4 (of 16.0 GT/s x4)", VerdictLevel.VALID),
+        ("0.1 GT/s x1", VerdictLevel.INVALID),
         ("8..0 GT/s x4", None),
         ("0 GT/s x4", None),
         (None, None),
@@ -241,8 +241,8 @@ def test_no_host_claims_more_than_its_line_carries(record: RunRecord) -> None:
         assert check_result(record, "line-rate", own).level is expected
     remote = replace(facts_of(local.kernel.hostname, network=True, device=None, devices=()))
     for nics, expected in (
-        ([NicFacts("eth0", "mlx5_core", 100_000, 9000, up=True)], Level.VALID),
-        ([NicFacts("eth0", "igb", 100, 1500, up=True)], Level.INDICATIVE),
+        ([NicFacts("eth0", "mlx5_core", 100_000, 9000, up=True)], VerdictLevel.VALID),
+        ([NicFacts("eth0", "igb", 100, 1500, up=True)], VerdictLevel.INDICATIVE),
         ([NicFacts("eth0", "virtio_net", 100, 1500, up=True)], None),
         ([], None),
     ):
@@ -254,10 +254,10 @@ def test_no_host_claims_more_than_its_line_carries(record: RunRecord) -> None:
 def test_a_device_that_reads_twice_what_is_wanted_is_told(record: RunRecord) -> None:
     """Read amplification: of honest runs the device read what the engine claims."""
     facts = facts_of(record.hosts[0].host)
-    assert check_result(record, "bytes-moved", facts).level is Level.VALID
+    assert check_result(record, "bytes-moved", facts).level is VerdictLevel.VALID
     (host,) = record.hosts[:1]
     doubled = tuple(replace(delta, read_bytes=2 * delta.read_bytes) for delta in host.devices)
     amplified = replace(record, hosts=(replace(host, devices=doubled), *record.hosts[1:]))
     answer = check_result(amplified, "bytes-moved", facts)
-    assert answer.level is Level.INDICATIVE, answer
+    assert answer.level is VerdictLevel.INDICATIVE, answer
     assert " read " in answer.message

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.scaling import host_scalings
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Axis
 from iolab.report.charts.palette import SERIES
@@ -24,14 +24,14 @@ STUDY: Study = study_of("s", "S", "", one_configuration(*HOSTS), (GROWN,))
 
 def runs(
     rates: Mapping[int, Sequence[float]],
-    levels: Mapping[int, Level] | None = None,
+    levels: Mapping[int, VerdictLevel] | None = None,
     depth: int | None = None,
-) -> list[Result]:
+) -> list[RunResult]:
     """For each number of hosts a run for each of its rates; with a depth this is an axis too."""
     more = () if depth is None else (("iodepth", depth),)
     return [
         replace(
-            result(1, rate, (levels or {}).get(hosts, Level.VALID), repeat=repeat),
+            result(1, rate, (levels or {}).get(hosts, VerdictLevel.VALID), repeat=repeat),
             axis=(*more, ("hosts", hosts)),
             digest=f"{hosts:08x}{depth or 0:08x}",
         )
@@ -40,7 +40,7 @@ def runs(
     ]
 
 
-def points(found: Sequence[Result]) -> tuple[PointSummary, ...]:
+def points(found: Sequence[RunResult]) -> tuple[PointSummary, ...]:
     """Their published values."""
     return summarise_points(found, STUDY)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.metric import CheckResult, Level, Verdict
+from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from tests.report.studies import sweep
 from tests.report.synthetic import Source
 
@@ -31,9 +31,9 @@ def hostile(source: Source | None = None) -> Source:
         ),
         workloads=tuple(replace(one, title=EVERY) for one in study.workloads),
     )
-    check = CheckResult(EVERY, Level.INVALID, EVERY, {EVERY: EVERY, "count": 1})
+    check = CheckResult(EVERY, VerdictLevel.INVALID, EVERY, {EVERY: EVERY, "count": 1})
     source.results_given = tuple(
-        replace(result, failure=EVERY, verdict=Verdict(Level.INVALID, (check,)))
+        replace(result, failure=EVERY, verdict=Verdict(VerdictLevel.INVALID, (check,)))
         for result in source.results()
     )
     facts = source.facts["client-1"]

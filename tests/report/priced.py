@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import summarise_points
 from iolab.analysis.quotients import BestValue
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
-from iolab.core.metric import HostResult, Level, Metric, Result
+from iolab.core.metric import HostResult, Metric, RunResult, VerdictLevel
 from iolab.core.run import PlannedRun
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import AccessPattern
@@ -58,7 +58,7 @@ def euros(total: float) -> ProcurementCost:
 def session(
     configurations: tuple[Configuration, ...],
     rates: Mapping[tuple[str, str, int], float],
-    levels: Mapping[tuple[str, str, int], Level] | None = None,
+    levels: Mapping[tuple[str, str, int], VerdictLevel] | None = None,
 ) -> Source:
     """Single runs of given rates by configuration, workload and depth, shared evenly by hosts.
 
@@ -69,7 +69,7 @@ def session(
     return replace(
         found,
         results_given=tuple(
-            _result(found, run, rates.get(key), verdicts.get(key, Level.VALID))
+            _result(found, run, rates.get(key), verdicts.get(key, VerdictLevel.VALID))
             for run in found.plan.runs
             for key in [_key(run)]
         ),
@@ -134,8 +134,8 @@ def _key(run: PlannedRun) -> tuple[str, str, int]:
 
 
 def _result(
-    found: Source, run: PlannedRun, rate: float | None, level: Level = Level.VALID
-) -> Result:
+    found: Source, run: PlannedRun, rate: float | None, level: VerdictLevel = VerdictLevel.VALID
+) -> RunResult:
     kind = next(one.indicator for one in found.study.workloads if one.id == run.point.workload)
     name, unit = ("iops", "1/s") if kind == BY_IOPS else ("bw_bytes_per_s", "bytes/s")
     owner = next(one for one in found.study.configurations if one.id == run.point.configuration)
@@ -144,5 +144,5 @@ def _result(
         run,
         {name: Metric(rate, unit)},
         hosts=tuple(HostResult(host, {name: Metric(share, unit)}) for host in owner.hosts),
-        verdict=VALID if level is Level.VALID else objecting(level, "engine", "Doubtful."),
+        verdict=VALID if level is VerdictLevel.VALID else objecting(level, "engine", "Doubtful."),
     )

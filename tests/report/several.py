@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.study import Method
 from iolab.loads.fileio.workload import Job
 from iolab.report.brief import Brief
@@ -31,7 +31,7 @@ def session(name: str, factor: float = 1.0) -> Source:
     return source
 
 
-def faster(result: Result, factor: float) -> Result:
+def faster(result: RunResult, factor: float) -> RunResult:
     metrics = {
         name: replace(one, value=one.value and one.value * factor)
         for name, one in result.metrics.items()

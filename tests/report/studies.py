@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
 from iolab.core.configuration import Capacity, Configuration
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, Workload
 from iolab.loads.fileio.workload import AccessPattern
 from iolab.report.brief import Brief
 from tests.report.synthetic import Source, job, objecting, source_of, study_of, workload
 
 
-def with_results(brief: Brief, results: tuple[Result, ...]) -> Brief:
+def with_results(brief: Brief, results: tuple[RunResult, ...]) -> Brief:
     """The brief with other results, and their repeats together."""
     return replace(brief, results=results, points=summarise_points(results, brief.study))
 
@@ -54,7 +54,7 @@ def kpi() -> Source:
         "write-iops",
         "thermal",
         "The drive throttled for 4 of 30 s.",
-        Level.INDICATIVE,
+        VerdictLevel.INDICATIVE,
     )
     return found
 
@@ -76,7 +76,7 @@ def sweep(configurations: tuple[str, ...] = ("default",), seconds: int = 60) -> 
         "rand-write-4k",
         "littles-law",
         "Throughput times latency is 12 % below the I/Os in flight: the client was the limit.",
-        Level.INDICATIVE,
+        VerdictLevel.INDICATIVE,
         skip=3,
     )
     _object(
@@ -84,13 +84,13 @@ def sweep(configurations: tuple[str, ...] = ("default",), seconds: int = 60) -> 
         "seq-read-128k",
         "device-bytes",
         "The engine claims 2.4 times the bytes that the target's devices moved: a cache answered.",
-        Level.INVALID,
+        VerdictLevel.INVALID,
         skip=2,
     )
     last = [run for run in found.plan.runs if run.point.workload == "seq-write-1m"][-1]
     found.failed[last.point.digest, 1] = "fio on client-1 ended with signal 9."
     found.verdicts[last.point.digest, 1] = objecting(
-        Level.INVALID, "engine", "The engine did not finish.", exit_signal=9
+        VerdictLevel.INVALID, "engine", "The engine did not finish.", exit_signal=9
     )
     return found
 
@@ -140,7 +140,7 @@ def _sweep_workloads(depths: tuple[int, ...]) -> tuple[Workload, ...]:
 
 
 def _object(
-    found: Source, name: str, code: str, message: str, level: Level, *, skip: int = 0
+    found: Source, name: str, code: str, message: str, level: VerdictLevel, *, skip: int = 0
 ) -> None:
     runs = [run for run in found.plan.runs if run.point.workload == name][skip:]
     for run in runs[:1]:
@@ -160,6 +160,8 @@ def pair(names: tuple[str, ...] = ("one", "two"), seconds: int = 6) -> Source:
         seconds=seconds,
     )
     message = "Throughput times latency is 12 % below the I/Os in flight."
-    _object(found, "rand-read-4k", "littles-law", message, Level.INDICATIVE, skip=1)
-    _object(found, "rand-read-4k", "device-bytes", "A cache answered.", Level.INVALID, skip=2)
+    _object(found, "rand-read-4k", "littles-law", message, VerdictLevel.INDICATIVE, skip=1)
+    _object(
+        found, "rand-read-4k", "device-bytes", "A cache answered.", VerdictLevel.INVALID, skip=2
+    )
     return found

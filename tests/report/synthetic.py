@@ -19,7 +19,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.host import HostFacts, HostSpec, HostTransport
-from iolab.core.metric import CheckResult, HostResult, Level, Result, Verdict
+from iolab.core.metric import CheckResult, HostResult, RunResult, Verdict, VerdictLevel
 from iolab.core.run import (
     DeviceDelta,
     HostRun,
@@ -56,14 +56,14 @@ class Source(Struct):
     seconds: int
     verdicts: dict[tuple[str, int], Verdict] = field(default_factory=dict)
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
-    results_given: tuple[Result, ...] | None = None
+    results_given: tuple[RunResult, ...] | None = None
     ledger_given: TargetLedger = EMPTY_LEDGER
 
     @property
     def starts(self) -> tuple[HostsStart, ...]:
         return (HostsStart(0, "0.1.0", self.facts),)
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         if self.results_given is None:
             self.results_given = tuple(self._result(run) for run in self.plan.runs)
         return self.results_given
@@ -101,7 +101,7 @@ class Source(Struct):
     def counters(self, digest: str, repeat: int) -> CounterTable:
         return self.record(digest, repeat).counters
 
-    def _result(self, run: PlannedRun) -> Result:
+    def _result(self, run: PlannedRun) -> RunResult:
         key = (run.point.digest, run.repeat)
         record = record_of(self, run)
         load = sum_measured_window(record)
@@ -129,30 +129,35 @@ class Source(Struct):
 
 
 CHECKS = (
-    CheckResult("buffered-io", Level.VALID, "All I/O was O_DIRECT.", {"direct": True}),
+    CheckResult("buffered-io", VerdictLevel.VALID, "All I/O was O_DIRECT.", {"direct": True}),
     CheckResult(
         "littles-law",
-        Level.VALID,
+        VerdictLevel.VALID,
         "Throughput times latency equals the I/Os in flight.",
         {"rho": 0.9971, "throughput_per_s": 95123.4, "lat_ns_mean": 84211.0, "depth": 8},
     ),
     CheckResult(
         "device-bytes",
-        Level.VALID,
+        VerdictLevel.VALID,
         "The target's devices moved the bytes that the engine claims.",
         {"claimed_bytes": 23_371_829_248, "device_bytes": 23_371_894_784, "ratio": 1.0},
     ),
     CheckResult(
-        "unwritten-extents", Level.VALID, "Every byte read had been written.", {"hole_bytes": 0}
+        "unwritten-extents",
+        VerdictLevel.VALID,
+        "Every byte read had been written.",
+        {"hole_bytes": 0},
     ),
-    CheckResult("depth-reached", Level.VALID, "The asked depth was held.", {"share": 0.998}),
-    CheckResult("cpu-bound", Level.VALID, "No client ran out of CPU.", {"busiest_core": 0.61}),
+    CheckResult("depth-reached", VerdictLevel.VALID, "The asked depth was held.", {"share": 0.998}),
+    CheckResult(
+        "cpu-bound", VerdictLevel.VALID, "No client ran out of CPU.", {"busiest_core": 0.61}
+    ),
 )
-VALID = Verdict(Level.VALID, CHECKS)
+VALID = Verdict(VerdictLevel.VALID, CHECKS)
 
 
 def objecting(
-    level: Level, code: str, message: str, **evidence: float | str | bool | None
+    level: VerdictLevel, code: str, message: str, **evidence: float | str | bool | None
 ) -> Verdict:
     """A verdict with one objection in place of the check of that code, or added to the others."""
     others = tuple(check for check in CHECKS if check.code != code)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from iolab.cli.studies import read_published_set
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.published.comparison import comparison_section, measured_counterpart_text
 from iolab.published.sets import PublishedReference
 from iolab.report.brief import Brief
@@ -139,7 +139,7 @@ def test_one_is_always_on_the_axis_and_named() -> None:
 
 def test_intervals_and_verdicts_are_drawn() -> None:
     made = ratios(Metric(0.5, "", 0.4, 0.6), Metric(2.0, ""), Metric(3.0, ""))
-    assert [level for one in marks(made, Markers) for level in one.levels] == list(Level)
+    assert [level for one in marks(made, Markers) for level in one.levels] == list(VerdictLevel)
     bars = [one.segments for one in marks(made, LineSegments) if one.token is SERIES[0]]
     assert [(x, x2) for ((x, _, x2, _),) in bars] == [(0.4, 0.6)]
 

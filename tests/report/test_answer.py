@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostRole, HostSpec, HostTransport
-from iolab.core.metric import CheckResult, Level, Metric, Verdict
+from iolab.core.metric import CheckResult, Metric, Verdict, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import AnswerKind, Study
@@ -59,11 +59,11 @@ def figure(
     title: str = "reads",
     n: int = 3,
     unit: str = "1/s",
-    level: Level = Level.VALID,
+    level: VerdictLevel = VerdictLevel.VALID,
     missing: int = 0,
 ) -> BestFigure:
     low, high = (None, None) if half is None else (value * (1 - half), value * (1 + half))
-    reason = ("", "") if level is Level.VALID else ("run-too-short", "It was short.")
+    reason = ("", "") if level is VerdictLevel.VALID else ("run-too-short", "It was short.")
     metric = Metric(value, unit, low, high, n)
     latencies = (("mean", "1 ms"),)
     better = BetterDirection.LOWER if unit == "ns" else BetterDirection.HIGHER
@@ -115,7 +115,7 @@ def test_a_bar_is_drawn_only_where_longer_is_better() -> None:
 
 def test_figures_that_are_not_measurable_are_named() -> None:
     lost = [
-        figure("one", 1e3, title=f"Metadata rates: file {name}", level=Level.INVALID)
+        figure("one", 1e3, title=f"Metadata rates: file {name}", level=VerdictLevel.INVALID)
         for name in ("create", "stat")
     ]
     text = answer_sentence(study("one"), (figure("one", 1e3), *lost), RUNS, ())
@@ -129,16 +129,16 @@ def test_trust_says_which_latencies_are_surely_the_lowest() -> None:
 
 
 def test_other_io_of_sessions_of_any_version_is_told_in_one_range() -> None:
-    run = result(1, 1.0, Level.INDICATIVE)
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
     runs = []
     for share, end in ((0.257, "26 % of the run's."), (78.7, "78.7 times the run's own.")):
         busy = CheckResult(
             "device-busy",
-            Level.INDICATIVE,
+            VerdictLevel.INDICATIVE,
             f"Before the start sda did 5 IOPS for others: {end}",
             {"share_of_run": share},
         )
-        runs.append(replace(run, verdict=Verdict(Level.INDICATIVE, (busy,))))
+        runs.append(replace(run, verdict=Verdict(VerdictLevel.INDICATIVE, (busy,))))
     (objection,) = merge_objections(runs)
     assert objection.message.endswith("0.257 to 78.7 times the run's own.")
     assert tells(other_load_sentence(shared.brief("two").study, runs), "0.257 to 78.7 times")
@@ -212,7 +212,7 @@ def test_less_latency_is_better() -> None:
 
 
 def test_an_invalid_figure_is_none_and_no_rival() -> None:
-    bad = figure("two", 9e9, level=Level.INVALID)
+    bad = figure("two", 9e9, level=VerdictLevel.INVALID)
     (row,) = told(figure("one", 1000.0), bad)
     assert row[2].text == "not measurable"
     assert row[2].note == "It was short."
@@ -301,7 +301,7 @@ def test_a_latency_of_too_few_ios_is_left_out_and_told_below() -> None:
 
 
 def test_the_largest_figure_is_told_with_what_weakens_it() -> None:
-    large = figure("one", 9000.0, title="writes", level=Level.INDICATIVE)
+    large = figure("one", 9000.0, title="writes", level=VerdictLevel.INDICATIVE)
     text = answer_sentence(study("one"), (figure("one", 1000.0), large), RUNS, ())
     assert "9 k IOPS (writes at 1 ms mean, indicative)" in text
     assert "1 k IOPS" not in text
@@ -319,7 +319,7 @@ def test_reads_and_writes_are_told_apart() -> None:
 
 def test_a_doubt_that_all_figures_share_is_said_once() -> None:
     doubted = [
-        replace(figure("one", 9000.0, title=name, level=Level.INDICATIVE), operation=name)
+        replace(figure("one", 9000.0, title=name, level=VerdictLevel.INDICATIVE), operation=name)
         for name in ("read", "write")
     ]
     text = answer_sentence(study("one"), doubted, RUNS, ())
@@ -334,7 +334,7 @@ def test_what_is_titled_as_its_study_is_the_target() -> None:
 
 
 def test_nothing_sound_is_said_to_be_nothing() -> None:
-    bad = figure("one", 1000.0, level=Level.INVALID)
+    bad = figure("one", 1000.0, level=VerdictLevel.INVALID)
     lost = replace(RUNS, valid=0, invalid=6)
     text = answer_sentence(study("one"), (bad,), lost, ())
     assert "all 6 runs are invalid" in text
@@ -371,9 +371,9 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
 
 
 def test_each_level_has_its_own_reasons() -> None:
-    one = figure("one", 1e3, level=Level.INDICATIVE)
+    one = figure("one", 1e3, level=VerdictLevel.INDICATIVE)
     lost = replace(
-        figure("one", 1e3, level=Level.INVALID), objection=("bytes-moved", "It was not.")
+        figure("one", 1e3, level=VerdictLevel.INVALID), objection=("bytes-moved", "It was not.")
     )
     parts = confidence_line((one, lost)).partition(".")[0].split(", ")
     assert ["run-too-short" in part for part in parts] == [True, False]
@@ -381,24 +381,29 @@ def test_each_level_has_its_own_reasons() -> None:
 
 
 def test_an_invalid_point_has_the_reason_of_an_invalid_repeat() -> None:
-    bad = CheckResult("bytes-moved", Level.INVALID, "It was not.")
-    mild = CheckResult("run-too-short", Level.INDICATIVE, "It was short.")
+    bad = CheckResult("bytes-moved", VerdictLevel.INVALID, "It was not.")
+    mild = CheckResult("run-too-short", VerdictLevel.INDICATIVE, "It was short.")
     run = shared.brief("sweep").results[0]
-    median = replace(run, verdict=Verdict(Level.INDICATIVE, (mild,)))
-    other = replace(run, verdict=Verdict(Level.INVALID, (mild, bad)))
-    assert gravest_objection_code_and_text((median, other), Level.INVALID) == (
+    median = replace(run, verdict=Verdict(VerdictLevel.INDICATIVE, (mild,)))
+    other = replace(run, verdict=Verdict(VerdictLevel.INVALID, (mild, bad)))
+    assert gravest_objection_code_and_text((median, other), VerdictLevel.INVALID) == (
         "bytes-moved",
         "It was not.",
     )
-    assert gravest_objection_code_and_text((median, other), Level.INDICATIVE)[0] == "run-too-short"
+    assert (
+        gravest_objection_code_and_text((median, other), VerdictLevel.INDICATIVE)[0]
+        == "run-too-short"
+    )
 
 
 def busy(share: float, code: str = "device-busy") -> Objection:
     """An objection to every run that others were so busy."""
     name = "share_of_run" if code == "device-busy" else "others_busy_share"
-    check = CheckResult(code, Level.INDICATIVE, code, {name: share})
-    run = replace(shared.brief("sweep").results[0], verdict=Verdict(Level.INDICATIVE, (check,)))
-    return Objection(code, Level.INDICATIVE, (code,), (run,), 1)
+    check = CheckResult(code, VerdictLevel.INDICATIVE, code, {name: share})
+    run = replace(
+        shared.brief("sweep").results[0], verdict=Verdict(VerdictLevel.INDICATIVE, (check,))
+    )
+    return Objection(code, VerdictLevel.INDICATIVE, (code,), (run,), 1)
 
 
 def test_others_as_busy_as_the_run_are_told_first() -> None:
@@ -447,7 +452,7 @@ def test_trust_names_other_load_on_the_cores_and_no_limit_is_blamed_on_them_alon
 
 def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
     (run,) = busy(0.7).runs
-    calm = replace(run, verdict=Verdict(Level.VALID, ()))
+    calm = replace(run, verdict=Verdict(VerdictLevel.VALID, ()))
     study = shared.brief("sweep").study
     text = other_load_sentence(study, [run, calm, calm])
     assert tells(text, "70 %", "1 of 3 runs")
@@ -460,10 +465,10 @@ def test_io_of_others_before_the_start_is_named_with_its_runs() -> None:
 def test_every_invalid_run_has_its_check_in_trust() -> None:
     first, second, third = shared.brief("sweep").results[:3]
     caveats = [
-        Objection("start-skew", Level.INVALID, ("Hosts began apart.",), (first, second), 6),
-        Objection("engine-failed", Level.INVALID, ("It failed.",), (second,), 6),
-        Objection("guest-bound", Level.INVALID, ("A guest was full.",), (second, third), 6),
-        Objection("run-too-short", Level.INDICATIVE, ("It was short.",), (first, third), 6),
+        Objection("start-skew", VerdictLevel.INVALID, ("Hosts began apart.",), (first, second), 6),
+        Objection("engine-failed", VerdictLevel.INVALID, ("It failed.",), (second,), 6),
+        Objection("guest-bound", VerdictLevel.INVALID, ("A guest was full.",), (second, third), 6),
+        Objection("run-too-short", VerdictLevel.INDICATIVE, ("It was short.",), (first, third), 6),
     ]
     text = gravest_caveats_sentence(caveats)
     assert tells(text, "Hosts began apart.", "start-skew, 2 of 6 runs", "guest-bound in 1 run")
@@ -474,8 +479,8 @@ def test_every_invalid_run_has_its_check_in_trust() -> None:
 def test_another_check_that_objects_to_the_same_runs_is_named() -> None:
     runs = shared.brief("sweep").results[:2]
     caveats = [
-        Objection("phase-too-short", Level.INVALID, ("A phase was short.",), runs, 6),
-        Objection("rank-skew", Level.INVALID, ("Ranks worked apart.",), runs, 6),
+        Objection("phase-too-short", VerdictLevel.INVALID, ("A phase was short.",), runs, 6),
+        Objection("rank-skew", VerdictLevel.INVALID, ("Ranks worked apart.",), runs, 6),
     ]
     assert tells(gravest_caveats_sentence(caveats), "phase-too-short", "Invalid, too, by rank-skew")
 
@@ -507,7 +512,7 @@ def test_many_configurations_are_rows() -> None:
     rows = told(*(figure(name, 1000.0) for name in names), names=names)
     assert [row[0].text for row in rows] == [name.title() for name in names]
     assert not any(cell.note for row in rows for cell in row)
-    doubted = [figure(name, 1000.0, level=Level.INDICATIVE) for name in names]
+    doubted = [figure(name, 1000.0, level=VerdictLevel.INDICATIVE) for name in names]
     assert {cell.note for row in told(*doubted, names=names) for cell in row[1:]} == {"indicative"}
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.analysis.bottleneck.decision import LoadStep, decide_bottleneck
 from iolab.analysis.findings import BottleneckFinding, best_point_findings
 from iolab.core.host import HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.resources import IssueRule, Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import ANCHOR, bottlenecks_section, bottlenecks_table
 from iolab.report.brief import Brief
@@ -68,7 +68,7 @@ def test_one_configuration_is_not_named() -> None:
 
 def limit(owner: str, workload: str, seen: RunResources, step: LoadStep) -> BottleneckFinding:
     decision = decide_bottleneck(seen, step)
-    return BottleneckFinding(owner, workload, (), decision, seen, None, Level.VALID, ())
+    return BottleneckFinding(owner, workload, (), decision, seen, None, VerdictLevel.VALID, ())
 
 
 def test_each_workload_of_a_configuration_has_a_row_with_the_figures_of_what_limits_it() -> None:
@@ -125,12 +125,12 @@ def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -
         decide_bottleneck(paced, None),
         paced,
         None,
-        Level.VALID,
+        VerdictLevel.VALID,
         (),
     )
     lost_run = replace(
         point.runs[0],
-        verdict=objecting(Level.INVALID, "queue-grows", "It grew.", growth=9.0),
+        verdict=objecting(VerdictLevel.INVALID, "queue-grows", "It grew.", growth=9.0),
     )
     lost = replace(
         point,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.core.host import HostSpec, HostTransport
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.best import BestFigure
 from iolab.report.blocks import Paragraph, blocks_in_reading_order, brief_blocks
 from iolab.report.brief import Brief
@@ -73,7 +73,7 @@ def test_where_none_can_be_named_the_reason_and_the_next_step_are() -> None:
 
 
 def test_figures_that_are_all_indicative_are_no_ground_to_decide_on() -> None:
-    figures = tuple(replace(one, level=Level.INDICATIVE) for one in pair("reads", 1.0, 2.0))
+    figures = tuple(replace(one, level=VerdictLevel.INDICATIVE) for one in pair("reads", 1.0, 2.0))
     text = choice_sentence(workload_rows(figures), {})
     assert tells(text, "Take two", "All figures are indicative", "before you rely on them")
 

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.report.best import best_point_headlines
 from iolab.report.results import columns_csv, point_columns, result_columns
 from tests.report.made import session_document, session_markdown
@@ -34,15 +34,15 @@ def parsed(source: Source) -> Any:
     return json.loads(text)
 
 
-def hostile(result: Result, text: str) -> Result:
-    check = CheckResult("x", Level.INVALID, text, {"text": text, "nan": math.nan})
+def hostile(result: RunResult, text: str) -> RunResult:
+    check = CheckResult("x", VerdictLevel.INVALID, text, {"text": text, "nan": math.nan})
     metrics = {**result.metrics, "iops": Metric(math.inf, "1/s")}
     return replace(
         result,
         workload=text,
         failure=text,
         metrics=metrics,
-        verdict=Verdict(Level.INVALID, (check,)),
+        verdict=Verdict(VerdictLevel.INVALID, (check,)),
     )
 
 
@@ -67,7 +67,7 @@ def test_the_document_has_the_promised_shape(source: Source) -> None:
     assert first["verdict"]["checks"][1]["evidence"]["rho"] == 0.9971
 
 
-def repeated(source: Source) -> list[Result]:
+def repeated(source: Source) -> list[RunResult]:
     """The first point three times, with rates apart."""
     first = source.results()[0]
     rates = (1000.0, 1010.0, 990.0)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.configuration import Redundancy
 from iolab.core.host import HostRole
-from iolab.core.metric import HostEvenness, HostResult, Metric, Result
+from iolab.core.metric import HostEvenness, HostResult, Metric, RunResult
 from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.hosts.rates import derive_counter_series
 from iolab.hosts.telemetry import CounterCollector
@@ -38,7 +38,7 @@ SECOND = 1_000_000_000
 MIB = 1 << 20
 
 
-def fleet(rates: list[float]) -> Result:
+def fleet(rates: list[float]) -> RunResult:
     hosts = tuple(
         HostResult(f"c{number:04}", {"iops": Metric(rate, "1/s")})
         for number, rate in enumerate(rates, 1)

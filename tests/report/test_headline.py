@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.analysis.findings import best_point_findings
 from iolab.analysis.points import summarise_points
 from iolab.core.configuration import LatencyLimit, Objective, WorkloadObjective
-from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, HostResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, BY_LATENCY
@@ -41,14 +41,16 @@ STUDY = study_of(
 )
 
 
-def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: int = 1) -> Result:
+def result(
+    depth: int, iops: float | None, level: VerdictLevel = VerdictLevel.VALID, repeat: int = 1
+) -> RunResult:
     units = {"iops": "1/s", "lat_ns_mean": "ns", "lat_ns_p99_5": "ns", "bw_bytes_per_s": "bytes/s"}
     metrics = {key: Metric(iops, unit) for key, unit in units.items()}
     half = {key: Metric(None if iops is None else iops / 2, unit) for key, unit in units.items()}
-    verdict = Verdict(Level.VALID, ())
-    if level is not Level.VALID:
+    verdict = Verdict(VerdictLevel.VALID, ())
+    if level is not VerdictLevel.VALID:
         verdict = objecting(level, "some-check", f"It is {level.value}.", depth=depth)
-    return Result(
+    return RunResult(
         configuration="default",
         workload="w",
         axis=(("iodepth", depth),),
@@ -77,24 +79,24 @@ def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
 
 def test_an_invalid_run_is_not_the_best_while_there_is_another() -> None:
     best = best_point_headlines(
-        STUDY, summarise_points([result(1, 100.0), result(8, 700.0, Level.INVALID)], STUDY)
+        STUDY, summarise_points([result(1, 100.0), result(8, 700.0, VerdictLevel.INVALID)], STUDY)
     )[0].best
     assert best is not None
-    assert (best.headline_metric.value, best.level) == (100.0, Level.VALID)
+    assert (best.headline_metric.value, best.level) == (100.0, VerdictLevel.VALID)
 
 
 def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
-    best = best_point_headlines(STUDY, summarise_points([result(8, 700.0, Level.INVALID)], STUDY))[
-        0
-    ].best
+    best = best_point_headlines(
+        STUDY, summarise_points([result(8, 700.0, VerdictLevel.INVALID)], STUDY)
+    )[0].best
     assert best is not None
-    assert best.level is Level.INVALID
+    assert best.level is VerdictLevel.INVALID
 
 
 def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -> None:
     repeats = [
         result(8, 600.0),
-        result(8, 900.0, Level.INDICATIVE, repeat=2),
+        result(8, 900.0, VerdictLevel.INDICATIVE, repeat=2),
         result(8, 700.0, repeat=3),
     ]
     best = best_point_headlines(STUDY, summarise_points(repeats, STUDY))[0].best
@@ -104,19 +106,21 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
     assert best.headline_metric.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
     assert best.per_host.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3) / 2)
     assert best.metrics == published.metrics
-    assert (best.median_run.repeat, best.level) == (3, Level.INDICATIVE)
+    assert (best.median_run.repeat, best.level) == (3, VerdictLevel.INDICATIVE)
 
 
 def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
     best = best_point_headlines(
         STUDY,
-        summarise_points([result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)], STUDY),
+        summarise_points(
+            [result(8, 600.0), result(8, 900.0, VerdictLevel.INVALID, repeat=2)], STUDY
+        ),
     )[0].best
     assert best is not None
     assert (best.headline_metric.value, best.headline_metric.n, best.level) == (
         600.0,
         1,
-        Level.VALID,
+        VerdictLevel.VALID,
     )
 
 
@@ -130,7 +134,7 @@ def test_a_requested_rate_that_one_repeat_did_not_keep_is_not_the_best() -> None
     results = [
         result(1, 100.0),
         result(8, 800.0),
-        result(8, 800.0, Level.INVALID, repeat=2),
+        result(8, 800.0, VerdictLevel.INVALID, repeat=2),
         result(16, 1600.0),
     ]
     for study, axis in ((paced_study(), "iodepth 1"), (STUDY, "iodepth 16")):
@@ -143,7 +147,7 @@ def test_a_requested_rate_that_one_repeat_did_not_keep_is_not_the_best() -> None
 
 
 def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
-    results = [result(8, 800.0), result(8, 800.0, Level.INVALID, repeat=2)]
+    results = [result(8, 800.0), result(8, 800.0, VerdictLevel.INVALID, repeat=2)]
     for study in (paced_study(), STUDY):
         points = summarise_points(results, study)
         (headline,) = best_point_headlines(study, points)
@@ -197,15 +201,15 @@ def test_a_workload_without_a_value_has_no_best() -> None:
 
 def test_objections_are_grouped_and_the_worst_comes_first() -> None:
     results = [
-        result(1, 1.0, Level.INDICATIVE),
-        result(2, 1.0, Level.INDICATIVE),
-        result(4, 1.0, Level.INVALID),
+        result(1, 1.0, VerdictLevel.INDICATIVE),
+        result(2, 1.0, VerdictLevel.INDICATIVE),
+        result(4, 1.0, VerdictLevel.INVALID),
         result(8, 1.0),
     ]
     found = merge_objections(results)
     assert [(item.level, len(item.runs)) for item in found] == [
-        (Level.INVALID, 1),
-        (Level.INDICATIVE, 2),
+        (VerdictLevel.INVALID, 1),
+        (VerdictLevel.INDICATIVE, 2),
     ]
     assert (
         count_runs_by_verdict_and_status(results).valid,
@@ -215,18 +219,18 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
 
 
 def test_checks_that_say_the_same_of_the_same_runs_are_one_objection() -> None:
-    run = result(1, 1.0, Level.INDICATIVE)
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
     (check,) = run.verdict.objections
-    twice = Verdict(Level.INDICATIVE, (check, replace(check, code="zz-other")))
+    twice = Verdict(VerdictLevel.INDICATIVE, (check, replace(check, code="zz-other")))
     (found,) = merge_objections([replace(run, verdict=twice), result(2, 1.0)])
     assert (found.code, found.equivalent_codes) == (check.code, ("zz-other",))
     other = replace(check, code="zz-other", message="Something else.")
-    runs = [replace(run, verdict=Verdict(Level.INDICATIVE, (check, other)))]
+    runs = [replace(run, verdict=Verdict(VerdictLevel.INDICATIVE, (check, other)))]
     assert [one.code for one in merge_objections(runs)] == [check.code, "zz-other"]
 
 
 def test_a_sentence_of_several_runs_has_the_range_of_each_number() -> None:
-    run = result(1, 1.0, Level.INDICATIVE)
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
     (check,) = run.verdict.objections
     texts = ("a2 did 646 IOPS: 7 % of 5.", "a1 did 1.24 k IOPS: 0.5 % of 5.")
     found = _objection_with_messages(run, check, texts)
@@ -237,20 +241,20 @@ def test_a_sentence_of_several_runs_has_the_range_of_each_number() -> None:
 
 
 def test_other_sentences_are_not_hidden_by_a_range() -> None:
-    run = result(1, 1.0, Level.INDICATIVE)
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
     (check,) = run.verdict.objections
     found = _objection_with_messages(run, check, ("It took 9 ms.", "It took 2 s.", "Busier."))
     assert found.message == "It took 9 ms to 2 s."
     assert objection_runs_text(found) == "all 3 runs (this of 2, others differ)"
 
 
-def _objection_with_messages(run: Result, check: CheckResult, texts: Sequence[str]) -> Objection:
+def _objection_with_messages(run: RunResult, check: CheckResult, texts: Sequence[str]) -> Objection:
     """What one check objects to in runs with these sentences."""
     (found,) = merge_objections(
         [
             replace(
                 result(place, 1.0),
-                verdict=Verdict(Level.INDICATIVE, (replace(check, message=text),)),
+                verdict=Verdict(VerdictLevel.INDICATIVE, (replace(check, message=text),)),
             )
             for place, text in enumerate(texts, 1)
         ]
@@ -259,7 +263,7 @@ def _objection_with_messages(run: Result, check: CheckResult, texts: Sequence[st
 
 
 def test_repeats_of_a_point_are_named_once() -> None:
-    run = result(1, 1.0, Level.INDICATIVE)
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
     repeats = [replace(run, repeat=number) for number in (1, 2, 3)]
     (found,) = merge_objections([*repeats, result(2, 1.0)])
     assert tells(objection_runs_text(found), "3", "4", result_run_name_text(run))
@@ -268,7 +272,7 @@ def test_repeats_of_a_point_are_named_once() -> None:
 
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
-    results[50] = result(51, 51.0, Level.INVALID)
+    results[50] = result(51, 51.0, VerdictLevel.INVALID)
     chosen = select_charted_runs(
         report_kinds(), results, best_point_headlines(STUDY, summarise_points(results, STUDY))
     )

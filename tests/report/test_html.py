@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.blocks import Heading, Paragraph, ParagraphStyle, SideBySideBlocks
 from iolab.report.brief import Brief
 from iolab.report.formats.html import (
@@ -168,7 +168,7 @@ def test_a_best_point_stands_with_its_depth_and_leads_to_its_run(page: str) -> N
 
 def test_an_invalid_figure_is_no_figure_on_the_first_page(brief: Brief) -> None:
     spoilt = tuple(
-        replace(one, verdict=objecting(Level.INVALID, "run-too-short", "It was short."))
+        replace(one, verdict=objecting(VerdictLevel.INVALID, "run-too-short", "It was short."))
         for one in brief.results
     )
     page = build_report_page(with_results(replace(brief, details={}), spoilt))

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.brief import Brief
 from iolab.report.page import ReportPage, build_report_page
 from iolab.report.runs import ROWS_MAX, RUNS_SHOWN
@@ -26,7 +26,7 @@ def brief() -> Brief:
     many = [replace(found[n % len(found)], repeat=1 + n // len(found)) for n in range(RUNS)]
     many = [replace(one, verdict=found[0].verdict) for one in many]
     many[-1] = replace(
-        many[-1], verdict=objecting(Level.INVALID, "unwritten-extents", "A hole was read.")
+        many[-1], verdict=objecting(VerdictLevel.INVALID, "unwritten-extents", "A hole was read.")
     )
     return replace(small, results=tuple(many))
 
@@ -46,7 +46,7 @@ def test_the_table_ends_with_how_many_are_missing(page: ReportPage) -> None:
     rows = page.result_tables[0].rows
     assert len(rows) == ROWS_MAX + 1
     assert tells(rows[-1][0].text, "50 more runs", "iolab export")
-    assert any(cell.level is Level.INVALID for cell in rows[-2])
+    assert any(cell.level is VerdictLevel.INVALID for cell in rows[-2])
 
 
 def test_no_link_leads_nowhere_and_a_long_table_says_what_it_leaves_out(brief: Brief) -> None:

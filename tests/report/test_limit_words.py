@@ -13,7 +13,7 @@ from iolab.analysis.bottleneck.decision import (
 )
 from iolab.analysis.findings import BottleneckFinding
 from iolab.core.host import CgroupDeviceIoLimit, HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import (
     bottleneck_sentence,
@@ -44,7 +44,7 @@ def told(
     seen: RunResources,
     step: LoadStep | None = BENT,
     names: ConfigurationNames = ONE,
-    level: Level = Level.VALID,
+    level: VerdictLevel = VerdictLevel.VALID,
     law: UslFit | None = None,
 ) -> str:
     axis = (("iodepth", 8),)
@@ -165,10 +165,10 @@ def one_at_a_time() -> RunResources:
 def test_what_limits_is_named_with_its_figures(
     seen: RunResources, step: LoadStep | None, facts: tuple[str, ...]
 ) -> None:
-    level = Level.INDICATIVE if step is SINGLE else Level.VALID
+    level = VerdictLevel.INDICATIVE if step is SINGLE else VerdictLevel.VALID
     text = told(seen, step, level=level, law=LAW if "software" in facts else None)
     assert tells(text, *AT, *facts), text
-    assert ("indicative" in text) == (level is Level.INDICATIVE)
+    assert ("indicative" in text) == (level is VerdictLevel.INDICATIVE)
     doubted = "low confidence" in text or "single runs" in text
     assert doubted == (step is not None and not step.is_certain)
     assert "Alpha" not in text
@@ -176,8 +176,8 @@ def test_what_limits_is_named_with_its_figures(
 
 
 @pytest.mark.parametrize("cause", list(BottleneckCause))
-@pytest.mark.parametrize("level", list(Level))
-def test_every_cause_has_a_sentence(cause: BottleneckCause, level: Level) -> None:
+@pytest.mark.parametrize("level", list(VerdictLevel))
+def test_every_cause_has_a_sentence(cause: BottleneckCause, level: VerdictLevel) -> None:
     use = ResourceUse(Resource.DEVICE, "s1", HostRole.STORAGE, "sda", 0.99, 1.0, 1.0)
     seen = RunResources(
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
@@ -204,7 +204,9 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
         use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 0.98, is_own_load=own)
         decision = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=use)
-        one = BottleneckFinding("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
+        one = BottleneckFinding(
+            "default", "w", (), decision, ALL_BUSY, None, VerdictLevel.VALID, ()
+        )
         return recommended_step_text(one)
 
     assert step(0.9) != step(0.19)
@@ -230,7 +232,7 @@ def test_a_limit_beside_a_figure_says_how_much_it_is(
     brief = replace(shared.brief("sweep"))
     brief.__dict__["bottlenecks"] = tuple(
         BottleneckFinding(
-            owner, "w", (), decision, held(CgroupDeviceIoLimit("sda")), None, Level.VALID, ()
+            owner, "w", (), decision, held(CgroupDeviceIoLimit("sda")), None, VerdictLevel.VALID, ()
         )
         for owner, decision in (("one", held_at), ("two", other))
     )

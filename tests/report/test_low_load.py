@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.metric import CheckResult, Level, Verdict
+from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.report.brief import Brief
 from iolab.report.low_load import (
     GROUP,
@@ -84,15 +84,15 @@ def without_sound_runs(owner: str, *depths: int) -> Brief:
         if point.key.configuration == owner
         and (not depths or dict(point.key.axis).get("iodepth") in depths)
     }
-    check = CheckResult("verify-mismatch", Level.INVALID, "It differs.")
+    check = CheckResult("verify-mismatch", VerdictLevel.INVALID, "It differs.")
     points = tuple(
         replace(
             point,
             results=(),
             left_out_results=tuple(
-                replace(run, verdict=Verdict(Level.INVALID, (check,))) for run in point.runs
+                replace(run, verdict=Verdict(VerdictLevel.INVALID, (check,))) for run in point.runs
             ),
-            level=Level.INVALID,
+            level=VerdictLevel.INVALID,
             is_trusted=False,
         )
         if point.key in lost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.charts.chart import ReportSection
 from iolab.report.formats.markdown import render_appendix, render_markdown
 from iolab.report.maxima import maxima_section as maxima_section
@@ -43,7 +43,7 @@ def test_each_best_names_its_place_and_its_factor_over_the_first() -> None:
 
 def test_an_invalid_best_stands_only_where_there_is_no_other_and_claims_nothing() -> None:
     rates = {**RATES, ("fast", "rand-read-4k", 1): 100_000.0}
-    levels = {("fast", "rand-read-4k", 8): Level.INVALID}
+    levels = {("fast", "rand-read-4k", 8): VerdictLevel.INVALID}
     best, *_ = maxima(session(TWO, rates, levels)).groups
     assert told(best.table, "Best")[1] == "100 k IOPS"
     alone, *_ = maxima(session(TWO, RATES, levels)).groups
@@ -51,7 +51,7 @@ def test_an_invalid_best_stands_only_where_there_is_no_other_and_claims_nothing(
     assert told(alone.table, "Verdict")[1] == "invalid"
     assert told(alone.table, "Times Plain")[1] == "–"
     assert tells(alone.figures[0].finding, "300 k IOPS", "Plain", "invalid")
-    both = {**levels, ("plain", "rand-read-4k", 8): Level.INVALID}
+    both = {**levels, ("plain", "rand-read-4k", 8): VerdictLevel.INVALID}
     none, *_ = maxima(session(TWO, RATES, both)).groups
     assert tells(none.figures[0].finding, "iodepth 8", "invalid", "All", "invalid")
     assert "Factors" in none.note

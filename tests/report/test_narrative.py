@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.findings import BestPointFinding, Finding, LargestSpeedupFinding
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.report.narrative import finding_sentence, sentences_for_findings
 from iolab.report.phrases import ConfigurationNames
 from tests.analysis.findings.cells import curve, found_in, sized
@@ -63,7 +63,7 @@ def test_every_sentence_names_runs_or_counts_what_was_bought() -> None:
 
 
 def test_a_best_has_its_doubts_and_a_name_only_among_others() -> None:
-    kept = curve(BASE, {4: 10.0}, level=Level.INDICATIVE, repeats=1)
+    kept = curve(BASE, {4: 10.0}, level=VerdictLevel.INDICATIVE, repeats=1)
     (best,) = [one for one in found_in(kept) if isinstance(one, BestPointFinding)]
     alone, one = (
         finding_sentence(best, ConfigurationNames(names))
@@ -111,7 +111,7 @@ def test_a_gain_has_its_interval_in_the_same_terms(
     metric: str, share: float, low: float | None, high: float | None, facts: tuple[str, ...]
 ) -> None:
     gain = LargestSpeedupFinding(
-        "o", "n", "w", (), metric, share, low, high, 1.0, 1, Level.VALID, ()
+        "o", "n", "w", (), metric, share, low, high, 1.0, 1, VerdictLevel.VALID, ()
     )
     assert tells(finding_sentence(gain, ConfigurationNames({"o": "Old", "n": "New"})), *facts)
     mixed = ConfigurationNames({}, frozenset({"w"}))
@@ -119,7 +119,7 @@ def test_a_gain_has_its_interval_in_the_same_terms(
     assert is_of_all is metric.startswith("lat_ns_")
     assert "together" not in finding_sentence(gain, ConfigurationNames({}))
     assert "indicative" in finding_sentence(
-        replace(gain, level=Level.INDICATIVE), ConfigurationNames({})
+        replace(gain, level=VerdictLevel.INDICATIVE), ConfigurationNames({})
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from iolab.analysis.findings import BuyerNeed
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.narrative import recommendation_sentence
 from iolab.report.phrases import ConfigurationNames
 from tests.analysis.findings.test_needs import PRICES, RATES, needs
@@ -84,4 +84,6 @@ def test_a_doubtful_verdict_and_large_figures_are_told() -> None:
     found = replace(needs()[BuyerNeed.PERFORMANCE], lead_factor=2.4, workloads=("rand-read-4k",))
     assert tells(recommendation_sentence(found, NAMES), "Performance", "2.40×", "1 workload")
     assert "indicative" not in recommendation_sentence(found, NAMES)
-    assert "indicative" in recommendation_sentence(replace(found, level=Level.INDICATIVE), NAMES)
+    assert "indicative" in recommendation_sentence(
+        replace(found, level=VerdictLevel.INDICATIVE), NAMES
+    )

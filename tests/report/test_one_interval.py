@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.findings import LargestSpeedupFinding
 from iolab.analysis.ranked_findings import all_findings
-from iolab.core.metric import Level, Verdict
+from iolab.core.metric import Verdict, VerdictLevel
 from iolab.registry import report_kinds
 from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
@@ -75,7 +75,9 @@ def test_a_gain_in_a_workload_without_a_sure_best_says_so(brief: Brief) -> None:
         run for run in brief.results if run.workload == best.workload and run.axis != best.axis
     )
     spoilt = tuple(
-        replace(run, verdict=Verdict(Level.INVALID, ())) if run.digest == lost.digest else run
+        replace(run, verdict=Verdict(VerdictLevel.INVALID, ()))
+        if run.digest == lost.digest
+        else run
         for run in brief.results
     )
     texts = [item.text for item in linked_sentences(with_results(brief, spoilt))]

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from pypdf import PdfReader
 
-from iolab.core.metric import CheckResult, Level, Verdict
+from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.formats.render import (
@@ -113,13 +113,14 @@ def test_a_brief_of_two_configurations_is_short() -> None:
 
 
 def test_the_appendix_says_once_what_all_runs_have() -> None:
-    said = CheckResult("client-starved", Level.INDICATIVE, "Threads waited.", {"cores": 2})
+    said = CheckResult("client-starved", VerdictLevel.INDICATIVE, "Threads waited.", {"cores": 2})
     brief = shared.brief("pair")
     runs = tuple(
         replace(
             run,
             verdict=Verdict(
-                Level.INDICATIVE, (replace(said, evidence={"cores": 2, "wait_share": number / 8}),)
+                VerdictLevel.INDICATIVE,
+                (replace(said, evidence={"cores": 2, "wait_share": number / 8}),),
             ),
         )
         for number, run in enumerate(brief.results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line, ReportSection
 from iolab.report.sections import scaling_section
@@ -18,11 +18,11 @@ def brief() -> Brief:
     return replace(build_brief(source_of(replace(STUDY, workloads=()), seconds=1)), study=STUDY)
 
 
-def section(found: list[Result]) -> ReportSection | None:
+def section(found: list[RunResult]) -> ReportSection | None:
     return scaling_section(replace(brief(), points=points(found)))
 
 
-def figures(found: list[Result]) -> tuple[Figure, ...]:
+def figures(found: list[RunResult]) -> tuple[Figure, ...]:
     made = section(found)
     assert made is not None
     (group,) = made.groups
@@ -53,16 +53,16 @@ def test_the_ideal_is_a_straight_line_from_the_fewest_and_fits_the_scale() -> No
 
 
 def test_every_step_has_its_row_with_interval_and_verdict() -> None:
-    for figure in figures(runs(RATES, {4: Level.INVALID, 8: Level.INDICATIVE})):
+    for figure in figures(runs(RATES, {4: VerdictLevel.INVALID, 8: VerdictLevel.INDICATIVE})):
         rows = [[cell.text for cell in row] for row in figure.table.rows]
         assert [row[1] for row in rows] == ["1", "2", "4", "8"]
         assert rows[0][6:8] == ["100 %", "by definition"]
         assert rows[1][3] != "–"
         assert [row[-1].level for row in figure.table.rows] == [
-            Level.VALID,
-            Level.VALID,
-            Level.INVALID,
-            Level.INDICATIVE,
+            VerdictLevel.VALID,
+            VerdictLevel.VALID,
+            VerdictLevel.INVALID,
+            VerdictLevel.INDICATIVE,
         ]
 
 

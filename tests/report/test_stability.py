@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import sentinel_point
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import PreconditioningRounds, TargetLedger
 from iolab.report.brief import Brief
@@ -95,7 +95,7 @@ def test_series_beyond_the_limit_stand_in_the_table_alone() -> None:
     assert group.note == "3 series without a chart."
 
 
-def watched(*rates: float) -> tuple[Study, list[Result]]:
+def watched(*rates: float) -> tuple[Study, list[RunResult]]:
     """A study with a sentinel and its runs, each second run of the session one of them."""
     study = replace(STUDY, method=replace(STUDY.method, kind=MethodKind.ADAPTIVE))
     point = sentinel_point(study)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.energy_cost import yearly_energy_cost
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
-from iolab.core.metric import Level, Metric, PowerUse, Result
+from iolab.core.metric import Metric, PowerUse, RunResult, VerdictLevel
 from iolab.core.power import PowerBoundary
 from iolab.report.charts.chart import ChartGroup, Markers
 from iolab.report.quotients import figures_per_size_and_cost_section, purchase_table
@@ -121,13 +121,13 @@ def test_there_is_no_section_where_nothing_is_told() -> None:
 
 
 def test_an_invalid_figure_is_shown_and_never_the_most() -> None:
-    levels = {("fast", "rand-read-4k", 8): Level.INVALID}
+    levels = {("fast", "rand-read-4k", 8): VerdictLevel.INVALID}
     found = groups(session(TWO, RATES, levels))
     (figure, *_) = found["For each TB raw"].appendix_figures
     assert told(figure.table, "Verdict") == ["valid", "invalid"]
     assert "Plain has the most" in figure.finding
     assert "Crossed" in figure.note
-    levels[("plain", "rand-read-4k", 8)] = Level.INVALID
+    levels[("plain", "rand-read-4k", 8)] = VerdictLevel.INVALID
     (figure, *_) = groups(session(TWO, RATES, levels))["For each TB raw"].appendix_figures
     assert figure.finding == "Random read: 1.50 k IOPS (Fast), invalid."
 
@@ -203,7 +203,7 @@ def test_watts_of_clients_are_told_from_those_of_nodes(role: str, *, of_clients:
     owner = configuration("plain", cost=cost)
     brief = build_brief(session((owner, TWO[1]), RATES))
 
-    def metered(run: Result) -> Result:
+    def metered(run: RunResult) -> RunResult:
         name = run.hosts[0].name if role == "client" else "node-1"
         use = PowerUse(
             host=name, meter="bmc", boundary=PowerBoundary.NODE, watts=Metric(400.0, "W")

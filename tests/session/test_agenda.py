@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.core.events import Event, Notice, RunFinished, SessionStatus
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import PlannedRun, RunStatus
 from tests.judging import judge
 from tests.session.stage import Notes, Stage
@@ -41,7 +41,7 @@ class Deciding:
     """A queue that is told of every run as the recorder of a session tells it."""
 
     queue: AdaptiveQueue
-    results: list[Result] = field(default_factory=list)
+    results: list[RunResult] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
 
     def take_next_run(self) -> PlannedRun | None:
@@ -58,7 +58,7 @@ class Deciding:
             self.queue.add_result(result)
 
 
-def staged(stored: tuple[Result, ...] = ()) -> tuple[Stage, Deciding]:
+def staged(stored: tuple[RunResult, ...] = ()) -> tuple[Stage, Deciding]:
     stage = Stage(text=PEAK)
     queue = Deciding(AdaptiveQueue(stage.study, stage.plan, stored))
     stage.queue = queue

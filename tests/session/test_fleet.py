@@ -15,7 +15,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.events import Event, RunFinished, SessionStarted
 from iolab.core.histogram import MIDDLE_NS, dense_counts
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import RunRecord
 from iolab.core.samples import Ints
 from iolab.hosts.barrier import StopRequest
@@ -41,7 +41,7 @@ class Keeper:
 
     writer: SessionWriter
     facts: dict[str, HostFacts]
-    results: list[Result]
+    results: list[RunResult]
 
     def emit(self, event: Event) -> None:
         if isinstance(event, SessionStarted):
@@ -55,7 +55,7 @@ class Keeper:
 @dataclass(frozen=True)
 class Committed:
     record: RunRecord
-    result: Result
+    result: RunResult
     truth: Ints
     """I/Os of (host, second, way, bin), as the scripts have them."""
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from iolab.core.events import Event, SessionEnded, SessionPhase, SessionPhaseStarted, SessionStatus
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import HostError
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
@@ -57,7 +57,7 @@ def test_each_kind_of_job_is_looked_at_once_and_every_run_knows_it() -> None:
     for record in stage.records:
         assert record.hosts[0].generator_limit_iops == pytest.approx(GENERATOR_LIMIT)
         found = check(record)
-        assert found.level is Level.VALID
+        assert found.level is VerdictLevel.VALID
         assert found.evidence["share"] == pytest.approx(0.4, rel=0.01)
         assert "40 % of the 50 k IOPS" in found.message
     stage.assert_left_clean()
@@ -102,7 +102,7 @@ def test_each_set_of_hosts_looks_for_itself() -> None:
 def test_half_of_it_is_too_near() -> None:
     near = FakeScript(null=FakeLoad(iops=40_000, lat_ns=1000), loads=SCRIPT.loads)
     found = check(Stage({"local": near}).play().records[0])
-    assert found.level is Level.INDICATIVE
+    assert found.level is VerdictLevel.INDICATIVE
     assert "fio may be the limit" in found.message
 
 
@@ -114,7 +114,7 @@ def test_a_look_that_fails_leaves_the_run_and_says_why() -> None:
     assert host.generator_limit_iops is None
     assert "Permission denied" in host.generator_limit_fault
     found = check(stage.records[0])
-    assert found.level is Level.INDICATIVE
+    assert found.level is VerdictLevel.INDICATIVE
     assert "Could not be checked" in found.message
     assert "Permission denied" in found.message
 
@@ -126,7 +126,7 @@ def test_a_limit_that_is_not_asked_for_is_not_measured_and_no_result_is_valid() 
         one.phase for one in stage.notes.of(SessionPhaseStarted)
     }
     found = check(stage.records[0])
-    assert found.level is Level.INDICATIVE
+    assert found.level is VerdictLevel.INDICATIVE
     assert "generator_limit" in found.message
 
 

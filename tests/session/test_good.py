@@ -18,7 +18,7 @@ from iolab.core.events import (
     SessionStarted,
     SessionStatus,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.hosts.rates import derive_counter_series
 from iolab.session.session import EarlierSegments
@@ -165,7 +165,7 @@ def test_devices_that_nobody_watched_are_not_called_idle() -> None:
     assert SessionPhase.IDLE not in {one.phase for one in stage.notes.of(SessionPhaseStarted)}
     verdict = judge(stage.records[0], {}).verdict
     (busy,) = [one for one in verdict.checks if one.code == "device-busy"]
-    assert busy.level is Level.INDICATIVE
+    assert busy.level is VerdictLevel.INDICATIVE
 
 
 def test_somebody_else_on_the_device_is_seen() -> None:

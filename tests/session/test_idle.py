@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from iolab.core.events import Event, SessionPhase, SessionPhaseStarted
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import PreRunActivity, RunRecord
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
 from iolab.session.start import LAST_WATCH_S
@@ -43,7 +43,7 @@ def idle_of(record: RunRecord) -> PreRunActivity:
     return idle
 
 
-def busy_level(record: RunRecord) -> Level | None:
+def busy_level(record: RunRecord) -> VerdictLevel | None:
     (found,) = [one for one in judge(record, {}).verdict.checks if one.code == "device-busy"]
     return found.level
 
@@ -68,21 +68,21 @@ def test_it_begins_with_the_generator_limit_and_lasts_as_long_as_is_asked_for() 
         # A point that is repeated has its limit already, and is watched alone.
         alone_s = 1.0 - OWN_S if run.repeat == 1 else 1.0
         assert lasted[run.point.digest, run.repeat] == pytest.approx(alone_s, abs=0.05)
-        assert busy_level(record) is Level.VALID
+        assert busy_level(record) is VerdictLevel.VALID
 
 
 def test_who_begins_after_the_generator_limit_is_found() -> None:
     later = FakeScript(machine=used_before(WATCH_ENDED, 5000))
     (record, *_) = Stage({"local": later}).play().records
     assert idle_of(record).ios_per_s == pytest.approx(5000, rel=0.01)
-    assert busy_level(record) is Level.INDICATIVE
+    assert busy_level(record) is VerdictLevel.INDICATIVE
 
 
 def test_who_goes_on_from_before_the_generator_limit_is_found() -> None:
     busy = FakeScript(idle_bytes_per_sample=4096 * 1000)
     for record in Stage({"local": busy}).play().records:
         assert idle_of(record).ios_per_s == pytest.approx(1000, rel=0.01)
-        assert busy_level(record) is Level.INDICATIVE
+        assert busy_level(record) is VerdictLevel.INDICATIVE
 
 
 def test_what_the_generator_limit_itself_may_have_read_is_no_others() -> None:
@@ -91,7 +91,7 @@ def test_what_the_generator_limit_itself_may_have_read_is_no_others() -> None:
     idle = idle_of(record)
     assert (idle.bytes_per_s, idle.ios_per_s) == (0.0, 0.0)
     assert idle.watched_s == pytest.approx(1.0, abs=0.01)
-    assert busy_level(record) is Level.VALID
+    assert busy_level(record) is VerdictLevel.VALID
 
 
 def test_a_little_before_and_after_counts_together() -> None:

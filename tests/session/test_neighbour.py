@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iolab.core.events import Event, RunFinished
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from tests.fakes.fio import FakeLoad
@@ -99,7 +99,7 @@ def record_of(stage: Stage) -> tuple[RunRecord, ScenarioOutcome]:
     return record, record.scenario
 
 
-def level_of(record: RunRecord, code: str) -> Level | None:
+def level_of(record: RunRecord, code: str) -> VerdictLevel | None:
     return {check.code: check.level for check in judge(record, {}).verdict.checks}[code]
 
 
@@ -124,7 +124,7 @@ def test_a_neighbour_begins_and_ends_with_its_phases_and_is_kept_apart() -> None
     assert 300 * 38 <= record.neighbour_intervals.ios.sum() <= 300 * 42
     assert 500 * 80 <= record.intervals.ios.sum() <= 500 * 85
     assert [output.name for output in record.outputs] == ["fio.stdout", "begin.fio.stdout"]
-    assert level_of(record, "neighbour-absent") is Level.VALID
+    assert level_of(record, "neighbour-absent") is VerdictLevel.VALID
     assert stage.hosts["a"].left_behind == []
 
 
@@ -166,7 +166,7 @@ def test_a_neighbour_that_ends_by_itself_leaves_the_measured_load_alone() -> Non
     record, scenario = record_of(stage)
     assert record.status is RunStatus.DONE
     assert "killed" in scenario.events[0].error
-    assert level_of(record, "neighbour-absent") is Level.INVALID
+    assert level_of(record, "neighbour-absent") is VerdictLevel.INVALID
     assert 500 * 80 <= record.intervals.ios.sum() <= 500 * 85
     assert stage.hosts["a"].left_behind == []
 
@@ -175,7 +175,7 @@ def test_a_limit_that_its_host_refuses_is_an_event_that_failed() -> None:
     stage = played(refuses={"io_limit": ("unsupported", "no io controller")})
     record, scenario = record_of(stage)
     assert "no io controller" in scenario.events[1].error
-    assert level_of(record, "event-failed") is Level.INVALID
+    assert level_of(record, "event-failed") is VerdictLevel.INVALID
     assert record.neighbours[0].host.error is None
 
 
@@ -302,7 +302,7 @@ def test_a_limit_that_begins_with_its_load_waits_for_it(*, is_listed_first: bool
     assert limit_ns is not None
     assert scenario.phases[2].start_real_ns < start_ns <= limit_ns < start_ns + 1e9
     assert rates_of(stage)[0] == {"read_iops": 300}
-    assert level_of(record, "event-failed") is Level.VALID
+    assert level_of(record, "event-failed") is VerdictLevel.VALID
 
 
 def test_a_limit_that_its_host_refuses_is_no_part_of_a_later_one() -> None:

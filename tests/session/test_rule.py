@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.steady import FleetStoppingRule
 from iolab.core.events import IntervalReported, StoppingRuleStatus
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import PlannedRun, RunRecord, RunStatus
 from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
 from iolab.hosts.barrier import StopRequest
@@ -76,7 +76,7 @@ def test_a_decay_that_goes_on_at_the_longest_is_never_valid() -> None:
     result = judge(record, {})
     assert result.steadiness is not None
     assert result.steadiness.status is SteadinessStatus.TRANSIENT
-    assert result.verdict.level is Level.INVALID
+    assert result.verdict.level is VerdictLevel.INVALID
     assert "startup-transient" in {check.code for check in result.verdict.objections}
 
 

@@ -12,7 +12,7 @@ from msgspec.json import decode, encode
 
 from iolab.core.events import Event, Notice, SessionPhaseStarted
 from iolab.core.host import TargetProbe
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.scenario import PhaseEnd, ScenarioOutcome
 from iolab.hosts.barrier import StopRequest
@@ -131,7 +131,7 @@ def objections(record: RunRecord) -> dict[str, CheckResult]:
     found = judge(record, {}).verdict.checks
     asked = {check.code: check for check in found if check.code in {*codes, "event-late"}}
     assert {*codes, "event-late"} == set(asked)
-    return {code: check for code, check in asked.items() if check.rank > Level.VALID.rank}
+    return {code: check for code, check in asked.items() if check.rank > VerdictLevel.VALID.rank}
 
 
 def test_an_honest_run_goes_through_all_phases_and_objects_to_nothing() -> None:
@@ -208,7 +208,7 @@ def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> No
     record, scenario = record_of(stage)
     assert scenario.phases[-1].ended_by is PhaseEnd.LOAD
     assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
-    assert objections(record)["phase-unfinished"].level is Level.INVALID
+    assert objections(record)["phase-unfinished"].level is VerdictLevel.INVALID
 
 
 def test_a_phase_that_is_ended_by_its_limit_takes_no_time_of_the_last_one() -> None:
@@ -217,7 +217,7 @@ def test_a_phase_that_is_ended_by_its_limit_takes_no_time_of_the_last_one() -> N
     record, scenario = record_of(played(inventory, ("phase.rebuild.longest=12.05s",)))
     assert [phase.ended_by for phase in scenario.phases[2:]] == [PhaseEnd.LIMIT, PhaseEnd.TIME]
     assert [phase.seconds for phase in scenario.phases] == pytest.approx([20, 15, 12.05, 10])
-    assert objections(record)["phase-unfinished"].level is Level.INDICATIVE
+    assert objections(record)["phase-unfinished"].level is VerdictLevel.INDICATIVE
 
 
 def test_a_load_that_ends_a_moment_before_the_last_phase_went_through_all_of_it() -> None:
@@ -232,13 +232,13 @@ def test_a_load_that_ends_a_moment_before_the_last_phase_went_through_all_of_it(
 def test_an_event_that_does_nothing_is_found() -> None:
     inventory = INVENTORY.replace('text = "broken"', 'text = "ok"', 1)
     record, _ = record_of(played(inventory))
-    assert objections(record)["event-unwitnessed"].level is Level.INVALID
+    assert objections(record)["event-unwitnessed"].level is VerdictLevel.INVALID
 
 
 def test_an_event_that_is_refused_is_found() -> None:
     record, scenario = record_of(played(refuses={"step": ("EACCES", "it may not")}))
     assert "it may not" in scenario.events[0].error
-    assert objections(record)["event-failed"].level is Level.INVALID
+    assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_witness_that_is_silent_is_told_and_proves_nothing() -> None:
     record, scenario = record_of(stage)
     assert scenario.events[1].start_real_ns is not None
     found = objections(record)
-    assert found["event-unwitnessed"].level is Level.INDICATIVE
+    assert found["event-unwitnessed"].level is VerdictLevel.INDICATIVE
     assert "unknown" in found["event-unwitnessed"].message
 
 
@@ -413,7 +413,7 @@ def test_a_fault_during_the_baseline_leaves_out_what_would_add_to_it() -> None:
     assert "'not healthy'" in lose.error
     assert mend.start_real_ns is None
     assert stage.hosts["a"].agent.steps == []
-    assert objections(record)["event-failed"].level is Level.INVALID
+    assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
 def test_what_follows_an_event_that_failed_is_left_out() -> None:
@@ -424,7 +424,7 @@ def test_what_follows_an_event_that_failed_is_left_out() -> None:
     assert mend.start_real_ns is None
     assert "'lose'" in mend.error
     assert stage.hosts["a"].agent.steps == []
-    assert objections(record)["event-failed"].level is Level.INVALID
+    assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
 def test_what_follows_within_seconds_an_event_that_failed_is_left_out() -> None:
@@ -459,7 +459,7 @@ def test_a_rebuild_that_does_not_end_is_found() -> None:
     inventory = INVENTORY.replace('text = "ok"\n\n[[witness]]', 'text = "no"\n\n[[witness]]')
     record, scenario = record_of(played(inventory))
     assert scenario.phases[2].ended_by is PhaseEnd.LIMIT
-    assert objections(record)["phase-unfinished"].level is Level.INDICATIVE
+    assert objections(record)["phase-unfinished"].level is VerdictLevel.INDICATIVE
 
 
 def test_a_signal_names_the_process_of_its_file_and_is_undone_at_the_end() -> None:
@@ -491,7 +491,7 @@ def test_an_undo_that_fails_ends_the_session_before_a_further_repeat() -> None:
     assert "it is broken" in stage.fault.message
     record, scenario = record_of(stage)
     assert scenario.events[0].is_undone is False
-    assert objections(record)["event-failed"].level is Level.INVALID
+    assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
 def test_no_session_begins_where_an_event_was_not_undone() -> None:
@@ -555,7 +555,7 @@ def test_an_event_that_did_not_begin_is_not_undone() -> None:
     assert stage.hosts["a"].agent.undos == {}
     (event,) = scenario.events
     assert (event.start_real_ns, event.is_undone, event.error) == (None, None, "")
-    assert objections(record)["event-failed"].level is Level.INVALID
+    assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
 def test_an_event_whose_undo_comes_before_it_is_left_out() -> None:
@@ -569,7 +569,7 @@ def test_an_event_whose_undo_comes_before_it_is_left_out() -> None:
     lose = scenario.events[0]
     assert (lose.start_real_ns, lose.is_undone) == (None, None)
     assert "not begun when it was to be undone" in lose.error
-    assert objections(record)["event-failed"].level is Level.INVALID
+    assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])

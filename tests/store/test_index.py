@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import iolab
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.target_state import TargetLedger
 from iolab.store import layout
@@ -93,7 +93,7 @@ def test_show_counts_by_the_index(place: Path) -> None:
     with SessionWriter.reopen(place) as writer:
         record = record_of(3)
         result = make_result(record)
-        bad = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
+        bad = replace(result, verdict=replace(result.verdict, level=VerdictLevel.INVALID))
         writer.commit_run(record, bad, analysis_version=7)
     shown = call("show", str(place), "--summary")
     assert shown.returncode == 0

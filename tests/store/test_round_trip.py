@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.core.compressed import CompressedBytes
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import (
     COUNT_MAX,
     Count,
@@ -147,8 +147,8 @@ RECORDS = st.builds(
     max_examples=max(10, settings().max_examples // 5),  # each makes a whole run on disk
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(RECORDS, anything(Result))
-def test_a_run_reads_back_equal(record: RunRecord, result: Result) -> None:
+@given(RECORDS, anything(RunResult))
+def test_a_run_reads_back_equal(record: RunRecord, result: RunResult) -> None:
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run-1"
         write_run(run, record, StoredAnalysis(3, result), RunOrigin("s", "0.1.0", None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.registry import study_kinds
 from iolab.study.forecast import VerdictForecast, forecast_verdicts
 from iolab.study.parse import StudyOverrides
@@ -31,15 +31,15 @@ def forecast_of(text: str, *sets: str) -> VerdictForecast:
 @pytest.mark.parametrize(
     ("seconds", "level", "adds"),
     [
-        (30, Level.VALID, ""),
-        (20, Level.VALID, ""),
-        (19.9, Level.INDICATIVE, "19.9 s < 20 s"),
-        (18, Level.INDICATIVE, "18 s < 20 s"),
-        (8, Level.INDICATIVE, "24 s"),
+        (30, VerdictLevel.VALID, ""),
+        (20, VerdictLevel.VALID, ""),
+        (19.9, VerdictLevel.INDICATIVE, "19.9 s < 20 s"),
+        (18, VerdictLevel.INDICATIVE, "18 s < 20 s"),
+        (8, VerdictLevel.INDICATIVE, "24 s"),
     ],
 )
 def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
-    seconds: float, level: Level, adds: str
+    seconds: float, level: VerdictLevel, adds: str
 ) -> None:
     forecast = forecast_of(READS, f"method.runtime={seconds}s")
     assert forecast.best_levels == (level,)
@@ -60,14 +60,19 @@ seconds = "{later}"
 @pytest.mark.parametrize(
     ("before", "later", "level", "told"),
     [
-        ("20s", "5s", Level.VALID, ()),
-        ("19s", "5s", Level.INDICATIVE, ("phase before", "19 s < 20 s", "phase.before.seconds")),
-        ("20s", "4s", Level.INDICATIVE, ("phase later", "4 s < 5 s", "phase.later.seconds")),
-        ("2s", "60s", Level.INVALID, ("phase before",)),
+        ("20s", "5s", VerdictLevel.VALID, ()),
+        (
+            "19s",
+            "5s",
+            VerdictLevel.INDICATIVE,
+            ("phase before", "19 s < 20 s", "phase.before.seconds"),
+        ),
+        ("20s", "4s", VerdictLevel.INDICATIVE, ("phase later", "4 s < 5 s", "phase.later.seconds")),
+        ("2s", "60s", VerdictLevel.INVALID, ("phase before",)),
     ],
 )
 def test_phases_are_as_long_as_checks_ask_for(
-    before: str, later: str, level: Level, told: tuple[str, ...]
+    before: str, later: str, level: VerdictLevel, told: tuple[str, ...]
 ) -> None:
     """The first one is judged as a run is, however long the others are."""
     forecast = forecast_of(READS + PHASES.format(before=before, later=later))
@@ -89,9 +94,9 @@ def test_a_target_that_hides_what_it_is_on_is_told_before_it_runs(
     known = dict.fromkeys((target.key for target in targets_of_study(study)), facts)
     forecast = forecast_verdicts(study, plan, study_kinds(), known)
     is_told = is_hidden and role == "client"
-    assert forecast.best_levels == (Level.INDICATIVE if is_told else Level.VALID,)
+    assert forecast.best_levels == (VerdictLevel.INDICATIVE if is_told else VerdictLevel.VALID,)
     assert ("fuse.x" in " ".join(forecast.text_lines())) is is_told
-    assert forecast_verdicts(study, plan, study_kinds()).best_levels == (Level.VALID,)
+    assert forecast_verdicts(study, plan, study_kinds()).best_levels == (VerdictLevel.VALID,)
 
 
 def test_short_runs_of_several_kinds_are_told_once() -> None:
@@ -103,33 +108,38 @@ def test_short_runs_of_several_kinds_are_told_once() -> None:
 
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     forecast = forecast_of(READS, "method.runtime=2s")
-    assert forecast.counts[Level.INVALID] == forecast.runs == 2
+    assert forecast.counts[VerdictLevel.INVALID] == forecast.runs == 2
     assert forecast.smoke_test_limit is not None
 
 
 def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
     (near,) = forecast_of(READS, "method.runtime=3s").limits
     (safe,) = forecast_of(READS, "method.runtime=6s").limits
-    assert near.level is safe.level is Level.INDICATIVE
+    assert near.level is safe.level is VerdictLevel.INDICATIVE
     assert "invalid" in near.reason
     assert "invalid" not in safe.reason
 
 
 def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
     forecast = forecast_of(READS, "method.kind=adaptive", "method.runtime=2s")
-    assert forecast.best_levels == (Level.VALID,)
+    assert forecast.best_levels == (VerdictLevel.VALID,)
 
 
 def test_a_client_that_looks_its_own_files_up_is_told() -> None:
-    assert forecast_of(FILES).best_levels == (Level.INDICATIVE,)
-    assert forecast_of(FILES + TWO).best_levels == (Level.VALID,)
-    assert forecast_of(FILES + TWO, "workload.f.rank_shift=1").best_levels == (Level.INDICATIVE,)
+    assert forecast_of(FILES).best_levels == (VerdictLevel.INDICATIVE,)
+    assert forecast_of(FILES + TWO).best_levels == (VerdictLevel.VALID,)
+    assert forecast_of(FILES + TWO, "workload.f.rank_shift=1").best_levels == (
+        VerdictLevel.INDICATIVE,
+    )
     short = forecast_of(FILES + TWO, "workload.f.phase_runtime=5s")
-    assert short.best_levels == (Level.INDICATIVE,)
+    assert short.best_levels == (VerdictLevel.INDICATIVE,)
     assert "5 s" in short.limits[0].reason
 
 
 def test_each_run_counts_once_by_its_worst_limit() -> None:
     forecast = forecast_of(READS + FILES, "method.runtime=2s")
-    assert (forecast.counts[Level.INVALID], forecast.counts[Level.INDICATIVE]) == (2, 1)
+    assert (forecast.counts[VerdictLevel.INVALID], forecast.counts[VerdictLevel.INDICATIVE]) == (
+        2,
+        1,
+    )
     assert forecast.document()["runs"] == {"valid": 0, "indicative": 1, "invalid": 2}

@@ -6,7 +6,7 @@ import pytest
 from bench.synthetic import make_record, make_result
 from msgspec.structs import replace
 
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.run import Point
 from iolab.registry import study_kinds
 from iolab.study.writes import WriteForecaster, forecast_writes
@@ -19,7 +19,7 @@ MIB = 1 << 20
 RESULT = make_result(make_record(PLAN.runs[0], SHAPE))
 
 
-def finished(point: Point, rate: float) -> Result:
+def finished(point: Point, rate: float) -> RunResult:
     """A finished run of that point that wrote so many bytes a second."""
     metric = replace(next(iter(RESULT.metrics.values())), value=rate, low=None, high=None)
     assert isinstance(metric, Metric)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.kinds import AnalysisKinds, judge_run
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.tagged import type_tag_of
 from iolab.core.workload import Direction
@@ -24,8 +24,10 @@ def record(lat_ns: int) -> RunRecord:
     return replace(made, run=replace(made.run, point=replace(made.run.point, job=JOB)))
 
 
-@pytest.mark.parametrize(("lat_ns", "level"), [(900, Level.INVALID), (80_000, Level.VALID)])
-def test_appends_that_nothing_kept_are_found(lat_ns: int, level: Level) -> None:
+@pytest.mark.parametrize(
+    ("lat_ns", "level"), [(900, VerdictLevel.INVALID), (80_000, VerdictLevel.VALID)]
+)
+def test_appends_that_nothing_kept_are_found(lat_ns: int, level: VerdictLevel) -> None:
     result = judge_run(record(lat_ns), {"c1": facts_of("c1")}, KINDS)
     codes = {check.code: check.level for check in result.verdict.checks}
     assert codes["append-not-durable"] is level

@@ -26,7 +26,7 @@ from iolab.analysis.points import (
     sentinel_point,
 )
 from iolab.core.configuration import LatencyLimit, Objective
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveCurve
@@ -56,16 +56,16 @@ class RunResultLog:
     A later attempt takes the place of an earlier one.
     """
 
-    def __init__(self, study: Study, results: Iterable[Result] = ()) -> None:
+    def __init__(self, study: Study, results: Iterable[RunResult] = ()) -> None:
         self._study = study
-        self._runs: dict[tuple[str, int], Result] = {}
+        self._runs: dict[tuple[str, int], RunResult] = {}
         self._workloads = {workload.id: workload for workload in study.workloads}
-        self._points: dict[str, dict[int, Result]] = {}
+        self._points: dict[str, dict[int, RunResult]] = {}
         self._alarms: tuple[SentinelAlarm, ...] = ()
         for result in results:
             self.add_result(result)
 
-    def add_result(self, result: Result) -> None:
+    def add_result(self, result: RunResult) -> None:
         """Add a result."""
         self._runs[result.digest, result.repeat] = result
         self._points.setdefault(result.digest, {})[result.repeat] = result
@@ -75,17 +75,17 @@ class RunResultLog:
         self._alarms = sentinel_alarms(self.results, self._study)
         return self._alarms
 
-    def _is_between_sentinel_runs(self, result: Result) -> bool:
+    def _is_between_sentinel_runs(self, result: RunResult) -> bool:
         return any(
             alarm.last_trusted_order < result.order < alarm.moved_order for alarm in self._alarms
         )
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         """All of them."""
         return tuple(self._runs.values())
 
-    def runs_of_point(self, digest: str) -> list[Result]:
+    def runs_of_point(self, digest: str) -> list[RunResult]:
         """The runs of a point."""
         return list(self._points.get(digest, {}).values())
 
@@ -153,7 +153,7 @@ def _smaller_half_width_share(published: EstimatedValue, other: float | None) ->
     return published.half_width if other is None else min(published.half_width, other)
 
 
-def _is_run_done(result: Result) -> bool:
+def _is_run_done(result: RunResult) -> bool:
     return result.status is RunStatus.DONE
 
 
@@ -462,7 +462,7 @@ def max_load_progress_from_log(search: SearchSpace, log: RunResultLog) -> MaxLoa
     return MaxLoadProgress(_geometric_mean(maxima), limit, runs)
 
 
-def is_run_of_max_load_search(search: SearchSpace, result: Result) -> bool:
+def is_run_of_max_load_search(search: SearchSpace, result: RunResult) -> bool:
     """Whether a search for the highest rate decides by a run: one of its load under a rate."""
     (base,) = search.points.values()
     return result.status is RunStatus.DONE and _is_rate_limited_run_of(result, base)
@@ -475,14 +475,14 @@ def total_job_count(study: Study, point: Point) -> int:
     )
 
 
-def _is_rate_limited_run_of(result: Result, base: Point) -> bool:
+def _is_rate_limited_run_of(result: RunResult, base: Point) -> bool:
     """Whether a run is of the same behaviour under a rate."""
     own = (result.configuration, result.workload, result.axis[:-1])
     same = own == (base.configuration, base.workload, base.axis)
     return same and len(result.axis) > len(base.axis) and result.axis[-1][0] == RATE
 
 
-def _load_run_of_result(result: Result, limit: LatencyLimit) -> LoadRun | None:
+def _load_run_of_result(result: RunResult, limit: LatencyLimit) -> LoadRun | None:
     load, latency = finite_metric_value(result, IOPS), finite_metric_value(result, limit.metric)
     return LoadRun(load, latency) if load and latency else None
 
@@ -501,7 +501,7 @@ def chooses_runs_by_results(study: Study) -> bool:
 class AdaptiveQueue:
     """Asks for one run after the other; `add_result` what came of each before the next."""
 
-    def __init__(self, study: Study, plan: Plan, stored_results: Iterable[Result] = ()) -> None:
+    def __init__(self, study: Study, plan: Plan, stored_results: Iterable[RunResult] = ()) -> None:
         """Runs among the `stored_results` of earlier segments that are done are not made again."""
         self._study = study
         self._parts = decision_groups(study, plan)
@@ -514,7 +514,7 @@ class AdaptiveQueue:
         self._sentinel = sentinel_point(study)
         self._blocks = deque(_plan_points_by_repeat(plan, self._sentinel))
         self._points: dict[str, Point] = {}
-        self._since: list[Result] = []
+        self._since: list[RunResult] = []
         self._alarms = 0
         self._remeasured_alarms = False
         self._messages: list[str] = []
@@ -533,7 +533,7 @@ class AdaptiveQueue:
             self._messages.clear()
         return None
 
-    def add_result(self, result: Result) -> None:
+    def add_result(self, result: RunResult) -> None:
         """Take what came of the run that was last asked for."""
         self._log.add_result(result)
         self._since.append(result)
@@ -615,7 +615,7 @@ def _plan_points_by_repeat(plan: Plan, sentinel: Point | None) -> list[list[Poin
 
 
 def adaptive_queue_factory(
-    study: Study, plan: Plan, stored_results: Sequence[Result] = ()
+    study: Study, plan: Plan, stored_results: Sequence[RunResult] = ()
 ) -> Callable[[], AdaptiveQueue] | None:
     """Makes the session's queue anew at each call; None where the plan lists all runs."""
     if not chooses_runs_by_results(study):

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 from msgspec import field
 
 from iolab.analysis.view import RunView
-from iolab.core.metric import CheckResult, Evidence, Level
+from iolab.core.metric import CheckResult, Evidence, VerdictLevel
 from iolab.core.run import HostRun, RunStatus
 from iolab.record import Record
 
@@ -49,7 +49,7 @@ class CheckSlot(Enum):
 class CheckAnswer(Record):
     """A check's answer: how far the result may go, one sentence, the numbers behind it."""
 
-    level: Level | None
+    level: VerdictLevel | None
     message: str
     evidence: Evidence = field(default_factory=dict)
 
@@ -184,17 +184,17 @@ def per_host(
 
 def valid_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """All is well."""
-    return CheckAnswer(Level.VALID, message, evidence)
+    return CheckAnswer(VerdictLevel.VALID, message, evidence)
 
 
 def indicative_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """The number gives an idea, and is not to be quoted without this sentence."""
-    return CheckAnswer(Level.INDICATIVE, message, evidence)
+    return CheckAnswer(VerdictLevel.INDICATIVE, message, evidence)
 
 
 def invalid_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:
     """The number is not what it claims to be."""
-    return CheckAnswer(Level.INVALID, message, evidence)
+    return CheckAnswer(VerdictLevel.INVALID, message, evidence)
 
 
 def not_applicable_answer(message: str, **evidence: EvidenceValue) -> CheckAnswer:

@@ -33,7 +33,7 @@ from iolab.analysis.pairs import (
     operation_rate_keys,
 )
 from iolab.analysis.points import PointKey, PointPriors, fit_point_priors
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Workload
 from iolab.record import Record
@@ -135,7 +135,7 @@ def _fit_pair_priors(
 
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
     """
-    groups: dict[PointKey, Sequence[Result]] = {}
+    groups: dict[PointKey, Sequence[RunResult]] = {}
     for place, (first, second) in pairs.items():
         groups[_side_point_key(place, "baseline")] = first.results
         groups[_side_point_key(place, "candidate")] = second.results
@@ -196,7 +196,7 @@ class HistoryValue(Record):
 
     session: int
     metric: Metric
-    level: Level
+    level: VerdictLevel
 
 
 class MetricHistory(Record):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iolab.analysis.findings import POINTS_MIN, LoadFindings
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.study import Study
 from iolab.study.schedule import (
     SearchSpace,
@@ -20,7 +20,7 @@ from iolab.study.schedule import (
 )
 
 
-def session_load_findings(study: Study, results: Sequence[Result]) -> LoadFindings:
+def session_load_findings(study: Study, results: Sequence[RunResult]) -> LoadFindings:
     """The findings of a session; runs that went without a host do not enter."""
     full_fleet = [result for result in results if not result.excluded_hosts]
     measured = {result.digest for result in full_fleet}

@@ -16,7 +16,7 @@ from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.stored_results import StoredSession, results_with_session_checks
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, Point
 from iolab.core.stopping import StoppingRuleSettings
 from iolab.core.study import BootedGuests, Method, ServerConfig, Study
@@ -76,7 +76,7 @@ class ComparisonSide(Record, dict=True):
     configuration: Configuration
     points: Mapping[WorkloadAndAxis, Point]
     facts: Mapping[str, HostFacts]
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
     engine_versions: tuple[str, ...] = ()
     analysis_versions: tuple[int, ...] = ()
 
@@ -174,7 +174,7 @@ def _guest_node_names(study: Study, configuration: Configuration) -> set[str]:
 
 
 def _unplanned_points(
-    reader: MeasuredSession, results: tuple[Result, ...]
+    reader: MeasuredSession, results: tuple[RunResult, ...]
 ) -> dict[WorkloadAndAxis, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}

@@ -34,7 +34,7 @@ from iolab.analysis.quotients import (
     rate_quotients,
 )
 from iolab.core.configuration import Configuration, LatencyLimit
-from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, mean_latency_keys, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
@@ -72,7 +72,7 @@ class BestPointFinding(Record):
     metric: str
     axis: Axis
     value: Metric
-    level: Level
+    level: VerdictLevel
     indistinguishable_axes: tuple[Axis, ...]
     point_count: int
     runs: tuple[RunKey, ...]
@@ -98,7 +98,7 @@ class LargestSpeedupFinding(Record):
     high: float | None
     factor: float
     comparison_count: int
-    level: Level
+    level: VerdictLevel
     runs: tuple[RunKey, ...]
 
 
@@ -139,7 +139,7 @@ class CrossoverFinding(Record):
     high_load_lead_share: float
     leads_at_all_lower_loads: bool
     leads_at_all_higher_loads: bool
-    level: Level
+    level: VerdictLevel
     runs: tuple[RunKey, ...]
 
 
@@ -161,7 +161,7 @@ class KneeFinding(Record):
     latency_ratio: float
     has_single_runs: bool
     is_certain: bool
-    level: Level
+    level: VerdictLevel
     runs: tuple[RunKey, ...]
 
 
@@ -183,7 +183,7 @@ class QuotientFinding(Record):
     rank: int
     ranked_count: int
     is_certain: bool
-    level: Level | None
+    level: VerdictLevel | None
     runs: tuple[RunKey, ...]
 
 
@@ -201,7 +201,7 @@ class BottleneckFinding(Record):
     decision: BottleneckDecision
     resources: RunResources
     contention_law: UslFit | None
-    level: Level
+    level: VerdictLevel
     runs: tuple[RunKey, ...]
     has_phases: bool = False
 
@@ -251,7 +251,7 @@ class Recommendation(Record):
     workloads: tuple[str, ...]
     terabytes: float | None
     metric: str
-    level: Level | None
+    level: VerdictLevel | None
     runs: tuple[RunKey, ...]
     mean_kinds: tuple[str, ...] = ()
     leader_by_workload: str = ""

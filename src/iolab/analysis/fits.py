@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.points import positive_metric_values
 from iolab.core.configuration import Objective
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.stats.curve import CurvePoint, bounds_crossing_load, fit_usl, knee_load, saturation_load
 from iolab.study.schedule import SearchSpace
@@ -36,7 +36,7 @@ DRAWS: Final = 400
 
 def fit_load_findings(
     study: Study,
-    results: Iterable[Result],
+    results: Iterable[RunResult],
     searches: Sequence[SearchSpace],
     lines: Iterable[SearchSpace],
 ) -> LoadFindings:
@@ -112,8 +112,8 @@ def _peak_search_finding(search: SearchSpace, log: RunResultLog) -> PeakSearchFi
     )
 
 
-def _invalid_run_count(runs: Iterable[Result]) -> int:
-    return sum(run.verdict.level is Level.INVALID for run in runs)
+def _invalid_run_count(runs: Iterable[RunResult]) -> int:
+    return sum(run.verdict.level is VerdictLevel.INVALID for run in runs)
 
 
 def _max_load_finding(search: SearchSpace, log: RunResultLog) -> MaxLoadFinding | None:

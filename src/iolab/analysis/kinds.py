@@ -80,7 +80,7 @@ from iolab.core.metric import (
     HostResult,
     HypervisorResult,
     Metric,
-    Result,
+    RunResult,
     Verdict,
     worst_level,
 )
@@ -307,7 +307,7 @@ class AnalysisKinds(Record):
                 yield check
 
 
-def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds) -> Result:
+def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: AnalysisKinds) -> RunResult:
     """What a run is worth: pure, so the same record and facts always give the same result.
 
     `facts` holds the hosts' facts by `HostRun.target_key`; a host without is judged as far as it
@@ -332,7 +332,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     metrics, power = dict(kind.fleet_metrics(view)), power_uses_of_run(view)
     figures, drives = view.scenario_figures, drive_wear_of_run(view)
     metrics |= power_metrics(power, metrics) | write_amplification_metrics(view, drives)
-    return Result(
+    return RunResult(
         configuration=point.configuration,
         workload=point.workload,
         axis=point.axis,

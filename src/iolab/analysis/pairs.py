@@ -30,7 +30,7 @@ from iolab.analysis.points import (
     pooled_log_bin_error,
 )
 from iolab.analysis.resume_checks import session_index
-from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
     BetterDirection,
@@ -231,7 +231,7 @@ class ComparedMetric(Record):
     baseline: Metric
     candidate: Metric
     comparison: Comparison
-    level: Level
+    level: VerdictLevel
     bin_error: float = 0.0
 
     @property

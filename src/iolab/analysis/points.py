@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from iolab.analysis.resume_checks import session_index
 from iolab.core.configuration import Objective
-from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
+from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.metric_spec import CombineRule, metric_spec
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SteadinessStatus
@@ -86,10 +86,10 @@ class PointSummary(Record):
 
     key: PointKey
     digest: str
-    results: tuple[Result, ...]
-    left_out_results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
+    left_out_results: tuple[RunResult, ...]
     metrics: Mapping[str, Metric]
-    level: Level
+    level: VerdictLevel
     is_trusted: bool
 
     def metric_value(self, metric: str) -> float | None:
@@ -102,7 +102,7 @@ class PointSummary(Record):
         return int(dict(self.key.axis)[axis_name])
 
     @property
-    def runs(self) -> list[Result]:
+    def runs(self) -> list[RunResult]:
         """All of its runs by repeat, those that did not enter too."""
         return sorted((*self.results, *self.left_out_results), key=lambda run: run.repeat)
 
@@ -169,17 +169,17 @@ def curves_along_load_axis(
     )
 
 
-def is_publishable(result: Result) -> bool:
+def is_publishable(result: RunResult) -> bool:
     """Whether a run may stand behind a published value."""
-    return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
+    return result.status is RunStatus.DONE and result.verdict.level is not VerdictLevel.INVALID
 
 
-def keeps_search_limit(workload: Workload, result: Result) -> bool:
+def keeps_search_limit(workload: Workload, result: RunResult) -> bool:
     """Whether a run keeps the limit of its workload's search; one that is invalid proves nothing.
 
     True of every other run where there is no limit.
     """
-    if result.verdict.level is Level.INVALID:
+    if result.verdict.level is VerdictLevel.INVALID:
         return False
     limit = workload.search_goal.limit
     if limit is not None:
@@ -205,7 +205,7 @@ def headline_candidates(
         failed = [
             point
             for point in members
-            if any(run.verdict.level is Level.INVALID for run in _done_runs_of_point(point))
+            if any(run.verdict.level is VerdictLevel.INVALID for run in _done_runs_of_point(point))
         ]
     else:
         return trusted
@@ -232,11 +232,11 @@ def has_higher_load(axis: Axis, other: Axis) -> bool:
     return name == other_name and isinstance(value, int) and isinstance(low, int) and value > low
 
 
-def _done_runs_of_point(point: PointSummary) -> list[Result]:
+def _done_runs_of_point(point: PointSummary) -> list[RunResult]:
     return [run for run in point.runs if run.status is RunStatus.DONE]
 
 
-def summarise_points(results: Sequence[Result], study: Study) -> tuple[PointSummary, ...]:
+def summarise_points(results: Sequence[RunResult], study: Study) -> tuple[PointSummary, ...]:
     """Every point among the results, in the study's order, whatever order they ran in.
 
     Of several sessions each point's interval is that which its own session gives it.
@@ -291,16 +291,16 @@ def point_sort_key(study: Study) -> Callable[[PointKey], tuple[object, ...]]:
     return sort_key
 
 
-def results_by_point(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
+def results_by_point(results: Iterable[RunResult]) -> dict[PointKey, list[RunResult]]:
     """The results by point, each point's by repeat."""
-    by_point: dict[PointKey, list[Result]] = {}
+    by_point: dict[PointKey, list[RunResult]] = {}
     for result in results:
         key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
         by_point.setdefault(key, []).append(result)
     return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in by_point.items()}
 
 
-def positive_metric_values(runs: Iterable[Result], metric: str) -> list[float]:
+def positive_metric_values(runs: Iterable[RunResult], metric: str) -> list[float]:
     """The runs' values of a metric that have a logarithm."""
     figures = (run.metrics.get(metric) for run in runs)
     return [
@@ -310,7 +310,7 @@ def positive_metric_values(runs: Iterable[Result], metric: str) -> list[float]:
     ]
 
 
-def finite_metric_value(result: Result, metric: str) -> float | None:
+def finite_metric_value(result: RunResult, metric: str) -> float | None:
     """A run's value of a metric, None where it has none or one that is not finite."""
     figure = result.metrics.get(metric)
     if figure is None or figure.value is None or not math.isfinite(figure.value):
@@ -350,7 +350,7 @@ class PointPriors(Record):
 
 
 def fit_point_priors(
-    groups: Mapping[PointKey, Sequence[Result]],
+    groups: Mapping[PointKey, Sequence[RunResult]],
     study: Study,
     metrics: Collection[str] | None = None,
     known: KnownRunLogarithms | None = None,
@@ -395,7 +395,7 @@ def _stratum_path(workload: Workload | None, point_key: PointKey) -> tuple[str, 
 
 
 def _summarise_point(
-    point_key: PointKey, runs: Sequence[Result], priors: PointPriors
+    point_key: PointKey, runs: Sequence[RunResult], priors: PointPriors
 ) -> PointSummary:
     used = tuple(run for run in runs if is_publishable(run))
     shown = used or tuple(run for run in runs if _has_metric_values(run)) or tuple(runs)
@@ -423,14 +423,14 @@ def _summarise_point(
     )
 
 
-def _has_metric_values(result: Result) -> bool:
+def _has_metric_values(result: RunResult) -> bool:
     return any(metric.value is not None for metric in result.metrics.values())
 
 
 def _metric_over_runs(
     name: str,
     unit: str,
-    runs: Sequence[Result],
+    runs: Sequence[RunResult],
     prior: VariancePrior,
     known: RunLogarithms | None = None,
 ) -> Metric:
@@ -478,7 +478,7 @@ def _metric_of_single_run(name: str, unit: str, published: Metric, value: float)
     return published if kept else Metric(value, unit, n=1)
 
 
-def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
+def _percentile_lower_bound(name: str, unit: str, runs: Sequence[RunResult]) -> Metric | None:
     """A percentile of which some runs know only that it is "more than" a bound, so is the point's.
 
     Those runs had the stalls: the others alone would tell of a storage that never stalls. A mean
@@ -496,7 +496,7 @@ def _percentile_lower_bound(name: str, unit: str, runs: Sequence[Result]) -> Met
     return Metric(None, unit, low=mean, n=len(known))
 
 
-def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
+def _mean_metric(name: str, unit: str, runs: Sequence[RunResult]) -> Metric:
     """One metric over the runs without an interval."""
     values = _metric_values(runs, name)
     if not values or _is_percentile_missing_in_some_runs(name, values, runs):
@@ -509,7 +509,7 @@ def _mean_metric(name: str, unit: str, runs: Sequence[Result]) -> Metric:
 
 
 def _is_percentile_missing_in_some_runs(
-    name: str, values: Sequence[float], runs: Sequence[Result]
+    name: str, values: Sequence[float], runs: Sequence[RunResult]
 ) -> bool:
     """Whether some of the runs had too few I/Os for a percentile.
 
@@ -521,7 +521,7 @@ def _is_percentile_missing_in_some_runs(
     return len(values) < len(_metric_values(runs, mean))
 
 
-def _metric_of_coarse_bin(name: str, runs: Sequence[Result]) -> Metric | None:
+def _metric_of_coarse_bin(name: str, runs: Sequence[RunResult]) -> Metric | None:
     """Of a single run a value that is known to a coarse bin, with the edges of this."""
     figures = [run.metrics[name] for run in runs if finite_metric_value(run, name) is not None]
     return figures[0] if len(figures) == 1 and figures[0].has_bin_edge_interval else None
@@ -532,16 +532,16 @@ def _geometric_mean(values: Sequence[float]) -> float:
     return values[0] if len(values) == 1 else math.exp(math.fsum(logarithms(values)) / len(values))
 
 
-def _metric_values(runs: Sequence[Result], name: str) -> list[float]:
+def _metric_values(runs: Sequence[RunResult], name: str) -> list[float]:
     return [value for run in runs if (value := finite_metric_value(run, name)) is not None]
 
 
-def _common_bias_allowance(name: str, runs: Iterable[Result]) -> float:
+def _common_bias_allowance(name: str, runs: Iterable[RunResult]) -> float:
     """What every run may be off by alike."""
     return BIAS_ALLOWANCE + pooled_log_bin_error(name, runs)
 
 
-def pooled_log_bin_error(metric: str, runs: Iterable[Result]) -> float:
+def pooled_log_bin_error(metric: str, runs: Iterable[RunResult]) -> float:
     """How far values of a metric may be off for the bins that they are read from, a log ratio.
 
     Bins that an engine has of its own say how wide they are by each value's bounds.
@@ -589,7 +589,7 @@ def sentinel_point(study: Study) -> Point | None:
     return (chosen or points)[0]
 
 
-def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAlarm, ...]:
+def sentinel_alarms(results: Sequence[RunResult], study: Study) -> tuple[SentinelAlarm, ...]:
     """Every time that the sentinel moved. Results of one session, in any order."""
     point = sentinel_point(study)
     if point is None:
@@ -612,7 +612,7 @@ def sentinel_alarms(results: Sequence[Result], study: Study) -> tuple[SentinelAl
     return tuple(moved)
 
 
-def run_to_run_log_sd(results: Sequence[Result], metric: str) -> float:
+def run_to_run_log_sd(results: Sequence[RunResult], metric: str) -> float:
     """The standard deviation of ln of a metric between runs of a point, pooled over all points.
 
     Neighbouring runs are compared, so that ground that moves adds little to it.
@@ -631,7 +631,9 @@ def run_to_run_log_sd(results: Sequence[Result], metric: str) -> float:
     return math.sqrt(total / df)
 
 
-def results_with_sentinel_checks(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
+def results_with_sentinel_checks(
+    results: Sequence[RunResult], study: Study
+) -> tuple[RunResult, ...]:
     """The results; those that were measured while the sentinel moved say so, and are indicative."""
     moves = sentinel_alarms(results, study)
     if not moves:
@@ -668,4 +670,4 @@ def _sentinel_check(alarm: SentinelAlarm | None) -> CheckResult | None:
         return None
     evidence = {"change": alarm.change, "after": alarm.last_trusted_order, "at": alarm.moved_order}
     message = f"{sentinel_alarm_text(alarm)} What this run measured may not be what the others did."
-    return CheckResult(SENTINEL_CHECK_CODE, Level.INDICATIVE, message, evidence)
+    return CheckResult(SENTINEL_CHECK_CODE, VerdictLevel.INDICATIVE, message, evidence)

@@ -19,7 +19,7 @@ from iolab.analysis.points import (
     positive_metric_values,
 )
 from iolab.core.host import HostRole
-from iolab.core.metric import Level, worst_level
+from iolab.core.metric import VerdictLevel, worst_level
 from iolab.core.metric_spec import metric_spec
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
@@ -49,7 +49,7 @@ class CurvePrediction(Record):
     fixed_axis: Axis
     metric: str
     measured_loads: tuple[MeasuredLoad, ...]
-    level: Level
+    level: VerdictLevel
     prediction: Prediction | None
     limited_by: ResourceUse | None
     reason: str

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import Axis
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
 from iolab.core.run import RunKey
 from iolab.record import Record
@@ -49,7 +49,7 @@ class BestValue(Record):
     metric: str
     value: Metric
     axis: Axis = ()
-    level: Level | None = None
+    level: VerdictLevel | None = None
     runs: tuple[RunKey, ...] = ()
     title: str = ""
     place_count: int = 1
@@ -68,7 +68,7 @@ class BestValue(Record):
     @property
     def has_valid_level(self) -> bool:
         """Whether it may be claimed of anything: what is invalid is shown, and no more."""
-        return self.level is not Level.INVALID
+        return self.level is not VerdictLevel.INVALID
 
 
 class Divisor(Record):

@@ -28,7 +28,7 @@ from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_
 from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
 from iolab.analysis.quotients import MONEY, configurations_without_subsets, cost_currencies
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
@@ -226,7 +226,7 @@ def leading_pair(best: Sequence[BestPointFinding]) -> tuple[str, str] | None:
     """
     by_workload: dict[str, list[BestPointFinding]] = {}
     for figure in best:
-        if figure.value.value is not None and figure.level is not Level.INVALID:
+        if figure.value.value is not None and figure.level is not VerdictLevel.INVALID:
             by_workload.setdefault(figure.workload, []).append(figure)
     ranks: dict[str, list[int]] = {}
     for own in by_workload.values():
@@ -316,7 +316,7 @@ class _RankedConfigurations(Record):
     scores_by_dimension: Mapping[str, _ScoresByConfiguration]
     scores_by_workload: Mapping[str, _ScoresByConfiguration]
     workloads: tuple[str, ...]
-    level: Level
+    level: VerdictLevel
     has_single_runs: bool
     runs: Mapping[str, tuple[RunKey, ...]]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 from iolab.core.host import HostFacts
-from iolab.core.metric import CheckResult, Level, Result
+from iolab.core.metric import CheckResult, RunResult, VerdictLevel
 from iolab.study.readiness import host_change_faults
 
 RESUME_CHECK_CODE: Final = "resumed-on-changed-host"
@@ -18,7 +18,7 @@ SEGMENTS_PER_SESSION: Final = 1000
 """Segments of the n-th of several sessions count from n times this on; no session has as many."""
 
 
-def session_index(result: Result) -> int:
+def session_index(result: RunResult) -> int:
     """Which of several sessions that are looked at together made a result; 0 where there is one."""
     return result.segment // SEGMENTS_PER_SESSION
 
@@ -38,13 +38,13 @@ class SessionWithStarts(Protocol):
     def starts(self) -> Sequence[SessionStart]:
         """Every start, oldest first."""
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         """The results of all committed runs."""
 
 
 def results_with_resume_checks(
-    results: tuple[Result, ...], session: SessionWithStarts
-) -> tuple[Result, ...]:
+    results: tuple[RunResult, ...], session: SessionWithStarts
+) -> tuple[RunResult, ...]:
     """The session's results; those of curves that several segments measured say so."""
     # Facts of a fleet are large: they are read only where the session was resumed.
     if len({result.segment for result in results}) < 2:
@@ -53,8 +53,8 @@ def results_with_resume_checks(
 
 
 def results_with_segment_checks(
-    results: Sequence[Result], facts: Sequence[Mapping[str, HostFacts]]
-) -> tuple[Result, ...]:
+    results: Sequence[RunResult], facts: Sequence[Mapping[str, HostFacts]]
+) -> tuple[RunResult, ...]:
     """The results with one more check where a curve's points are of several segments.
 
     `facts` are those of each segment, the first one first. A curve is a workload in a
@@ -87,6 +87,6 @@ def _changed_host_check(
     evidence: dict[str, int | str] = {"segments": text, "changes": len(changed)}
     if not changed:
         message = f"Measured over several starts ({text}) of the session, on unchanged hosts."
-        return CheckResult(RESUME_CHECK_CODE, Level.VALID, message, evidence)
+        return CheckResult(RESUME_CHECK_CODE, VerdictLevel.VALID, message, evidence)
     message = f"Measured over several starts ({text}), and hosts had changed: {changed[0]}"
-    return CheckResult(RESUME_CHECK_CODE, Level.INDICATIVE, message, evidence)
+    return CheckResult(RESUME_CHECK_CODE, VerdictLevel.INDICATIVE, message, evidence)

@@ -16,7 +16,7 @@ from iolab.analysis.points import (
 )
 from iolab.analysis.resume_checks import SessionWithStarts, results_with_resume_checks
 from iolab.core.configuration import Configuration
-from iolab.core.metric import CheckResult, Level, Result
+from iolab.core.metric import CheckResult, RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.text import percent_text
 
@@ -42,7 +42,7 @@ class StoredSession(SessionWithStarts, Protocol):
         """The study with every default and override."""
 
 
-def results_with_session_checks(session: StoredSession) -> tuple[Study, tuple[Result, ...]]:
+def results_with_session_checks(session: StoredSession) -> tuple[Study, tuple[RunResult, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results
@@ -57,8 +57,8 @@ def results_with_session_checks(session: StoredSession) -> tuple[Study, tuple[Re
 
 
 def separate_configurations_with_excluded_hosts(
-    study: Study, results: Sequence[Result]
-) -> tuple[Study, tuple[Result, ...]]:
+    study: Study, results: Sequence[RunResult]
+) -> tuple[Study, tuple[RunResult, ...]]:
     """The study with a further configuration for each set of hosts that some result lacks.
 
     It is called like `fleet without c3`, stands after its own, and has the hosts that were left.
@@ -90,7 +90,7 @@ def separate_configurations_with_excluded_hosts(
     return replace(study, configurations=tuple(configurations)), renamed
 
 
-def _needs_configuration_without_hosts(result: Result) -> bool:
+def _needs_configuration_without_hosts(result: RunResult) -> bool:
     """Whether a result lacks hosts and stands among those of the whole configuration."""
     return bool(result.excluded_hosts) and not result.configuration.endswith(
         _name_without_hosts("", result.excluded_hosts)
@@ -112,7 +112,7 @@ def _name_without_hosts(name: str, names: tuple[str, ...]) -> str:
     return f"{name} without {', '.join(names)}"
 
 
-def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
+def results_with_repeat_checks(results: Sequence[RunResult], study: Study) -> tuple[RunResult, ...]:
     """The results; those whose repeats do not agree in their headline figure say so.
 
     Metadata load has no single figure: there each operation is compared by itself.
@@ -132,7 +132,7 @@ def results_with_repeat_checks(results: Sequence[Result], study: Study) -> tuple
     return tuple(result.with_session_check(checks.get(_attempt_key(result))) for result in results)
 
 
-def _attempt_key(result: Result) -> tuple[str, int, int]:
+def _attempt_key(result: RunResult) -> tuple[str, int, int]:
     return result.digest, result.repeat, result.attempt
 
 
@@ -157,8 +157,8 @@ def repeats_disagree_check(values: Sequence[float], figure: str) -> CheckResult 
         message = (
             f"{text}, the highest is {ratio:.3g} times the lowest: no value stands for all of them."
         )
-        return CheckResult(REPEATS_CHECK_CODE, Level.INVALID, message, evidence)
+        return CheckResult(REPEATS_CHECK_CODE, VerdictLevel.INVALID, message, evidence)
     if spread > RANGE_GOOD:
         message = f"{text}; {percent_text(RANGE_GOOD)} are allowed."
-        return CheckResult(REPEATS_CHECK_CODE, Level.INDICATIVE, message, evidence)
+        return CheckResult(REPEATS_CHECK_CODE, VerdictLevel.INDICATIVE, message, evidence)
     return None

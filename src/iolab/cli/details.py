@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from iolab.cli.results import WHY_NOT_VALID
-from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, operations_with_latency
+from iolab.core.metric import (
+    CheckResult,
+    Evidence,
+    Metric,
+    RunResult,
+    VerdictLevel,
+    operations_with_latency,
+)
 from iolab.core.metric_spec import is_scenario_metric
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
@@ -80,9 +87,9 @@ _DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Directio
 
 
 def session_details(
-    results: Sequence[Result],
-    read_latency_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
-    read_slow_ios: Callable[[Result], Sequence[SlowIoContext]] = lambda _: (),
+    results: Sequence[RunResult],
+    read_latency_curves: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
+    read_slow_ios: Callable[[RunResult], Sequence[SlowIoContext]] = lambda _: (),
 ) -> Iterator[tuple[str, list[RenderableType]]]:
     """What checks found in all runs, then every run: all metrics, each host, what objects to it.
 
@@ -95,7 +102,7 @@ def session_details(
     shared = _shared_check_texts(results)
     if len(results) > 1 and (lines := list(_check_lines_of_all_runs(results, shared))):
         yield WHY_NOT_VALID, lines
-    by_workload: dict[tuple[str, str], list[Result]] = {}
+    by_workload: dict[tuple[str, str], list[RunResult]] = {}
     for result in results:
         by_workload.setdefault((result.configuration, result.workload), []).append(result)
     has_several = len({result.configuration for result in results}) > 1
@@ -119,8 +126,8 @@ def session_details(
 
 
 def run_detail_lines(
-    results: Sequence[Result],
-    read_latency_curves: Callable[[Result], Sequence[LatencyCurve]] = lambda _: (),
+    results: Sequence[RunResult],
+    read_latency_curves: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
 ) -> Iterator[RenderableType]:
     """All parts of `session_details` one after the other."""
     for _, parts in session_details(results, read_latency_curves):
@@ -136,7 +143,7 @@ def _slow_io_lines(slow_ios: Sequence[SlowIoContext]) -> Iterator[RenderableType
 
 
 def _run_lines(
-    result: Result,
+    result: RunResult,
     shared: SharedCheckTexts,
     curves: Sequence[LatencyCurve],
     *,
@@ -155,8 +162,8 @@ def _run_lines(
     histograms = [(curve.name, text) for curve in curves if (text := latency_histogram_text(curve))]
     yield name_value_grid([*_measured_metric_rows(result.metrics), *histograms])
     if result.scenario is not None:
-        if result.verdict.level is Level.INVALID:
-            yield literal_text(INVALID_PHASES, VERDICT_STYLES[Level.INVALID])
+        if result.verdict.level is VerdictLevel.INVALID:
+            yield literal_text(INVALID_PHASES, VERDICT_STYLES[VerdictLevel.INVALID])
         elif not is_only:  # of the only run it is the session's answer
             yield literal_text(run_fault_impact_sentence(result))
         yield grouped_report_table(phases_table([result.scenario], result.metrics))
@@ -209,7 +216,7 @@ class SharedCheckTexts(Record):
     evidence: Mapping[str, Evidence]
 
 
-def _shared_check_texts(results: Sequence[Result]) -> SharedCheckTexts:
+def _shared_check_texts(results: Sequence[RunResult]) -> SharedCheckTexts:
     """What several runs have in common; of a single run nothing is said but there."""
     if len(results) < 2:
         return SharedCheckTexts(frozenset(), {}, {})
@@ -246,7 +253,7 @@ def _common_suffix_text(sentences: Sequence[str]) -> str:
 
 
 def _check_lines_of_all_runs(
-    results: Sequence[Result], shared: SharedCheckTexts
+    results: Sequence[RunResult], shared: SharedCheckTexts
 ) -> Iterator[RenderableType]:
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
     rows: list[list[Text | str]] = []
@@ -263,7 +270,7 @@ def _check_lines_of_all_runs(
         codes = literal_text(", ".join(sorted(shared.passed_codes)), QUIET_STYLE)
         rows.append(
             [
-                styled_verdict(Level.VALID),
+                styled_verdict(VerdictLevel.VALID),
                 literal_text("passed in all runs where they apply: ").append_text(codes),
             ]
         )
@@ -307,7 +314,7 @@ def _metric_sort_key(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
     return "lat_ns" in key, key.endswith(("_min", "_max")), not key.endswith("_mean")
 
 
-def _host_metric_lines(result: Result) -> Iterator[RenderableType]:
+def _host_metric_lines(result: RunResult) -> Iterator[RenderableType]:
     """Each host's share."""
     keys = report_kinds().report_of_result(result).compared_host_metric_keys(result)
     rows: list[list[Text | str]] = [
@@ -325,7 +332,7 @@ def _host_metric_lines(result: Result) -> Iterator[RenderableType]:
         yield report_table_for_terminal(phase_evenness_table(result.operation_spreads, names))
 
 
-def _run_check_lines(result: Result, shared: SharedCheckTexts) -> Iterator[RenderableType]:
+def _run_check_lines(result: RunResult, shared: SharedCheckTexts) -> Iterator[RenderableType]:
     """What objects, the gravest first, with its evidence; the codes of what found nothing.
 
     Without what is said of all runs.
@@ -336,14 +343,16 @@ def _run_check_lines(result: Result, shared: SharedCheckTexts) -> Iterator[Rende
         if message := check.message.removesuffix(shared.message.get(check.code, "")):
             own_words = one_line(message).removesuffix(": ")
             text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
-        rows.append([styled_verdict(check.level or Level.INVALID), text])
+        rows.append([styled_verdict(check.level or VerdictLevel.INVALID), text])
         known = shared.evidence.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
         if evidence := _known_evidence_text(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])
     fine = [code for code in result.verdict.passed_check_codes if code not in shared.passed_codes]
     if fine:
-        rows.append([styled_verdict(Level.VALID), literal_text(", ".join(fine), QUIET_STYLE)])
+        rows.append(
+            [styled_verdict(VerdictLevel.VALID), literal_text(", ".join(fine), QUIET_STYLE)]
+        )
     if rows:
         yield terminal_table([Column(""), Column("", can_wrap=True)], rows)
 

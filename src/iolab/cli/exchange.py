@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from iolab.core.compressed import CompressedBytes
-    from iolab.core.metric import Result
+    from iolab.core.metric import RunResult
     from iolab.core.study import Study
     from iolab.importers.submissions.rows import JudgedRow
     from iolab.report.table import ExportValue
@@ -392,7 +392,7 @@ def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
     return json_text(document)
 
 
-def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
+def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[RunResult]) -> str:
     """Every run with its times, to fill a database with."""
     from iolab.analysis.points import summarise_points
     from iolab.registry import report_kinds

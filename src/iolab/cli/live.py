@@ -24,7 +24,7 @@ from iolab.core.events import (
     SessionPhaseStarted,
     StoppingRuleStatus,
 )
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import PlannedRun, Point
 from iolab.registry import report_kinds
 from iolab.report.numbers import DASH, metric_value_text, steadiness_text
@@ -79,7 +79,7 @@ def progress_bar(share: float, width: int, *, ascii_only: bool = False) -> str:
     return full * filled + empty * (width - filled)
 
 
-def _run_name(run: Point | Result, repeat: int) -> str:
+def _run_name(run: Point | RunResult, repeat: int) -> str:
     """A run's name, with its configuration where the study names any."""
     name = run_label(run.workload, run.axis, repeat)
     if run.configuration == DEFAULT_CONFIGURATION:
@@ -206,7 +206,7 @@ def _cpu_line(progress: SessionProgress) -> Text:
     return text
 
 
-def _result_lines(results: Sequence[Result], width: int) -> Iterator[Text]:
+def _result_lines(results: Sequence[RunResult], width: int) -> Iterator[Text]:
     if not results:
         return
     names = [run_label(result.workload, result.axis, result.repeat) for result in results]
@@ -241,7 +241,7 @@ def _truncate_line(line: Text, width: int) -> Text:
     return line
 
 
-Clock = Callable[[], float]
+ControllerClock = Callable[[], float]
 """Seconds of a clock that never goes back."""
 
 
@@ -254,7 +254,7 @@ class LiveView:
     def on_event(self, event: Event) -> None:
         """Take one event of the session."""
 
-    def on_result(self, result: Result) -> None:
+    def on_result(self, result: RunResult) -> None:
         """Take the result of the run that just finished."""
 
     def show_message(self, text: str) -> None:
@@ -267,7 +267,7 @@ class LiveView:
 class PanelView(LiveView):
     """A panel that is redrawn in place on a terminal and gone when the session is over."""
 
-    def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
+    def __init__(self, progress: SessionProgress, clock: ControllerClock = time.monotonic) -> None:
         self._progress = progress
         self._clock = clock
         self._live: Live | None = None
@@ -296,7 +296,7 @@ class PanelView(LiveView):
         if isinstance(event, Notice):
             self.show_message(event.text)
 
-    def on_result(self, result: Result) -> None:
+    def on_result(self, result: RunResult) -> None:
         """Add the result to the last ones."""
         self._progress = self._progress.with_result(result)
 
@@ -319,7 +319,7 @@ class PanelView(LiveView):
 class LinesView(LiveView):
     """One line a phase, a second and a result, for files and for terminals that are none."""
 
-    def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
+    def __init__(self, progress: SessionProgress, clock: ControllerClock = time.monotonic) -> None:
         self._progress = progress
         self._clock = clock
         self._printed_s: float = -1.0
@@ -350,7 +350,7 @@ class LinesView(LiveView):
             case _:
                 return
 
-    def on_result(self, result: Result) -> None:
+    def on_result(self, result: RunResult) -> None:
         """Tell a result with its verdict."""
         figures = _result_figures_text(result)
         name = _run_name(result, result.repeat)
@@ -397,7 +397,7 @@ def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
     return PanelView(progress) if sys.stderr.isatty() else LinesView(progress)
 
 
-def _result_figures_text(result: Result) -> str:
+def _result_figures_text(result: RunResult) -> str:
     """A run in a line."""
     if (rates := report_kinds().report_of_result(result).operation_rates_text(result)) is not None:
         return rates

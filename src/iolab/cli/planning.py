@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.core.host import HostFacts, TargetFacts
-    from iolab.core.metric import Result
+    from iolab.core.metric import RunResult
     from iolab.errors import IolabError
 
 HOSTS_SHOWN: Final = 4
@@ -54,7 +54,7 @@ def plan_lines(
     *,
     summary: bool = False,
     refusal: IolabError | None = None,
-    results: Sequence[Result] = (),
+    results: Sequence[RunResult] = (),
     host_notes: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
     """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
@@ -112,7 +112,7 @@ def plan_document(
     study: Study,
     plan: Plan,
     facts: Mapping[str, HostFacts] | None,
-    results: Sequence[Result] = (),
+    results: Sequence[RunResult] = (),
     host_notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""

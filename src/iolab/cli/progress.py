@@ -25,7 +25,7 @@ from iolab.core.events import (
     StoppingRuleStatus,
 )
 from iolab.core.histogram import Histogram, dense_counts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import PlannedRun
 from iolab.record import Record
 from iolab.study.cost import RUN_OVERHEAD_S
@@ -142,7 +142,7 @@ class SessionProgress(Record):
     phase_expected_s: float | None = None
     seconds: LoadSecondsWindow = field(default_factory=LoadSecondsWindow)
     cpu_busy: dict[str, float] = field(default_factory=dict)
-    results: tuple[Result, ...] = ()
+    results: tuple[RunResult, ...] = ()
     message: str = ""
     timed_runs: int = 0
     timed_s: float = 0.0
@@ -231,7 +231,7 @@ class SessionProgress(Record):
         else:
             self.cpu_busy[event.host] = event.cpu_busy
 
-    def with_result(self, result: Result) -> SessionProgress:
+    def with_result(self, result: RunResult) -> SessionProgress:
         """The state when a run was judged."""
         return replace(self, results=(*self.results, result)[-RESULTS_KEPT:])
 

@@ -14,7 +14,7 @@ from iolab.analysis.findings import BottleneckFinding, best_point_findings, bott
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.cli.invocation import command_line
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.registry import report_kinds
@@ -76,7 +76,7 @@ _TOGETHER_MAX: Final = 80
 
 
 def session_heading_lines(
-    reader: SessionReader, results: Sequence[Result], *, advise: bool
+    reader: SessionReader, results: Sequence[RunResult], *, advise: bool
 ) -> Iterator[RenderableType]:
     """The study, the session's status, its runs by verdict; with `advise` how to continue it.
 
@@ -105,7 +105,7 @@ def session_heading_lines(
         advice = f"Continue it: {resume_command(str(reader.directory))}"
         yield UnwrappedLine(literal_text(advice, QUIET_STYLE))
     for text in report_kinds().booted_hosts.study_caveat_texts(reader.study, results):
-        yield literal_text(text, VERDICT_STYLES[Level.INDICATIVE])
+        yield literal_text(text, VERDICT_STYLES[VerdictLevel.INDICATIVE])
     yield ""
 
 
@@ -120,7 +120,7 @@ def resume_command(directory: str) -> str:
 
 
 def _resume_segment_lines(
-    reader: SessionReader, results: Sequence[Result]
+    reader: SessionReader, results: Sequence[RunResult]
 ) -> Iterator[RenderableType]:
     """Which of the results were measured after a resume."""
     counts = Counter(result.segment for result in results)
@@ -137,25 +137,25 @@ def _resume_segment_lines(
     yield literal_text(f"Measured over {len(counts)} starts of the session: {', '.join(parts)}.")
 
 
-def _run_count_text(results: Sequence[Result], plan: Plan) -> str:
+def _run_count_text(results: Sequence[RunResult], plan: Plan) -> str:
     planned = len(plan.runs)
     if len(results) == planned or plan.extra_run_count:
         return counted_noun(len(results), "run")
     return f"{len(results)} of {counted_noun(planned, 'run')}"
 
 
-def _verdict_counts_text(results: Sequence[Result]) -> Text:
+def _verdict_counts_text(results: Sequence[RunResult]) -> Text:
     """How many results have which verdict."""
     text = Text()
     levels = [result.verdict.level for result in results]
-    for level in Level:
+    for level in VerdictLevel:
         if level in levels:
             text.append(": " if not text else ", ")
             text.append(f"{levels.count(level)} {level.value}", style=VERDICT_STYLES[level])
     return text
 
 
-def load_finding_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+def load_finding_lines(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
     """A section of a few sentences; nothing where there is neither a curve nor a search."""
     lines = list(load_finding_sentences(session_load_findings(study, results)))
     if not lines:
@@ -168,7 +168,7 @@ def load_finding_lines(study: Study, results: Sequence[Result]) -> Iterator[Rend
 
 def result_lines(
     study: Study,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     points: Sequence[PointSummary] | None = None,
     *,
     repeats: bool = False,
@@ -193,7 +193,7 @@ def result_lines(
     yield from _failed_run_lines(results)
 
 
-def _failed_run_lines(results: Sequence[Result]) -> Iterator[RenderableType]:
+def _failed_run_lines(results: Sequence[RunResult]) -> Iterator[RenderableType]:
     bad = [result for result in results if result.status is not RunStatus.DONE]
     if not bad:
         return
@@ -239,7 +239,7 @@ def closing_lines(
     answer: SessionAnswer,
     study: Study,
     points: Sequence[PointSummary],
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     directory: str,
     *,
     unfinished: bool = False,
@@ -268,7 +268,7 @@ def closing_lines(
         yield UnwrappedLine(Text(name, style=QUIET_STYLE).append_text(literal_text(command)))
 
 
-def _check_counts_text(results: Sequence[Result], objections: Sequence[Objection]) -> Text:
+def _check_counts_text(results: Sequence[RunResult], objections: Sequence[Objection]) -> Text:
     """How many checks passed, objected to a run or did not apply, as `✓ 31  – 6  ✗ 1: CODE`."""
     codes = {check.code for result in results for check in result.verdict.checks}
     objecting = [
@@ -279,7 +279,7 @@ def _check_counts_text(results: Sequence[Result], objections: Sequence[Objection
         check.code
         for result in results
         for check in result.verdict.checks
-        if check.level is Level.VALID
+        if check.level is VerdictLevel.VALID
     } - failed.keys()
     text = Text(f"✓ {len(passed)}", style="green")
     text.append(f"  – {len(codes - passed - failed.keys())}", style=QUIET_STYLE)
@@ -292,7 +292,7 @@ def _check_counts_text(results: Sequence[Result], objections: Sequence[Objection
 
 
 def _best_point_bottlenecks(
-    study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+    study: Study, points: Sequence[PointSummary], results: Sequence[RunResult]
 ) -> tuple[BottleneckFinding, ...]:
     """What limits the best points, by the runs that the report shows of these too."""
     headlines = report_kinds().best_point_headlines(study, points)

@@ -46,7 +46,7 @@ from iolab.core.events import (
     SessionStatus,
 )
 from iolab.core.host import HostFacts, HostSpec, HostTransport
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
@@ -217,7 +217,7 @@ class SessionRequest(Record):
     earlier: EarlierSegments
     open_writer: OpenWriter
     queue: Callable[[], AdaptiveQueue] | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[RunResult, ...] = ()
 
     def write_forecaster(self) -> WriteForecaster:
         """What forecasts its bytes, with what was measured before."""
@@ -361,7 +361,7 @@ def _print_results(
 
 
 def session_exit_code(
-    status: SessionStatus, results: Sequence[Result], fail_on: FailOnLevel | None
+    status: SessionStatus, results: Sequence[RunResult], fail_on: FailOnLevel | None
 ) -> ExitCode:
     """What a session that came to its end exits with; see docs/reference/cli.md."""
     if status is SessionStatus.INTERRUPTED:

@@ -17,7 +17,7 @@ from iolab.cli.results import (
     objection_lines,
     result_lines,
 )
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.study import Study
 from iolab.record import Record
 from iolab.registry import report_kinds
@@ -65,7 +65,7 @@ class SessionScreen(Record):
     """
 
     study: Study
-    results: Sequence[Result]
+    results: Sequence[RunResult]
     points: Sequence[PointSummary]
     answer: SessionAnswer
     directory: str

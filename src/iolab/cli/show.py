@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
     from iolab.analysis.slow_ios import SlowIoContext
     from iolab.cli.session_screen import DetailSection
-    from iolab.core.metric import Level, Result
+    from iolab.core.metric import RunResult, VerdictLevel
     from iolab.core.study import Study
     from iolab.errors import ExitCode
     from iolab.report.charts.series import LatencyCurve
@@ -127,7 +127,7 @@ def print_results_in_format(
     output: OutputFormat,
     reader: SessionReader,
     study: Study,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     points: Sequence[PointSummary] | None = None,
 ) -> None:
     """Print results for other programs, in the tables that `iolab export` has."""
@@ -152,7 +152,7 @@ def print_results_in_format(
 def print_session(
     reader: SessionReader,
     study: Study,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     *,
     details: bool = False,
     repeats: bool = False,
@@ -186,7 +186,7 @@ def print_session(
     print_lines(session_screen_lines(screen, heading, parts, result_lines_max()))
 
 
-def _detail_parts(reader: SessionReader, results: Sequence[Result]) -> Iterator[DetailSection]:
+def _detail_parts(reader: SessionReader, results: Sequence[RunResult]) -> Iterator[DetailSection]:
     """What --details adds; it reads runs, for which much more is imported."""
     from iolab.cli.details import session_details
     from iolab.cli.session_screen import DetailSection
@@ -198,13 +198,13 @@ def _detail_parts(reader: SessionReader, results: Sequence[Result]) -> Iterator[
 
 
 def _latency_curves_reader(
-    reader: SessionReader, results: Sequence[Result]
-) -> Callable[[Result], Sequence[LatencyCurve]]:
+    reader: SessionReader, results: Sequence[RunResult]
+) -> Callable[[RunResult], Sequence[LatencyCurve]]:
     """Reads the latencies of a run by operation; of none where there are very many runs."""
     from iolab.registry import report_kinds
     from iolab.report.gather import read_run_record
 
-    def read_latency_curves(result: Result) -> Sequence[LatencyCurve]:
+    def read_latency_curves(result: RunResult) -> Sequence[LatencyCurve]:
         if len(results) > HISTOGRAM_RUNS_MAX:
             return ()
         try:
@@ -218,12 +218,12 @@ def _latency_curves_reader(
 
 
 def _slow_ios_reader(
-    reader: SessionReader, results: Sequence[Result]
-) -> Callable[[Result], Sequence[SlowIoContext]]:
+    reader: SessionReader, results: Sequence[RunResult]
+) -> Callable[[RunResult], Sequence[SlowIoContext]]:
     """Reads the slowest I/Os of a run; of none where there are very many runs."""
     from iolab.report.gather import read_slow_ios
 
-    def read_run_slow_ios(result: Result) -> Sequence[SlowIoContext]:
+    def read_run_slow_ios(result: RunResult) -> Sequence[SlowIoContext]:
         if len(results) > HISTOGRAM_RUNS_MAX:
             return ()
         try:
@@ -263,9 +263,9 @@ def print_phase_times(reader: SessionReader) -> None:
     print_result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
 
 
-def print_summary(reader: SessionReader) -> set[Level]:
+def print_summary(reader: SessionReader) -> set[VerdictLevel]:
     """Print how many runs ended how, by configuration and workload, from the index; the levels."""
-    from iolab.core.metric import Level
+    from iolab.core.metric import VerdictLevel
     from iolab.core.run import RunStatus
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
@@ -279,7 +279,7 @@ def print_summary(reader: SessionReader) -> set[Level]:
     for entry in runs.values():
         kind = entry.level if entry.status is RunStatus.DONE else entry.status
         ended.setdefault((entry.configuration, entry.workload), Counter())[kind.value] += 1
-    every = [*Level, *(status for status in RunStatus if status is not RunStatus.DONE)]
+    every = [*VerdictLevel, *(status for status in RunStatus if status is not RunStatus.DONE)]
     kinds = [kind.value for kind in every if any(kind.value in counts for counts in ended.values())]
     headings = [
         Column("configuration"),
@@ -300,25 +300,25 @@ def print_summary(reader: SessionReader) -> set[Level]:
     return {entry.level for entry in runs.values()}
 
 
-def exit_code_of_results(results: Sequence[Result], fail_on: FailOnLevel | None) -> ExitCode:
+def exit_code_of_results(results: Sequence[RunResult], fail_on: FailOnLevel | None) -> ExitCode:
     """1 when a result is at the level asked for or worse, else 0."""
     return exit_code_of_levels((result.verdict.level for result in results), fail_on)
 
 
-def exit_code_of_levels(levels: Iterable[Level], fail_on: FailOnLevel | None) -> ExitCode:
+def exit_code_of_levels(levels: Iterable[VerdictLevel], fail_on: FailOnLevel | None) -> ExitCode:
     """The same of the results' levels."""
-    from iolab.core.metric import Level
+    from iolab.core.metric import VerdictLevel
 
     if fail_on is None:
         return ExitCode.OK
-    limit = Level(fail_on.value).rank
+    limit = VerdictLevel(fail_on.value).rank
     worst = max((level.rank for level in levels), default=0)
     return ExitCode.VERDICT if worst >= limit else ExitCode.OK
 
 
 def _results_of_workloads(
-    study: Study, results: Sequence[Result], workloads: list[str] | None
-) -> tuple[Result, ...]:
+    study: Study, results: Sequence[RunResult], workloads: list[str] | None
+) -> tuple[RunResult, ...]:
     """The results of the workloads asked for; UsageError for one that the study has not."""
     if not workloads:
         return tuple(results)
@@ -329,8 +329,8 @@ def _results_of_workloads(
 
 
 def _results_by_digest_prefix(
-    results: Sequence[Result], digests: list[str] | None
-) -> tuple[Result, ...]:
+    results: Sequence[RunResult], digests: list[str] | None
+) -> tuple[RunResult, ...]:
     """The results of the points asked for; UsageError for a digest that none of them has."""
     if not digests:
         return tuple(results)

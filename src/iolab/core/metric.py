@@ -33,7 +33,7 @@ SYNC: Final = "sync"
 """How keys begin of what fsync and its kin take."""
 
 
-class Level(StrEnum):
+class VerdictLevel(StrEnum):
     """How far a result can be trusted; as a check's level, how far the check lets it go."""
 
     VALID = "valid"
@@ -46,12 +46,12 @@ class Level(StrEnum):
         return _RANKS[self]
 
 
-_RANKS: Final = {level: rank for rank, level in enumerate(Level)}
+_RANKS: Final = {level: rank for rank, level in enumerate(VerdictLevel)}
 
 
-def worst_level(levels: Iterable[Level]) -> Level:
+def worst_level(levels: Iterable[VerdictLevel]) -> VerdictLevel:
     """The worst of them; valid where there is none."""
-    return max(levels, key=lambda level: level.rank, default=Level.VALID)
+    return max(levels, key=lambda level: level.rank, default=VerdictLevel.VALID)
 
 
 class Metric(Record):
@@ -117,7 +117,7 @@ class CheckResult(Record):
     """
 
     code: str
-    level: Level | None
+    level: VerdictLevel | None
     message: str
     evidence: Evidence = field(default_factory=dict)
 
@@ -135,7 +135,7 @@ class CheckResult(Record):
 class Verdict(Record):
     """The worst level of all checks that looked, with every check that was asked."""
 
-    level: Level
+    level: VerdictLevel
     checks: tuple[CheckResult, ...]
 
     def with_check(self, check: CheckResult) -> Verdict:
@@ -146,14 +146,16 @@ class Verdict(Record):
     @property
     def objections(self) -> tuple[CheckResult, ...]:
         """The checks that lower the verdict, worst first, and causes of others before those."""
-        levels = (Level.INVALID, Level.INDICATIVE)
+        levels = (VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
         objections = [check for check in self.checks if check.level in levels]
         return tuple(sorted(objections, key=lambda check: (-check.rank, check.code not in CAUSES)))
 
     @property
     def passed_check_codes(self) -> tuple[str, ...]:
         """The codes of the checks that looked and do not object, by name."""
-        return tuple(sorted(check.code for check in self.checks if check.level is Level.VALID))
+        return tuple(
+            sorted(check.code for check in self.checks if check.level is VerdictLevel.VALID)
+        )
 
     @property
     def judged_check_count(self) -> int:
@@ -486,7 +488,7 @@ class ScenarioFigures(Record):
         return next((event for event in self.events if event.id == self.fault), None)
 
 
-class Result(Record):
+class RunResult(Record):
     """A judged run: never shown without its verdict.
 
     `spread` is known for runs of several hosts; of load whose operations follow each other,
@@ -535,7 +537,7 @@ class Result(Record):
         """Which run it is of."""
         return self.digest, self.repeat
 
-    def with_session_check(self, check: CheckResult | None) -> Result:
+    def with_session_check(self, check: CheckResult | None) -> RunResult:
         """With one check more, which the session as a whole makes; as it is where it has that."""
         if check is None or any(earlier.code == check.code for earlier in self.verdict.checks):
             return self

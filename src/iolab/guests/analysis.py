@@ -22,7 +22,7 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.storage_bytes import can_compare_with_storage_nodes
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.guests.guest import Accelerator, booted_guest_settings_of_run
 from iolab.guests.metrics import (
     GuestSelfLimit,
@@ -242,7 +242,7 @@ def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
             f"took {format_ns(below)}{_vcpu_use_text(self_limit)}"
         )
-        if self_limit.level is Level.INVALID:
+        if self_limit.level is VerdictLevel.INVALID:
             return invalid_answer(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
         return indicative_answer(f"{text}: most of the latency was spent {where}.", **evidence)

@@ -11,7 +11,7 @@ from iolab.analysis.findings import LoadCurve
 from iolab.analysis.metrics import ios_needed_for_percentile
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.bins import PERCENTILES
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
@@ -182,7 +182,7 @@ def _has_latency(point: PointSummary, name: str) -> bool:
 
 def runs_with_fewest_and_most_guests(
     fleet_group: FleetGroup, styles: SeriesStyles
-) -> Iterator[tuple[str, Result]]:
+) -> Iterator[tuple[str, RunResult]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [
         points_with_fewest_and_most_guests(points)
@@ -210,7 +210,7 @@ def node_timeline_charts(inside: NodeTimeline | None, caveat: str, name: str) ->
         f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
     )
     objection = next(iter(inside.result.verdict.objections), None)
-    is_invalid = inside.result.verdict.level is Level.INVALID and objection is not None
+    is_invalid = inside.result.verdict.level is VerdictLevel.INVALID and objection is not None
     doubt = f" (this run is invalid: {objection.code})" if is_invalid and objection else ""
     note = (
         f"{counted_noun(inside.guest_count, 'guest')} on this node: "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -104,7 +104,7 @@ def guest_count_per_node(axis: Axis) -> int:
     return value if isinstance(value, int) else 0
 
 
-def guest_count(result: Result) -> int:
+def guest_count(result: RunResult) -> int:
     """How many guests made the load of a run."""
     return sum(len(node.guests) for node in result.nodes) or len(result.hosts)
 
@@ -123,7 +123,7 @@ def group_headlines(fleet_group: FleetGroup, study: Study) -> tuple[BestPointHea
     )
 
 
-def median_run(point: PointSummary) -> Result | None:
+def median_run(point: PointSummary) -> RunResult | None:
     """The run that stands for a point: the median one; None where none has a rate."""
     runs = [
         run
@@ -153,7 +153,7 @@ def points_by_depth(
 
 
 def runs_needing_manifests(
-    groups: Iterable[FleetGroup], results: Sequence[Result]
+    groups: Iterable[FleetGroup], results: Sequence[RunResult]
 ) -> tuple[RunKey, ...]:
     """The runs whose nodes are told of: of each line those with the fewest and most guests.
 
@@ -170,7 +170,7 @@ def runs_needing_manifests(
     return tuple(dict.fromkeys((run.digest, run.repeat) for run in runs))[:RUNS_MAX]
 
 
-def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
+def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> RunResult | None:
     """The run that shows a node from inside: of those that are not invalid, if there are any.
 
     As published at the most guests, else of the most; of several the one that is trusted most.
@@ -178,9 +178,9 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> Result | No
     written = {point.digest: point.job.study_values_by_key for point in plan.points}
     runs = [run for point in points if (run := median_run(point)) is not None and run.nodes]
 
-    def published_mix_and_guest_count_key(result: Result) -> tuple[bool, bool, int, int]:
+    def published_mix_and_guest_count_key(result: RunResult) -> tuple[bool, bool, int, int]:
         return (
-            result.verdict.level is not Level.INVALID,
+            result.verdict.level is not VerdictLevel.INVALID,
             _is_published_mix(written.get(result.digest, {})),
             guest_count(result),
             -result.verdict.level.rank,
@@ -193,7 +193,7 @@ def _is_published_mix(written: Mapping[str, object]) -> bool:
     return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
 
 
-def guest_run_text(result: Result, other_axes: Axis = ()) -> str:
+def guest_run_text(result: RunResult, other_axes: Axis = ()) -> str:
     """`96 VMs, iodepth 8`."""
     axis = tuple(pair for pair in result.axis if pair not in other_axes and pair[0] != AXIS)
     return ", ".join(

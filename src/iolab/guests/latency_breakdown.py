@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from iolab.core.metric import LatencyLayer, Level
+from iolab.core.metric import LatencyLayer, VerdictLevel
 from iolab.record import Record
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import ColorToken, series_token
@@ -78,7 +78,7 @@ class LatencyBreakdown(Record):
     parts: tuple[LatencyPart, ...]
     layers: tuple[tuple[LatencyLayer, float], ...]
     clipped_layers: tuple[LatencyLayer, ...]
-    level: Level
+    level: VerdictLevel
 
 
 class _PartStyle(Record):

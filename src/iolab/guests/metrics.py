@@ -21,10 +21,10 @@ from iolab.core.metric import (
     HypervisorResult,
     LatencyLayer,
     LayerLatency,
-    Level,
     Metric,
     Outlier,
-    Result,
+    RunResult,
+    VerdictLevel,
 )
 from iolab.core.resources import Resource, ResourceUse
 from iolab.core.study import Study
@@ -218,13 +218,13 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
 
 
 def hypervisor_points(
-    results: Sequence[Result], study: Study
+    results: Sequence[RunResult], study: Study
 ) -> Mapping[str, tuple[PointSummary, ...]]:
     """Every point as each node had it, by the node's name: published values over its repeats.
 
     They are made as those of the fleet (`points`), from the runs in which the node had guests.
     """
-    of_node: dict[str, list[Result]] = {}
+    of_node: dict[str, list[RunResult]] = {}
     for result in results:
         for node in result.nodes:
             alone = replace(result, metrics=node.metrics, nodes=(node,))
@@ -247,7 +247,7 @@ class GuestSelfLimit(Record):
     guest on KVM says its processors worked.
     """
 
-    level: Level
+    level: VerdictLevel
     reached_share: float | None
     tolerance: float
     engine_ns: float | None
@@ -280,7 +280,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
     enough = int(view.load.ios[guest.host_index].sum()) >= IOS_MIN
     kvm = guest.run.accelerator is Accelerator.KVM
     limit = GuestSelfLimit(
-        level=Level.VALID,
+        level=VerdictLevel.VALID,
         reached_share=flight.reached_depth_share if flight else None,
         tolerance=flight.tolerance if flight else 0.0,
         engine_ns=guest_mean_latency_ns(view, guest, LatencyLayer.ENGINE) if enough else None,
@@ -304,7 +304,9 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
         return frozenset()
     guests = run_guests(view.record)
     return frozenset(
-        guest.name for guest in guests if guest_self_limit(view, guest).level is Level.INVALID
+        guest.name
+        for guest in guests
+        if guest_self_limit(view, guest).level is VerdictLevel.INVALID
     )
 
 
@@ -332,12 +334,12 @@ def guest_cpu_shares(view: RunView, guest: Guest) -> GuestCpuShares | None:
     return GuestCpuShares(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _self_limit_level(self_limit: GuestSelfLimit) -> Level:
+def _self_limit_level(self_limit: GuestSelfLimit) -> VerdictLevel:
     if self_limit.is_below_requested_depth:
-        return Level.INVALID
+        return VerdictLevel.INVALID
     if not self_limit.is_latency_inside_guest:
-        return Level.VALID
-    return Level.INVALID if _is_processor_saturated(self_limit) else Level.INDICATIVE
+        return VerdictLevel.VALID
+    return VerdictLevel.INVALID if _is_processor_saturated(self_limit) else VerdictLevel.INDICATIVE
 
 
 def _is_processor_saturated(self_limit: GuestSelfLimit) -> bool:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from iolab.analysis.storage_bytes import leaf_device_deltas
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts
-from iolab.core.metric import Outlier, Result
+from iolab.core.metric import Outlier, RunResult
 from iolab.core.run import MonitoredHost, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
@@ -277,7 +277,7 @@ def _device_table(title: str, timeline: NodeTimeline) -> Table:
 
 def build_node_timeline(
     record: RunRecord,
-    result: Result,
+    result: RunResult,
     telemetry: Sequence[CounterSeries],
     facts: Mapping[str, HostFacts],
     window: Window | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import PointSummary
 from iolab.core.host import HostFacts, is_emulator
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.guests.groups import (
     fleet_groups,
@@ -77,11 +77,11 @@ def fleet_caveat_texts(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str,
 
 
 def study_caveat_texts(
-    settings: GuestSettings | None, results: Iterable[Result]
+    settings: GuestSettings | None, results: Iterable[RunResult]
 ) -> tuple[str, ...]:
     """The same by a study's settings of its guests and by what the checks of its runs found."""
     emulated = any(
-        check.code == EMULATED_CHECK and check.level is not Level.VALID
+        check.code == EMULATED_CHECK and check.level is not VerdictLevel.VALID
         for result in results
         for check in result.verdict.checks
     )
@@ -167,7 +167,7 @@ class GuestsReport:
         return charts
 
     def runs_needing_manifests(
-        self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+        self, study: Study, points: Sequence[PointSummary], results: Sequence[RunResult]
     ) -> tuple[RunKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
         return runs_needing_manifests(fleet_groups(study, points), results)
@@ -180,7 +180,7 @@ class GuestsReport:
 
             yield from guest_node_lines(study, points)
 
-    def run_terminal_screen(self, result: Result) -> Screen:
+    def run_terminal_screen(self, result: RunResult) -> Screen:
         """See `node_detail_lines`."""
         from iolab.guests.terminal import node_detail_lines
 
@@ -195,7 +195,7 @@ class GuestsReport:
     def node_timeline(
         self,
         record: RunRecord,
-        result: Result,
+        result: RunResult,
         telemetry: Sequence[CounterSeries],
         facts: Mapping[str, HostFacts],
         window: Window | None,
@@ -231,11 +231,11 @@ class GuestsReport:
         run = result_run_name_text(brief.node_timeline.result)
         return (*texts, f"{others.removesuffix('.')} ({run}).") if others else texts
 
-    def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+    def study_caveat_texts(self, study: Study, results: Sequence[RunResult]) -> tuple[str, ...]:
         """See `study_caveat_texts`."""
         return study_caveat_texts(booted_guest_settings(study), results)
 
-    def run_node_tables(self, result: Result) -> tuple[Table, ...]:
+    def run_node_tables(self, result: RunResult) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
         from iolab.guests.latency_breakdown import layers_table
         from iolab.guests.tables import (
@@ -255,7 +255,7 @@ class GuestsReport:
         )
         return tuple(table for table in tables if table is not None)
 
-    def run_guest_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def run_guest_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """See `guests_table`."""
         from iolab.guests.tables import guest_fleets_by_run, guests_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.guests.guest import (
@@ -91,7 +91,7 @@ class GuestStudyKind:
             )
             hint = "leave vm.iops out where guests are not emulated"
             yield VerdictLimit(
-                Level.INDICATIVE, why, hint, point_digests(run.point for run in runs)
+                VerdictLevel.INDICATIVE, why, hint, point_digests(run.point for run in runs)
             )
 
     def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:

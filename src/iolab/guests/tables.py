@@ -12,7 +12,7 @@ from iolab.core.metric import (
     LatencyLayer,
     LayerLatency,
     Metric,
-    Result,
+    RunResult,
 )
 from iolab.core.study import Study
 from iolab.core.workload import Direction
@@ -117,7 +117,7 @@ def _node_count_with_engine_ios(
     )
 
 
-def latency_breakdowns(result: Result, name: str) -> Iterator[LatencyBreakdown]:
+def latency_breakdowns(result: RunResult, name: str) -> Iterator[LatencyBreakdown]:
     """A breakdown for each direction of a run that has any layer; `name` is what it is called."""
     layers = fleet_layer_latencies(result.nodes)
     for direction in (Direction.READ, Direction.WRITE):
@@ -138,7 +138,7 @@ def latency_breakdowns(result: Result, name: str) -> Iterator[LatencyBreakdown]:
         )
 
 
-Named = tuple[str, Result]
+Named = tuple[str, RunResult]
 """What a run is called in a table, and the run."""
 
 
@@ -199,7 +199,7 @@ def node_written_bytes_texts(node: HypervisorResult) -> tuple[str, ...]:
     )
 
 
-def fleet_written_bytes(result: Result) -> BytesWrittenByLayer | None:
+def fleet_written_bytes(result: RunResult) -> BytesWrittenByLayer | None:
     """The same of all nodes together; None where nothing was written or not every node tells.
 
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
@@ -219,7 +219,7 @@ def fleet_written_bytes(result: Result) -> BytesWrittenByLayer | None:
     )
 
 
-def _bytes_written_by_devices(result: Result) -> int | None:
+def _bytes_written_by_devices(result: RunResult) -> int | None:
     for check in result.verdict.checks:
         if check.code == BYTES_CHECK:
             moved = check.evidence.get("devices_write_bytes")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import HypervisorResult, Result
+from iolab.core.metric import HypervisorResult, RunResult
 from iolab.core.study import Study
 from iolab.guests.groups import (
     fleet_groups,
@@ -58,7 +58,7 @@ _HEADINGS: Final = (
     Column("p99.99", is_number=True, is_optional=True),
     Column("verdict"),
 )
-ShownPoint = tuple[str, PointSummary, Result]
+ShownPoint = tuple[str, PointSummary, RunResult]
 """What a point is called, the point, and the run that stands for it."""
 
 
@@ -98,7 +98,7 @@ def guest_node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[R
     yield from _outlier_lines(shown)
 
 
-def node_detail_lines(result: Result) -> Iterator[RenderableType]:
+def node_detail_lines(result: RunResult) -> Iterator[RenderableType]:
     """The nodes of one run in full: figures, layers, bytes, and what stands out."""
     if not result.nodes:
         return
@@ -153,7 +153,7 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
     return shown
 
 
-def _nodes_by_rate(result: Result) -> list[HypervisorResult]:
+def _nodes_by_rate(result: RunResult) -> list[HypervisorResult]:
     if len(result.nodes) <= NODES_MAX:
         return list(result.nodes)
     return sorted(
@@ -167,7 +167,7 @@ def _slowest_and_fastest_nodes(nodes: list[HypervisorResult]) -> list[Hypervisor
 
 
 def _node_cells(
-    node: HypervisorResult, point: PointSummary | None, result: Result
+    node: HypervisorResult, point: PointSummary | None, result: RunResult
 ) -> list[Text | str]:
     """A node's cells: its published values where a point is given, else those of the run."""
     metrics = node.metrics if point is None else point.metrics

@@ -34,7 +34,7 @@ _SEMAPHORES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphor
 )
 
 
-class Clock(Protocol):
+class ControllerClock(Protocol):
     """The controller's clocks; tests bring their own."""
 
     def real_ns(self) -> int:
@@ -44,14 +44,14 @@ class Clock(Protocol):
         """CLOCK_MONOTONIC."""
 
 
-class SystemClock:
+class SystemControllerClock:
     """The machine's clocks."""
 
     real_ns = staticmethod(time.time_ns)
     mono_ns = staticmethod(time.monotonic_ns)
 
 
-SYSTEM_CLOCK: Final = SystemClock()
+SYSTEM_CLOCK: Final = SystemControllerClock()
 
 
 class ClockOffset(Record):
@@ -90,7 +90,7 @@ class ClockStepMeter:
 
 
 async def measure_clock_offset(
-    host: Host, clock: Clock, earlier_rtt_ns: int | None = None
+    host: Host, clock: ControllerClock, earlier_rtt_ns: int | None = None
 ) -> ClockOffset:
     """The host's clock against ours by the shortest of several round trips. Raises HostError.
 
@@ -110,7 +110,7 @@ def _measurement_semaphore() -> asyncio.Semaphore:
     return _SEMAPHORES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
 
 
-async def _measure_round_trip(host: Host, clock: Clock) -> ClockOffset:
+async def _measure_round_trip(host: Host, clock: ControllerClock) -> ClockOffset:
     asked_real_ns, asked_mono_ns = clock.real_ns(), clock.mono_ns()
     message = await host.request("clock", deadline_s=CLOCK_LIMIT_S)
     rtt_ns = clock.mono_ns() - asked_mono_ns

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
@@ -39,7 +39,7 @@ SETTINGS_SHOWN = 24
 class ImportedReport(SingleFigureReport):
     """What tools printed of reads, writes and any other operations."""
 
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether any figure has a value."""
         return any(metric.value is not None for metric in result.metrics.values())
 
@@ -77,7 +77,7 @@ class ImportedReport(SingleFigureReport):
     def terminal_screen(
         self,
         study: Study,
-        results: Sequence[Result],
+        results: Sequence[RunResult],
         points: Sequence[PointSummary],
         *,
         repeats: bool,
@@ -90,7 +90,9 @@ class ImportedReport(SingleFigureReport):
         if others:
             yield from LoadReport.terminal_screen(self, study, others, (), repeats=repeats)
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
+    def result_table(
+        self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
+    ) -> Table:
         """Runs of I/O as others; of runs that are no I/O the operations a second."""
         if any("iops" in result.metrics for result in results):
             return super().result_table(study, results, anchors)
@@ -112,7 +114,7 @@ class ImportedReport(SingleFigureReport):
         heads = text_and_number_columns(("Job", "Tool", "Options as its file tells them"))
         return (Table("Imported jobs", heads, rows),) if rows else ()
 
-    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def engine_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """The figures as their file has them, and where in it."""
         hosts = brief.host_runs.get((result.digest, result.repeat), ())
         rows = tuple(
@@ -130,7 +132,7 @@ class ImportedReport(SingleFigureReport):
 
 
 def _operation_latencies(
-    study: Study, results: Sequence[Result], with_value: Collection[str]
+    study: Study, results: Sequence[RunResult], with_value: Collection[str]
 ) -> list[tuple[str, str]]:
     """Keys and headings of the latencies of single operations, where runs have several."""
     jobs = [study.workload(result.workload).job for result in results]

@@ -22,7 +22,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostSpec, HostTransport
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import (
     EngineOutput,
     HostRun,
@@ -466,14 +466,14 @@ def write_imported_session(
     session: ImportedSession,
     directory: Path,
     command: Sequence[str],
-    judge: Callable[[RunRecord], Result],
-) -> Mapping[str, Result]:
+    judge: Callable[[RunRecord], RunResult],
+) -> Mapping[str, RunResult]:
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
     names = "".join(file.name for run in session.runs for file in run.files)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
     require_no_session(directory, resumable=False)
     is_new = not directory.exists()
-    results: dict[str, Result] = {}
+    results: dict[str, RunResult] = {}
     begins = [
         min(_client_start_times_ns(run), default=_run_timestamp_ns(run)) for run in session.runs
     ]

@@ -13,7 +13,7 @@ from msgspec import field
 from iolab.analysis.energy_cost import EnergyCost, are_clients_metered, yearly_energy_cost
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCY_METRIC_KEYS, Configuration, limit_metric_text
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import (
     BetterDirection,
     CombineRule,
@@ -229,7 +229,7 @@ class OfferedPoint(Record):
     axis: tuple[tuple[str, int | str], ...]
     rates: Mapping[str, Metric]
     latencies: Mapping[str, Metric] = field(default_factory=dict)
-    level: Level | None = None
+    level: VerdictLevel | None = None
     run_count: int | None = None
     has_watts_of_clients: bool = False
 
@@ -685,7 +685,7 @@ def _figure_trust_status(point: OfferedPoint, metric: Metric) -> RequirementFulf
     chance = metric.low is not None and metric.n is not None
     return (
         RequirementFulfilment.YES
-        if point.level is Level.VALID and chance
+        if point.level is VerdictLevel.VALID and chance
         else RequirementFulfilment.LIKELY
     )
 

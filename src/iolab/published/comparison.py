@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level, worst_level
+from iolab.core.metric import VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, key_text
@@ -278,7 +278,7 @@ def _ratios_sentence(
             low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
     worst = worst_level(pair.level for pair in pairs)
-    trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
+    trust = "all valid" if worst is VerdictLevel.VALID else f"at worst {worst.value}"
     return f"For {noun}, {list_text(parts)} what is published of {owner}; {trust} here."
 
 

@@ -23,7 +23,7 @@ from iolab.analysis.quotients import (
     rate_quotients,
 )
 from iolab.core.configuration import Capacity, Configuration
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.metric_spec import OPS_PER_S, BetterDirection, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.published.audit.document import (
@@ -307,9 +307,9 @@ class MatchedFigure(Record):
     configuration: Configuration
     printed: PublishedFigure
     axis: Axis
-    level: Level
+    level: VerdictLevel
     shares: Mapping[FigureBasis, FigureRatio]
-    run: Result | None
+    run: RunResult | None
 
 
 def matched_figures(
@@ -375,7 +375,7 @@ def _point_metric_value(point: PointSummary, metric: str) -> float | None:
 
 
 def _measured_divisor_by_basis(
-    study: Study, configuration: Configuration, run: Result | None
+    study: Study, configuration: Configuration, run: RunResult | None
 ) -> dict[FigureBasis, float | None]:
     """What a figure here is divided by for each basis."""
     homes = {spec.name: spec.node for spec in study.hosts}

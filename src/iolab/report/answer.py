@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts
@@ -192,10 +192,10 @@ def gravest_caveats_sentence(caveats: Sequence[Objection]) -> str:
 
 
 def _unquoted_invalid_check_texts(
-    caveats: Sequence[Objection], quoted: Sequence[Objection], level: Level
+    caveats: Sequence[Objection], quoted: Sequence[Objection], level: VerdictLevel
 ) -> Iterator[str]:
     """Which checks make the runs invalid that those quoted do not; nothing of lesser levels."""
-    if level is not Level.INVALID:
+    if level is not VerdictLevel.INVALID:
         return
     covered = {run.key for caveat in quoted for run in caveat.runs}
     parts = []
@@ -315,5 +315,6 @@ def _best_figure_charts(
 
 def _quotable_row_count(table: Table) -> int:
     return sum(
-        any(cell.level in (Level.VALID, Level.INDICATIVE) for cell in row) for row in table.rows
+        any(cell.level in (VerdictLevel.VALID, VerdictLevel.INDICATIVE) for cell in row)
+        for row in table.rows
     )

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from iolab.analysis.findings import CLOSE_RATIO
 from iolab.analysis.points import Axis, PointSummary, finite_metric_value, headline_candidates
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.metric_spec import BetterDirection, CombineRule, metric_spec
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
@@ -49,12 +49,12 @@ class PointFigures(Record):
     `left_out_repeats_text` says how many repeats are not behind them.
     """
 
-    results: tuple[Result, ...]
-    median_run: Result
+    results: tuple[RunResult, ...]
+    median_run: RunResult
     headline_metric: Metric
     per_host: Metric
     metrics: Mapping[str, Metric]
-    level: Level
+    level: VerdictLevel
     left_out_repeats_text: str = ""
 
     @property
@@ -102,7 +102,7 @@ class BestFigure(Record):
     value: Metric
     latencies: tuple[tuple[str, str], ...] = ()
     axis_text: str = ""
-    level: Level | None = None
+    level: VerdictLevel | None = None
     run: RunKey | None = None
     objection: tuple[str, str] = ("", "")
     unsound_axes: tuple[Axis, ...] = ()
@@ -140,7 +140,10 @@ class BestFigure(Record):
     @property
     def is_quotable(self) -> bool:
         """Whether it may be quoted at all."""
-        return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
+        return self.value.value is not None and self.level in (
+            VerdictLevel.VALID,
+            VerdictLevel.INDICATIVE,
+        )
 
 
 class BestPointHeadline(Record):
@@ -210,7 +213,7 @@ def best_point_headline(
         tuple(
             point.key.axis
             for point in points
-            if point.level is Level.INVALID or point.metric_value(metric_key) is None
+            if point.level is VerdictLevel.INVALID or point.metric_value(metric_key) is None
         ),
         () if best is None else _sufficient_axis(workload, best, compared),
     )
@@ -260,7 +263,7 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
     )
 
 
-def mean_metric_per_host(metric_key: str, fleet_metric: Metric, result: Result) -> Metric:
+def mean_metric_per_host(metric_key: str, fleet_metric: Metric, result: RunResult) -> Metric:
     """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
     if (
         fleet_metric.value is None
@@ -271,7 +274,7 @@ def mean_metric_per_host(metric_key: str, fleet_metric: Metric, result: Result) 
     return Metric(fleet_metric.value / len(result.hosts), fleet_metric.unit)
 
 
-def median_result(repeats: Sequence[Result], metric_key: str) -> Result:
+def median_result(repeats: Sequence[RunResult], metric_key: str) -> RunResult:
     """The repeat whose metric `metric_key` is the median.
 
     Of two in the middle the one that flatters less.
@@ -378,7 +381,9 @@ def operation_latencies_text(parts: Sequence[tuple[str, str]]) -> str:
     return " / ".join(f"{text} {word}" for word, text in parts)
 
 
-def gravest_objection_code_and_text(runs: Iterable[Result], level: Level) -> tuple[str, str]:
+def gravest_objection_code_and_text(
+    runs: Iterable[RunResult], level: VerdictLevel
+) -> tuple[str, str]:
     """Why runs are of a level: code and sentence of the gravest objection; empty for none.
 
     It is that of the first run of that level: others of a point may be better than the point.
@@ -398,15 +403,15 @@ class RunCounts(Record):
     interrupted: int
 
 
-def count_runs_by_verdict_and_status(results: Sequence[Result]) -> RunCounts:
+def count_runs_by_verdict_and_status(results: Sequence[RunResult]) -> RunCounts:
     """The runs counted by verdict and by status."""
     levels = [result.verdict.level for result in results]
     states = [result.status.value for result in results]
     return RunCounts(
         runs=len(results),
-        valid=levels.count(Level.VALID),
-        indicative=levels.count(Level.INDICATIVE),
-        invalid=levels.count(Level.INVALID),
+        valid=levels.count(VerdictLevel.VALID),
+        indicative=levels.count(VerdictLevel.INDICATIVE),
+        invalid=levels.count(VerdictLevel.INVALID),
         failed=states.count("failed"),
         interrupted=states.count("interrupted"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.best import BestFigure
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
@@ -160,7 +160,7 @@ def _figure_lines_table(
             "" if half is None else f"±{percent_text(half)}",
             literal_text(figure.axis_text),
             *(literal_text(latencies.get(name, DASH)) for name in names),
-            styled_verdict(figure.level or Level.INVALID),
+            styled_verdict(figure.level or VerdictLevel.INVALID),
         ]
         lines.append(cells)
     return GroupedTable(heads, [(None, lines)], is_summary=True)

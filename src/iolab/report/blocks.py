@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
@@ -62,7 +62,7 @@ class Paragraph(Record):
 
     text: str
     style: ParagraphStyle = ParagraphStyle.PLAIN
-    verdict: Level | None = None
+    verdict: VerdictLevel | None = None
     note: str = ""
     links: tuple[tuple[str, str], ...] = ()
 
@@ -293,7 +293,7 @@ def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
         return
     yield Heading("Caveats", 1, "caveats")
     if answer.failed_runs_text:
-        yield Paragraph(answer.failed_runs_text, ParagraphStyle.ITEM, Level.INVALID)
+        yield Paragraph(answer.failed_runs_text, ParagraphStyle.ITEM, VerdictLevel.INVALID)
     yield from map(objection_block, answer.caveats)
     if answer.hidden_caveat_count:
         more = counted_noun(answer.hidden_caveat_count, "more caveat")

@@ -14,7 +14,7 @@ from iolab.analysis.findings import BottleneckFinding
 from iolab.analysis.points import PointSummary, has_higher_load
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -774,12 +774,12 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
         (point, invalid)
         for point in points
         if has_higher_load(point.key.axis, finding.axis)
-        and (invalid := [run for run in point.runs if run.verdict.level is Level.INVALID])
+        and (invalid := [run for run in point.runs if run.verdict.level is VerdictLevel.INVALID])
     ]
     if not lost:
         return recommended_step_text(finding)
     point, runs = min(lost, key=lambda item: item[0].key.axis)
-    code, _ = gravest_objection_code_and_text(runs, Level.INVALID)
+    code, _ = gravest_objection_code_and_text(runs, VerdictLevel.INVALID)
     why = f" ({code})" if code else ""
     return (
         f"{axis_values_phrase(point.key.axis)} was tried and was not kept{why}: the limit lies "

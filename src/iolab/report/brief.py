@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
-    from iolab.core.metric import Metric, Result
+    from iolab.core.metric import Metric, RunResult
     from iolab.core.resources import RunResources
     from iolab.core.run import HostRun, Plan, RunKey, RunRecord
     from iolab.core.study import Study
@@ -85,7 +85,7 @@ class UnionMember(Record):
     session: SessionDocument
     study: Study
     plan: Plan
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
     damaged_run_count: int
     segment_starts_ns: tuple[int, ...]
     configuration_titles: tuple[str, ...]
@@ -153,7 +153,7 @@ class Brief(Record, dict=True):
     study: Study
     plan: Plan
     facts: Mapping[str, HostFacts]
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
     points: tuple[PointSummary, ...]
     details: Mapping[RunKey, RunChartData]
     manifests: Mapping[RunKey, Manifest]
@@ -255,7 +255,7 @@ class MeasurementSource(Protocol):
         """Its results' repeats together."""
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         """Its results."""
 
     @property
@@ -296,14 +296,14 @@ class LoadReport(ABC):
         return isinstance(workload.job, self.job_types)
 
     @abstractmethod
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether there is anything to draw of a result."""
 
-    def run_summary_text(self, result: Result, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
+    def run_summary_text(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
         """A run in a line: its rates, unless it has a figure."""
         return self.operation_rates_text(result) or ""
 
-    def operation_rates_text(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
+    def operation_rates_text(self, result: RunResult) -> str | None:  # noqa: ARG002 - of kinds without one figure
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
         return None
 
@@ -322,7 +322,7 @@ class LoadReport(ABC):
         """Whether figures that others published of a workload are shown beside the measured."""
         return False
 
-    def compared_host_metric_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
+    def compared_host_metric_keys(self, result: RunResult) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
         """The metrics that tell a host of a run that lags behind the others."""
         return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
 
@@ -331,7 +331,7 @@ class LoadReport(ABC):
         """Metrics and headings of a table of runs, or of hosts, that have these metrics."""
 
     @abstractmethod
-    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:
+    def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:
         """The metric that tells fast hosts of a run from slow ones."""
 
     @abstractmethod
@@ -357,7 +357,9 @@ class LoadReport(ABC):
         """The charts of each workload over its points."""
 
     @abstractmethod
-    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
+    def result_table(
+        self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
+    ) -> Table:
         """One row a run."""
 
     @abstractmethod
@@ -371,7 +373,7 @@ class LoadReport(ABC):
     def terminal_screen(
         self,
         study: Study,
-        results: Sequence[Result],
+        results: Sequence[RunResult],
         points: Sequence[PointSummary],  # noqa: ARG002 - of kinds that tell points apart
         *,
         repeats: bool,  # noqa: ARG002 - as above
@@ -382,7 +384,7 @@ class LoadReport(ABC):
         yield grouped_report_table(self.result_table(study, results, {}))
 
     @abstractmethod
-    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """Points and runs as tables of Markdown, for an export."""
 
     def best_point_headlines(
@@ -405,7 +407,7 @@ class LoadReport(ABC):
         """What configurations gain over the first, each table with its note."""
         return ()
 
-    def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:  # noqa: ARG002
+    def runs_needing_manifests(self, results: Sequence[RunResult]) -> tuple[RunKey, ...]:  # noqa: ARG002
         """Runs whose manifests are read although they may get no charts."""
         return ()
 
@@ -413,11 +415,11 @@ class LoadReport(ABC):
         """What is to be known of the engines, under the title."""
         return ()
 
-    def run_detail_tables(self, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+    def run_detail_tables(self, result: RunResult) -> tuple[Table, ...]:  # noqa: ARG002
         """What there is to tell of a run beside its hosts."""
         return ()
 
-    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+    def engine_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:  # noqa: ARG002
         """What engine and server told of themselves in a run."""
         return ()
 
@@ -425,7 +427,7 @@ class LoadReport(ABC):
         self,
         study: Study,  # noqa: ARG002 - of kinds that have parts of their own
         points: Sequence[PointSummary],  # noqa: ARG002 - as above
-        results: Sequence[Result],  # noqa: ARG002 - as above
+        results: Sequence[RunResult],  # noqa: ARG002 - as above
     ) -> dict[str, Any]:
         """Its own parts of `iolab show --json`, of all points and of its own results."""
         return {}
@@ -446,17 +448,17 @@ class BootedHostsReport(Protocol):
         """The charts of each such workload over its points."""
 
     def runs_needing_manifests(
-        self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+        self, study: Study, points: Sequence[PointSummary], results: Sequence[RunResult]
     ) -> tuple[RunKey, ...]:
         """Runs whose manifests are read for what the nodes told."""
 
-    def run_for_node_timeline(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:
+    def run_for_node_timeline(self, plan: Plan, points: Sequence[PointSummary]) -> RunResult | None:
         """The run that shows a node from inside; None where there is none."""
 
     def node_timeline(
         self,
         record: RunRecord,
-        result: Result,
+        result: RunResult,
         telemetry: Sequence[CounterSeries],
         facts: Mapping[str, HostFacts],
         window: Window | None,
@@ -466,7 +468,7 @@ class BootedHostsReport(Protocol):
     def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """The nodes at the points with the most of them, on the terminal."""
 
-    def run_terminal_screen(self, result: Result) -> Screen:
+    def run_terminal_screen(self, result: RunResult) -> Screen:
         """The nodes of one run in full, on the terminal."""
 
     def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
@@ -475,16 +477,16 @@ class BootedHostsReport(Protocol):
     def caveat_texts(self, brief: Brief) -> tuple[str, ...]:
         """What makes their figures no figures of storage."""
 
-    def study_caveat_texts(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+    def study_caveat_texts(self, study: Study, results: Sequence[RunResult]) -> tuple[str, ...]:
         """The same by what the study asks of them and what the checks of its runs found."""
 
     def host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """How they were made, and where they lived."""
 
-    def run_node_tables(self, result: Result) -> tuple[Table, ...]:
+    def run_node_tables(self, result: RunResult) -> tuple[Table, ...]:
         """What each node did in a run."""
 
-    def run_guest_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def run_guest_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """What nodes told of their guests in a run."""
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
@@ -532,18 +534,18 @@ class LoadReportKinds(Record, eq=False, dict=True):
         """What results are judged by."""
         return self.analyses_factory()
 
-    def operation_name(self, study: Study, result: Result, operation: int) -> str:
+    def operation_name(self, study: Study, result: RunResult, operation: int) -> str:
         """What people call that number of a result's tables: `file-create`."""
         return self.report_of_result(result).operation_name(
             operation, study.workload(result.workload).job
         )
 
-    def operation_json_key(self, study: Study, result: Result, operation: int) -> str:
+    def operation_json_key(self, study: Study, result: RunResult, operation: int) -> str:
         """What other programs call it: `file_create`."""
         word = self.operation_name(study, result, operation)
         return word.replace("-", "_").replace(" ", "_")
 
-    def report_of_result(self, result: Result) -> LoadReport:
+    def report_of_result(self, result: RunResult) -> LoadReport:
         """The kind of load that a result is of."""
         return self._report_of_kind(self._kind_of_type_tag(result.load))
 
@@ -560,9 +562,9 @@ class LoadReportKinds(Record, eq=False, dict=True):
             self._report_of_kind(kind) for kind in self.registered_kinds if kind.name in names
         )
 
-    def results_by_report(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
+    def results_by_report(self, results: Iterable[RunResult]) -> dict[LoadReport, list[RunResult]]:
         """The results by their kind, those of each in their order."""
-        grouped: dict[str, list[Result]] = {}
+        grouped: dict[str, list[RunResult]] = {}
         for result in results:
             grouped.setdefault(self._kind_of_type_tag(result.load).name, []).append(result)
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.matrix import POINT_LOST, WorkloadRow
 from iolab.report.numbers import NOT_DISTINGUISHABLE, ratio_text
 from iolab.text import capitalised, counted_noun, list_text
@@ -34,7 +34,7 @@ def choice_sentence(
     winners = sorted(by_winner.items(), key=lambda item: -len(item[1]))
     rest = [row for row in rows if not row.has_supported_winner]
     bests = [row.best for row in rows if row.best is not None]
-    are_indicative = bool(bests) and all(best.level is Level.INDICATIVE for best in bests)
+    are_indicative = bool(bests) and all(best.level is VerdictLevel.INDICATIVE for best in bests)
     texts = [
         _winners_sentence(winners, titles, len(rows), is_advice=is_advice),
         _unsupported_lead_sentence(

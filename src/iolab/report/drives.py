@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from iolab.core.metric import DrivePowerMeasurement, DriveWear, Metric, Result
+from iolab.core.metric import DrivePowerMeasurement, DriveWear, Metric, RunResult
 from iolab.report.numbers import (
     DASH,
     document_of_flat_record,
@@ -35,7 +35,7 @@ DRIVES_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every drive stands in `iolab show --format json`."""
 
 
-def drive_wear_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
+def drive_wear_table(results: Sequence[RunResult], *, only_known: bool = False) -> Table | None:
     """Each drive of each run whose pages were read; None where there is none.
 
     With `only_known` those alone of which it is known how much more their flash wrote.

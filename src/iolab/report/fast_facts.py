@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.quotients import DivisorKind, capacity_quotients, configurations_without_subsets
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import AnswerKind
 from iolab.record import Record
@@ -165,7 +165,9 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
         repeats_range_text(best),
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",
-        Level.INDICATIVE.value if best.level is Level.INDICATIVE and not sound else "",
+        VerdictLevel.INDICATIVE.value
+        if best.level is VerdictLevel.INDICATIVE and not sound
+        else "",
     )
     return ", ".join(filter(None, notes))
 
@@ -202,7 +204,7 @@ def _latency_fact(
     ]
     owner = titles.get(best.point.key.configuration, "") if len(titles) > 1 else ""
     label = f"{name} at {at}" if at else name
-    doubt = Level.INDICATIVE.value if best.point.level is Level.INDICATIVE else ""
+    doubt = VerdictLevel.INDICATIVE.value if best.point.level is VerdictLevel.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
     is_undecided = others and not is_surely_lower(brief, best, others[0])
     overlap = NOT_DISTINGUISHABLE if is_undecided else ""

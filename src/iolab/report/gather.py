@@ -20,7 +20,7 @@ from iolab.analysis.storage_bytes import boot_ids_by_host, storage_byte_balance
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.resources import RunResources
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, empty_counter_table
@@ -74,7 +74,7 @@ class ChartedRuns(Record):
 
 
 def select_charted_runs(
-    kinds: LoadReportKinds, results: Sequence[Result], headlines: Iterable[BestPointHeadline]
+    kinds: LoadReportKinds, results: Sequence[RunResult], headlines: Iterable[BestPointHeadline]
 ) -> ChartedRuns:
     """The runs that get charts, at most the limits of this module."""
     best = [headline.best.median_run.key for headline in headlines if headline.best is not None]
@@ -82,7 +82,7 @@ def select_charted_runs(
         result for result in results if kinds.report_of_result(result).has_measurements(result)
     ]
     bad = sorted(
-        (result for result in measured if result.verdict.level is not Level.VALID),
+        (result for result in measured if result.verdict.level is not VerdictLevel.VALID),
         key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
     )
     order = dict.fromkeys([*best, *(r.key for r in bad), *(r.key for r in measured)])
@@ -115,7 +115,7 @@ class StoredSessionReader(Protocol):
     def starts(self) -> tuple[HostsStart, ...]:
         """The hosts as each start of the session found them."""
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         """The results of all committed runs in the plan's order."""
 
     def all_damage(self) -> tuple[Damage, ...]:
@@ -251,7 +251,7 @@ class _StoredRunReader(Record):
         return self.source.target_ledger().rounds
 
     def node_timeline(
-        self, booted_hosts: BootedHostsReport, result: Result | None
+        self, booted_hosts: BootedHostsReport, result: RunResult | None
     ) -> NodeTimeline | None:
         """A node from inside over that run."""
         read = result and self.read_run(result.key, with_counters=True)
@@ -303,7 +303,7 @@ BootIds = Mapping[str, str] | None
 
 def _run_chart_data(
     load_report: LoadReport,
-    result: Result,
+    result: RunResult,
     record: RunRecord,
     name: str,
     boot_ids: BootIds,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.findings import CLOSE_RATIO
 from iolab.analysis.points import finite_metric_value
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
@@ -219,7 +219,7 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Cost
     for point in points:
         owner = point.key.configuration
         if not point.is_trusted and owner not in lost and point.key.axis == common:
-            why, _ = gravest_objection_code_and_text(point.runs, Level.INVALID)
+            why, _ = gravest_objection_code_and_text(point.runs, VerdictLevel.INVALID)
             lost[owner] = CostCapacityFigure(owner, NOT_MEASURABLE, note=why)
     return lost
 
@@ -228,7 +228,7 @@ def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], job: Any
     tail = tails.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
     several = latency.operation_text(job)
-    doubt = Level.INDICATIVE.value if latency.point.level is Level.INDICATIVE else ""
+    doubt = VerdictLevel.INDICATIVE.value if latency.point.level is VerdictLevel.INDICATIVE else ""
     range_text = tail.repeats_text if tail else ""
     return " · ".join(
         filter(

@@ -10,7 +10,7 @@ from typing import Final
 from iolab.analysis.bottleneck.decision import WORTHWHILE_GAIN_SHARE
 from iolab.analysis.findings import BEND_LOADS_MIN, trusted_curves
 from iolab.analysis.points import Axis, PointSummary
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS_AXIS, VMS_PER_NODE_AXIS, Workload
 from iolab.record import Record
@@ -40,7 +40,7 @@ class ScalingLimit(Record):
     machine_count: int
     is_limit: bool
     rate_text: str
-    level: Level
+    level: VerdictLevel
 
 
 def scaling_limits(study: Study, points: Sequence[PointSummary]) -> Iterator[ScalingLimit]:
@@ -112,7 +112,7 @@ def _lowest_limit_text(rows: Sequence[ScalingLimit]) -> str:
     fewest = min(rows, key=lambda row: (row.load, not row.is_limit))
     unit = axis_name_text(fewest.axis)
     whole = f" ({fewest.machine_count} in all)" if fewest.axis == VMS_PER_NODE_AXIS else ""
-    doubt = ", indicative" if fewest.level is Level.INDICATIVE else ""
+    doubt = ", indicative" if fewest.level is VerdictLevel.INDICATIVE else ""
     place = f"{fewest.title}, {fewest.rate_text}{doubt}"
     if not fewest.is_limit:
         return f"at least {fewest.load} {unit}{whole}, the most that were measured ({place})"

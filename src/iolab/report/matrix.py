@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import REPLICATED
 from iolab.analysis.quotients import improvement_factor
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.best import BestFigure, best_figure_of_metric
@@ -483,7 +483,7 @@ def _figure_only_cell(workload_row: WorkloadRow, configuration: str, anchors: Ru
         return replace(cell, note="")
     doubts = (
         figure.left_out_repeats_text,
-        Level.INDICATIVE.value if figure.level is Level.INDICATIVE else "",
+        VerdictLevel.INDICATIVE.value if figure.level is VerdictLevel.INDICATIVE else "",
     )
     return replace(cell, note=" · ".join(filter(None, doubts)))
 
@@ -585,9 +585,9 @@ def _with_no_break_spaces(text: str) -> str:
 
 
 def _indicative_reason_text(figure: BestFigure) -> str:
-    if figure.level is not Level.INDICATIVE:
+    if figure.level is not VerdictLevel.INDICATIVE:
         return ""
-    return f"{verdict_mark(Level.INDICATIVE)} {Level.INDICATIVE.value}"
+    return f"{verdict_mark(VerdictLevel.INDICATIVE)} {VerdictLevel.INDICATIVE.value}"
 
 
 def half_width_text(metric: Metric) -> str:

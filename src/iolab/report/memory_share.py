@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from iolab.core.metric import CheckResult, Evidence, Level, Result
+from iolab.core.metric import CheckResult, Evidence, RunResult, VerdictLevel
 
 FROM_MEMORY_MAJORITY: Final = 0.5
 """A larger share makes a figure one of memory."""
@@ -20,7 +20,7 @@ _RAM_TARGET: Final = "target-in-memory"
 """The check that objects to targets without any device of storage."""
 
 
-def is_mostly_read_from_memory(result: Result) -> bool:
+def is_mostly_read_from_memory(result: RunResult) -> bool:
     """Whether memory answered most of what a run read: its figures are not of the storage."""
     shares = (share for check in result.verdict.checks for share in _memory_shares(check))
     return any(share > FROM_MEMORY_MAJORITY for share in shares)
@@ -28,7 +28,7 @@ def is_mostly_read_from_memory(result: Result) -> bool:
 
 def _memory_shares(check: CheckResult) -> Iterator[float]:
     """Which shares came from memory by one check; others' reads make them lower than they are."""
-    if check.code == _RAM_TARGET and check.level in (Level.INDICATIVE, Level.INVALID):
+    if check.code == _RAM_TARGET and check.level in (VerdictLevel.INDICATIVE, VerdictLevel.INVALID):
         yield 1.0
     elif check.code in _STORAGE_SHARES:
         share = _evidence_number(check.evidence, _STORAGE_SHARES[check.code])

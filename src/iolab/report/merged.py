@@ -26,7 +26,7 @@ from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.host_name import with_renamed_hosts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, PlanDemand, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
@@ -359,13 +359,13 @@ class SessionPart(Record):
     source: StoredSessionReader
     study: Study
     plan: Plan
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
     configuration_ids: NewHostNames
     new_host_names: NewHostNames
     new_digests: NewHostNames
     earlier_run_count: int
 
-    def merged_result(self, result: Result) -> Result:
+    def merged_result(self, result: RunResult) -> RunResult:
         """The result among those of all sessions; a session is one segment of the whole."""
         return replace(
             with_renamed_hosts(result, self.new_host_names),
@@ -398,12 +398,12 @@ class MergedSession(Record):
     plan: Plan
     facts: dict[str, HostFacts]
     sessions: SessionUnion
-    merged_results: tuple[Result, ...]
+    merged_results: tuple[RunResult, ...]
     damage_list: tuple[Damage, ...]
     parts_by_digest: Mapping[str, tuple[SessionPart, str]]
     starts: tuple[HostsStart, ...] = ()
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         """The results of all sessions, one session after the other."""
         return self.merged_results
 
@@ -569,7 +569,7 @@ def _is_same_or_host_subset(configuration: Configuration, full: Configuration) -
 
 def _session_parts(
     sources: Sequence[tuple[str, StoredSessionReader]],
-    studies_and_results: Sequence[tuple[Study, tuple[Result, ...]]],
+    studies_and_results: Sequence[tuple[Study, tuple[RunResult, ...]]],
     configurations_by_id: Sequence[Mapping[str, Configuration]],
     hosts: Sequence[NewHostNames],
     joined: tuple[Study, frozenset[str]],
@@ -598,7 +598,7 @@ def _session_parts(
 def _merged_digests(
     session: str,
     plan: Plan,
-    results: Iterable[Result],
+    results: Iterable[RunResult],
     ids: NewHostNames,
     joined: tuple[Study, frozenset[str]],
 ) -> dict[str, str]:

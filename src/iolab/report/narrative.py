@@ -25,7 +25,7 @@ from iolab.analysis.findings import (
     WinLossFinding,
 )
 from iolab.analysis.ranked_findings import all_findings, leading_pair
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -78,8 +78,8 @@ LINKS_MAX: Final = 4
 """Runs that a sentence leads to; more are counted."""
 
 _COMMON_DOUBT_SENTENCES: Final = {
-    Level.INDICATIVE: "All of these are indicative only.",
-    Level.INVALID: "No run of these is valid.",
+    VerdictLevel.INDICATIVE: "All of these are indicative only.",
+    VerdictLevel.INVALID: "No run of these is valid.",
 }
 
 

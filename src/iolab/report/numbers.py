@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.study import REPEATS_FOR_INTERVAL
 from iolab.text import counted_noun, counted_word, percent_text
 from iolab.units import (
@@ -51,7 +51,11 @@ TOO_FEW_REPEATS: Final = "too few repeats"
 REPEATS_TOO_FAR_APART: Final = "repeats too far apart"
 """What stands in place of an interval that would say nothing: of two runs, and of more."""
 
-_LEVEL_MARKS: Final = {Level.VALID: "●", Level.INDICATIVE: "◆", Level.INVALID: "✕"}
+_LEVEL_MARKS: Final = {
+    VerdictLevel.VALID: "●",
+    VerdictLevel.INDICATIVE: "◆",
+    VerdictLevel.INVALID: "✕",
+}
 _RATE_WORDS: Final = {"1/s": "IOPS", "ops/s": "ops/s"}
 _UNIT_WORDS: Final = {"depth": "I/Os", "celsius": "°C", "waiting": "waiting"}
 _SIZE_AXES: Final = frozenset({"bs", "filesize", "block_size"})
@@ -126,7 +130,7 @@ def _json_value(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def verdict_mark(level: Level) -> str:
+def verdict_mark(level: VerdictLevel) -> str:
     """The shape that stands for a verdict, for readers who do not see colours."""
     return _LEVEL_MARKS[level]
 
@@ -180,7 +184,7 @@ def interval_and_runs_text(metric: Metric | None, *, bare_rate: bool = False) ->
     return f"[{', '.join(ends)}] {runs}"
 
 
-def steadiness_text(result: Result) -> str:
+def steadiness_text(result: RunResult) -> str:
     """What a run's own seconds say of its rate: `ok ±1.2 %`; empty for one too short to tell."""
     steadiness = result.steadiness
     if steadiness is None:
@@ -272,7 +276,7 @@ def axis_name_text(name: str) -> str:
     return _AXIS_DISPLAY_NAMES.get(name, name)
 
 
-def all_axis_names(results: Sequence[Result]) -> tuple[str, ...]:
+def all_axis_names(results: Sequence[RunResult]) -> tuple[str, ...]:
     """The names of all axes, in the order in which they first appear."""
     return tuple(dict.fromkeys(name for result in results for name, _ in result.axis))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.resources import Resource
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
@@ -47,7 +47,7 @@ def is_explained_by_other_load(objection: Objection) -> bool:
     )
 
 
-def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
+def other_load_sentence(study: Study, results: Sequence[RunResult]) -> str:
     """What all else used of processors and devices, where it was most of them; empty for nothing.
 
     `Other load: 96 to 98 % of the cores in all 12 runs.` A server that answers a load
@@ -67,7 +67,7 @@ def other_load_sentence(study: Study, results: Sequence[Result]) -> str:
     return f"Other load: {'; '.join(parts)}."
 
 
-def other_processor_load_text(results: Sequence[Result]) -> str:
+def other_processor_load_text(results: Sequence[RunResult]) -> str:
     """`other load on 92 to 97 % of the cores`, where it was most in each run of a figure."""
     shares = [_other_processor_share(result) for result in results]
     if min(shares, default=0.0) < DOMINANT_OTHER_SHARE:
@@ -76,8 +76,8 @@ def other_processor_load_text(results: Sequence[Result]) -> str:
 
 
 def _other_load_parts(
-    results: Sequence[Result],
-    share_of_run: Callable[[Result], float],
+    results: Sequence[RunResult],
+    share_of_run: Callable[[RunResult], float],
     text: str,
     *,
     min_share: float = DOMINANT_OTHER_SHARE,
@@ -106,14 +106,14 @@ def _share_range_text(min_share: float, max_share: float) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def _other_io_share(result: Result) -> float:
+def _other_io_share(result: RunResult) -> float:
     """What others did on the devices, in runs that the check objects to: as caveats count them."""
     code, _ = _DEVICE_EVIDENCE
     is_told = any(objection.code == code for objection in result.verdict.objections)
     return _other_load_share(result, _DEVICE_EVIDENCE) if is_told else 0.0
 
 
-def _other_processor_share(result: Result) -> float:
+def _other_processor_share(result: RunResult) -> float:
     """What all else used of a client's processors: by counters, else by what a check found."""
     use = result.resources.busiest_use(Resource.PROCESSORS) if result.resources else None
     if use is not None and use.share is not None and use.is_own_load is not None:
@@ -121,7 +121,7 @@ def _other_processor_share(result: Result) -> float:
     return _other_load_share(result, _STARVED_EVIDENCE)
 
 
-def _other_load_share(result: Result, evidence: tuple[str, str]) -> float:
+def _other_load_share(result: RunResult, evidence: tuple[str, str]) -> float:
     """Others' part in one run; of processors it is evidence of the threads that waited for them."""
     source, name = evidence
     values = (check.evidence.get(name) for check in result.verdict.checks if check.code == source)

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.answer import BriefAnswer, build_answer
@@ -79,7 +79,7 @@ class ReportPage(Record):
     further_findings: tuple[LinkedSentence, ...]
     findings_note: str
     objections: tuple[Objection, ...]
-    failures: tuple[Result, ...]
+    failures: tuple[RunResult, ...]
     hidden_failures_text: str
     charts_by_workload: tuple[ChartGroup, ...]
     chart_notes: str

@@ -13,7 +13,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.configuration import limit_metric_text
-from iolab.core.metric import CAUSES, CheckResult, Level, Metric, Result
+from iolab.core.metric import CAUSES, CheckResult, Metric, RunResult, VerdictLevel
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -50,9 +50,9 @@ IOPS_UNIT: Final = "1/s"
 _SHARE_IN_PERCENT: Final = re.compile(r"[\d.,]+ % of the run's( own)?\.$")
 
 LEVEL_SENTENCES: Final = {
-    Level.VALID: "",
-    Level.INDICATIVE: " This is indicative only.",
-    Level.INVALID: " No run of it is valid.",
+    VerdictLevel.VALID: "",
+    VerdictLevel.INDICATIVE: " This is indicative only.",
+    VerdictLevel.INVALID: " No run of it is valid.",
 }
 """What a sentence ends with, by the worst verdict behind it."""
 
@@ -66,9 +66,9 @@ class Objection(Record, dict=True):
     """
 
     code: str
-    level: Level
+    level: VerdictLevel
     messages: tuple[str, ...]
-    runs: tuple[Result, ...]
+    runs: tuple[RunResult, ...]
     run_count: int
     configuration_titles: Mapping[str, str] = field(default_factory=dict)
     equivalent_codes: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _check_message(check: CheckResult) -> str:
 
 
 def merge_objections(
-    results: Sequence[Result], titles: Mapping[str, str] = MappingProxyType({})
+    results: Sequence[RunResult], titles: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Objection, ...]:
     """The objections over all runs: invalid before indicative, then the most frequent first.
 
@@ -125,7 +125,7 @@ def merge_objections(
 
     `titles` name configurations by id; where they do not, the id does.
     """
-    grouped: dict[tuple[Level, str], list[tuple[Result, CheckResult]]] = {}
+    grouped: dict[tuple[VerdictLevel, str], list[tuple[RunResult, CheckResult]]] = {}
     for result in results:
         for check in result.verdict.objections:
             if check.level is not None:
@@ -152,7 +152,7 @@ def merge_objections(
             objection.code,
         ),
     )
-    same: dict[tuple[Level, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
+    same: dict[tuple[VerdictLevel, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
         key = (objection.level, objection.messages, tuple(run.key for run in objection.runs))
         first = same.get(key)
@@ -177,7 +177,7 @@ def _affected_runs_text(objection: Objection) -> str:
             else "the only run"
         )
     runs = f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
-    points: dict[tuple[str, str], list[Result]] = {}
+    points: dict[tuple[str, str], list[RunResult]] = {}
     for run in objection.runs:
         points.setdefault((run.configuration, run.digest), []).append(run)
     titles = objection.configuration_titles
@@ -188,7 +188,7 @@ def _affected_runs_text(objection: Objection) -> str:
 
 
 def _places_in_all_configurations(
-    runs: Sequence[Result], titles: Mapping[str, str]
+    runs: Sequence[RunResult], titles: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The points of these runs, those of one load once, with the configurations if not all."""
     owners: dict[str, dict[str, None]] = {}
@@ -202,7 +202,7 @@ def _places_in_all_configurations(
     )
 
 
-def _point_with_repeats_text(runs: Sequence[Result], titles: Mapping[str, str]) -> str:
+def _point_with_repeats_text(runs: Sequence[RunResult], titles: Mapping[str, str]) -> str:
     """The only run of a point, or the point with how many of its repeats."""
     if len(runs) == 1:
         return run_with_configuration_text(runs[0], titles)
@@ -212,13 +212,13 @@ def _point_with_repeats_text(runs: Sequence[Result], titles: Mapping[str, str]) 
     )
 
 
-def run_with_configuration_text(result: Result, titles: Mapping[str, str]) -> str:
+def run_with_configuration_text(result: RunResult, titles: Mapping[str, str]) -> str:
     """A run's name, with its configuration where `titles` has any: these are of several, by id."""
     name = titles.get(result.configuration)
     return f"{result_run_name_text(result)} of {name}" if name else result_run_name_text(result)
 
 
-def run_failure_sentence(result: Result, titles: Mapping[str, str]) -> str:
+def run_failure_sentence(result: RunResult, titles: Mapping[str, str]) -> str:
     """That a run did not end well, with its reason where there is one."""
     return (
         f"{run_with_configuration_text(result, titles)} failed or was interrupted. "
@@ -231,13 +231,13 @@ def configuration_titles_if_several(study: Study) -> dict[str, str]:
     return study.configuration_titles if len(study.configurations) > 1 else {}
 
 
-def configuration_ids_if_several(results: Iterable[Result]) -> dict[str, str]:
+def configuration_ids_if_several(results: Iterable[RunResult]) -> dict[str, str]:
     """The same of results alone, by the ids themselves."""
     found = {result.configuration: result.configuration for result in results}
     return found if len(found) > 1 else {}
 
 
-def result_run_name_text(result: Result) -> str:
+def result_run_name_text(result: RunResult) -> str:
     """A run in text: `rand-read-4k, iodepth 8, repeat 2`, with the repeat from the second on."""
     return run_name_text(result.workload, result.axis, result.repeat)
 

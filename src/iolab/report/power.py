@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from iolab.core.metric import PowerUse, Result
+from iolab.core.metric import PowerUse, RunResult
 from iolab.core.power import REPORTED_BOUNDARIES
 from iolab.report.numbers import (
     DASH,
@@ -34,7 +34,7 @@ METERS_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every meter stands in `iolab show --format json`."""
 
 
-def meter_power_table(results: Sequence[Result], *, only_known: bool = False) -> Table | None:
+def meter_power_table(results: Sequence[RunResult], *, only_known: bool = False) -> Table | None:
     """Each meter of each run; None where there is none. With `only_known` those with a mean."""
     titles = configuration_ids_if_several(results)
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.metric import DriveWear, Metric, Result
+from iolab.core.metric import DriveWear, Metric, RunResult
 from iolab.core.power import NODE_POWER_METRIC, OPERATIONS_PER_JOULE
 from iolab.report.charts.chart import (
     ChartGroup,
@@ -191,14 +191,16 @@ def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
     )
 
 
-def _drives_with_known_layers(results: Sequence[Result]) -> Iterator[tuple[Result, DriveWear]]:
+def _drives_with_known_layers(
+    results: Sequence[RunResult],
+) -> Iterator[tuple[RunResult, DriveWear]]:
     for result in results:
         for wear in result.drives:
             if wear.write_amplification is not None and wear.media_bytes is not None:
                 yield result, wear
 
 
-def _bytes_by_layer_bar(brief: Brief, result: Result, wear: DriveWear) -> StackedBar:
+def _bytes_by_layer_bar(brief: Brief, result: RunResult, wear: DriveWear) -> StackedBar:
     """Each layer's own part; where a lower one wrote less than the one above, none is left."""
     token = brief.series_styles[result.configuration].token
     media = _rounded_value_or_zero(wear.media_bytes)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
 from iolab.analysis.prediction import CurvePrediction, ResourceReader, predict_curves
-from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.errors import StoreError
 from iolab.record import Record
@@ -239,5 +239,5 @@ def _prediction_dot(outcome: CurvePrediction, styles: SeriesStyles) -> Dot:
             prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.run_count
         )
     )
-    level = worst_level((outcome.level, Level.INDICATIVE))
+    level = worst_level((outcome.level, VerdictLevel.INDICATIVE))
     return Dot(style.label, style.token, value, level, "predicted", style.title)

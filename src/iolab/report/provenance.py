@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.differences import Difference, DifferenceArea
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan
 from iolab.core.scenario import ScenarioPlan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
@@ -724,7 +724,7 @@ def run_folders_table(brief: Brief) -> Table | None:
     return Table("Where every run is stored", heads, rows)
 
 
-def _run_folder_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
+def _run_folder_row(brief: Brief, result: RunResult) -> tuple[Cell, ...]:
     trace = brief.sessions.run_source(result.key)
     return row_of_cells(
         result_run_name_text(result), result.configuration, trace.label, trace.run_folder

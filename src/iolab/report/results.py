@@ -13,7 +13,14 @@ from msgspec import to_builtins
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise_points
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Evidence, HostResult, HypervisorResult, LatencyLayer, Metric, Result
+from iolab.core.metric import (
+    Evidence,
+    HostResult,
+    HypervisorResult,
+    LatencyLayer,
+    Metric,
+    RunResult,
+)
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.best import UNKNOWN_METRIC
@@ -93,7 +100,7 @@ def hypervisor_result_document(node: HypervisorResult) -> dict[str, Any]:
     }
 
 
-def hypervisor_result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
+def hypervisor_result_columns(results: Sequence[RunResult]) -> dict[str, list[ExportValue]]:
     """One list a column, one entry for each run and node of it; units stand in the names."""
     rows = [(result, node) for result in results for node in result.nodes]
     lists = _run_identity_columns([result for result, _ in rows])
@@ -195,7 +202,7 @@ def metric_and_interval_text(metric: Metric) -> str:
 def session_document(
     kinds: LoadReportKinds,
     study: Study,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     points: Sequence[PointSummary] | None = None,
     damaged: Sequence[Damage] = (),
 ) -> dict[str, Any]:
@@ -243,7 +250,7 @@ def _configuration_document(configuration: Configuration) -> dict[str, Any]:
     }
 
 
-def _result_document(result: Result) -> dict[str, Any]:
+def _result_document(result: RunResult) -> dict[str, Any]:
     return {
         "configuration": result.configuration,
         "workload": result.workload,
@@ -299,7 +306,7 @@ def _evidence_document(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
+def result_columns(results: Sequence[RunResult]) -> dict[str, list[ExportValue]]:
     """One list a column, one entry a result; metric names carry their units.
 
     `iops` and its kin are operations per second. A metric's interval gets the columns `_low`,
@@ -330,7 +337,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
     return lists
 
 
-def _run_identity_columns(results: Sequence[Result]) -> dict[str, list[ExportValue]]:
+def _run_identity_columns(results: Sequence[RunResult]) -> dict[str, list[ExportValue]]:
     """Which runs they are, and how they ended."""
     return {
         "configuration": [result.configuration for result in results],
@@ -371,7 +378,7 @@ def columns_csv(lists: Mapping[str, Sequence[ExportValue]]) -> str:
     return rows_csv(list(lists), zip(*lists.values(), strict=True))
 
 
-def session_markdown(kinds: LoadReportKinds, study: Study, results: Sequence[Result]) -> str:
+def session_markdown(kinds: LoadReportKinds, study: Study, results: Sequence[RunResult]) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
@@ -383,7 +390,7 @@ def session_markdown(kinds: LoadReportKinds, study: Study, results: Sequence[Res
 
 
 def points_and_runs_markdown(
-    study: Study, results: Sequence[Result], metric_headings: MetricHeadings, runs_table: Table
+    study: Study, results: Sequence[RunResult], metric_headings: MetricHeadings, runs_table: Table
 ) -> str:
     """The points where they have repeats, with the metrics of the headings, then the runs."""
     points = summarise_points(results, study)
@@ -422,7 +429,7 @@ def points_table(points: Sequence[PointSummary], metric_headings: MetricHeadings
 def interval_columns(
     kinds: LoadReportKinds,
     study: Study,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     intervals: Callable[[str, int], IntervalTable],
     hosts: Callable[[str, int], Sequence[str]],
 ) -> dict[str, list[ExportValue]]:

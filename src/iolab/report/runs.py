@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
-from iolab.core.metric import Evidence, HostEvenness, Level, Metric, Result, Verdict
+from iolab.core.metric import Evidence, HostEvenness, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.metric_spec import declared_metric_keys_and_labels
 from iolab.core.run import HostRun
 from iolab.core.study import Study
@@ -62,7 +62,7 @@ NAMES_SHOWN: Final = 8
 def runs_table(
     heading: str,
     study: Study,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     metric_headings: Sequence[tuple[str, str]],
     anchors: RunAnchors,
     *,
@@ -104,11 +104,13 @@ def runs_table(
     return Table(heading, heads, rows)
 
 
-def _select_runs_for_rows(results: Sequence[Result], max_rows: int) -> list[Result]:
+def _select_runs_for_rows(results: Sequence[RunResult], max_rows: int) -> list[RunResult]:
     """As many as get a row, in their order; what is not valid is never left out for what is."""
     if len(results) <= max_rows:
         return list(results)
-    ranked = sorted(results, key=lambda result: result.verdict.level is Level.VALID)[:max_rows]
+    ranked = sorted(results, key=lambda result: result.verdict.level is VerdictLevel.VALID)[
+        :max_rows
+    ]
     kept = {result.key for result in ranked}
     return [result for result in results if result.key in kept]
 
@@ -129,7 +131,7 @@ def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     return shown + declared_metric_keys_and_labels(metrics)
 
 
-def host_shares_table(result: Result, metric_headings: Sequence[tuple[str, str]]) -> Table:
+def host_shares_table(result: RunResult, metric_headings: Sequence[tuple[str, str]]) -> Table:
     """Each host's share of a run, in the order of its hosts.
 
     `metric_headings` as in `runs_table`.
@@ -161,7 +163,7 @@ def passed_checks_text(verdict: Verdict) -> str:
     return f"{verdict.judged_check_count_text}{fine}"
 
 
-def objections_table(result: Result) -> Table:
+def objections_table(result: RunResult) -> Table:
     """What objects to a run, worst first, with its evidence."""
     cells = tuple(
         row_of_cells(
@@ -194,7 +196,7 @@ def _evidence_value_text(value: object) -> str:
     return str(value)
 
 
-def run_storage_location_text(brief: Brief, result: Result) -> str:
+def run_storage_location_text(brief: Brief, result: RunResult) -> str:
     """Where a run is stored, in words: its session, its folder in that."""
     trace = brief.sessions.run_source(result.key)
     ids: Iterator[str] = (
@@ -206,7 +208,7 @@ def run_storage_location_text(brief: Brief, result: Result) -> str:
 
 
 def slowest_and_fastest_shares_table(
-    load_report: LoadReport, result: Result, workload: Workload
+    load_report: LoadReport, result: RunResult, workload: Workload
 ) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
     table = host_shares_table(
@@ -217,7 +219,7 @@ def slowest_and_fastest_shares_table(
     )
 
 
-def table_without_middle_hosts(table: Table, result: Result, metric_key: str) -> Table:
+def table_without_middle_hosts(table: Table, result: RunResult, metric_key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
         return table
@@ -275,7 +277,7 @@ def phase_evenness_table(spreads: Mapping[str, HostEvenness], names: Mapping[str
     return Table("How alike and how much together, phase by phase", heads, rows)
 
 
-def evenness_tables(load_report: LoadReport, result: Result) -> tuple[Table, ...]:
+def evenness_tables(load_report: LoadReport, result: RunResult) -> tuple[Table, ...]:
     """The spread of a result's hosts as it is known: of the run, or of each of its phases."""
     tables = () if result.spread is None else (evenness_table(result.spread),)
     if not result.operation_spreads:
@@ -338,7 +340,7 @@ class RunSection(Record):
     """One run's place in the report: charts for some, checks with evidence for all."""
 
     anchor: str
-    result: Result
+    result: RunResult
     summary_text: str
     storage_text: str
     figures: tuple[Figure, ...]
@@ -356,7 +358,7 @@ def run_sections(brief: Brief, cited: Iterable[str] = ()) -> tuple[RunSection, .
     return tuple(_run_section(brief, result) for result in _select_detailed_runs(brief, cited))
 
 
-def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[Result]:
+def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[RunResult]:
     """The runs with charts first, in the order in which they were chosen; then the others.
 
     Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
@@ -373,7 +375,7 @@ def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[Result]:
     return [by_key[key] for key in order]
 
 
-def _run_section(brief: Brief, result: Result) -> RunSection:
+def _run_section(brief: Brief, result: RunResult) -> RunSection:
     from iolab.report.charts.run import heat_map_chart, host_rates_chart, timeline_chart
 
     run_key = result.key
@@ -422,7 +424,7 @@ def _run_section(brief: Brief, result: Result) -> RunSection:
 
 
 def _fleet_tables(
-    load_report: LoadReport, result: Result, detail: RunChartData | None
+    load_report: LoadReport, result: RunResult, detail: RunChartData | None
 ) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the balance of bytes."""
     spread = evenness_tables(load_report, result)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Metric, PhaseFigures, Result, ScenarioFigures
+from iolab.core.metric import Metric, PhaseFigures, RunResult, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
@@ -212,7 +212,7 @@ def _share_value_text(share: Metric | None) -> str:
     return DASH if share is None or share.value is None else percent_text(round(share.value, 3))
 
 
-def run_fault_impact_sentence(result: Result) -> str:
+def run_fault_impact_sentence(result: RunResult) -> str:
     """The sentence of one run; empty without phases."""
     scenario = result.scenario
     return "" if scenario is None else fault_impact_sentence([scenario], result.metrics)

@@ -14,7 +14,7 @@ from iolab.analysis.pairs import GainsByPair
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
@@ -80,7 +80,7 @@ def session_answer(
     kinds: LoadReportKinds,
     study: Study,
     points: Sequence[PointSummary],
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     facts: Mapping[str, HostFacts],
 ) -> SessionAnswer:
     """The answer of results on hosts with `facts`; points are `summarise(results, study)`."""
@@ -107,7 +107,7 @@ class AnswerSource(Record, dict=True):
 
     study: Study
     points: tuple[PointSummary, ...]
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
 
     @cached_property
     def gains_by_pair(self) -> GainsByPair:
@@ -141,7 +141,7 @@ def answer_sentence(
             (
                 caveat
                 for caveat in caveats
-                if caveat.level is Level.INVALID and caveat.concerns_every_run
+                if caveat.level is VerdictLevel.INVALID and caveat.concerns_every_run
             ),
             None,
         )
@@ -172,7 +172,7 @@ def answer_sentence(
         choice = choice_sentence(rows, names, is_advice=not demonstration)
         return f"{demonstration}{caveat}{choice}"
     if load_text and all(
-        row.best.level is Level.INDICATIVE for row in measured if row.best is not None
+        row.best.level is VerdictLevel.INDICATIVE for row in measured if row.best is not None
     ):
         load_text = f"{load_text} {MEASURE_AGAIN}"
     text = f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
@@ -198,7 +198,7 @@ def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     bests = [row.best for row in measured if row.best is not None]
     from_storage = [best for best in bests if not best.is_mostly_read_from_memory]
     bests = from_storage or bests
-    are_indicative = all(best.level is Level.INDICATIVE for best in bests)
+    are_indicative = all(best.level is VerdictLevel.INDICATIVE for best in bests)
     texts = list(
         _best_per_operation_texts(
             bests,
@@ -232,8 +232,14 @@ def confidence_line(best_figures: Sequence[BestFigure]) -> str:
         return "Nothing is measured yet."
     sound = [figure for figure in best_figures if figure.is_quotable]
     groups = (
-        (Level.VALID.value, [figure for figure in sound if figure.level is Level.VALID]),
-        (Level.INDICATIVE.value, [figure for figure in sound if figure.level is Level.INDICATIVE]),
+        (
+            VerdictLevel.VALID.value,
+            [figure for figure in sound if figure.level is VerdictLevel.VALID],
+        ),
+        (
+            VerdictLevel.INDICATIVE.value,
+            [figure for figure in sound if figure.level is VerdictLevel.INDICATIVE],
+        ),
         (NOT_MEASURABLE, [figure for figure in best_figures if not figure.is_quotable]),
     )
     parts = [
@@ -280,7 +286,7 @@ def _best_per_operation_texts(
             else []
         )
         context = " ".join((*([figure.title] if with_title else []), *texts))
-        doubt = "indicative" if with_level and figure.level is Level.INDICATIVE else ""
+        doubt = "indicative" if with_level and figure.level is VerdictLevel.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
         note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
         value = metric_value_text(figure.value)

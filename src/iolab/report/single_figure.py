@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, Result, operations_with_latency
+from iolab.core.metric import Metric, RunResult, operations_with_latency
 from iolab.core.metric_spec import MEAN, declared_metric_keys_and_labels, metric_spec
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
@@ -44,12 +44,12 @@ class SingleFigureReport(LoadReport):
 
     is_single_figure: ClassVar[bool] = True
 
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether it has a rate."""
         rate = result.metrics.get("iops")
         return rate is not None and rate.value is not None
 
-    def run_summary_text(self, result: Result, workload: Workload) -> str:
+    def run_summary_text(self, result: RunResult, workload: Workload) -> str:
         """The figure that its workload is run for."""
         figure = metric_value_text(result.metrics.get(workload.headline_or_rate_metric))
         return (
@@ -62,7 +62,7 @@ class SingleFigureReport(LoadReport):
         """See `io_metric_columns`."""
         return io_metric_columns(metrics)
 
-    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate that its workload is run for."""
         return workload.rate_metric
 
@@ -144,7 +144,9 @@ class SingleFigureReport(LoadReport):
         """What a kind shows of a workload's points in place of the charts of all load."""
         return ()
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
+    def result_table(
+        self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
+    ) -> Table:
         """With rates and latencies."""
         shown = self.metric_columns([result.metrics for result in results])
         return runs_table("Every run", study, results, shown, anchors)
@@ -156,7 +158,7 @@ class SingleFigureReport(LoadReport):
     def terminal_screen(
         self,
         study: Study,
-        results: Sequence[Result],  # noqa: ARG002
+        results: Sequence[RunResult],  # noqa: ARG002
         points: Sequence[PointSummary],
         *,
         repeats: bool,
@@ -166,7 +168,7 @@ class SingleFigureReport(LoadReport):
 
         yield points_terminal_table(study, points, repeats=repeats)
 
-    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """The points where they have repeats, then the runs."""
         own = declared_metric_keys_and_labels(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.units import format_bytes, format_ns
 
@@ -39,7 +39,7 @@ def slow_ios_table(title: str, slow_ios: Iterable[SlowIoContext]) -> Table:
 
 
 def slow_io_columns(
-    runs: Iterable[tuple[Result, Sequence[SlowIoContext]]],
+    runs: Iterable[tuple[RunResult, Sequence[SlowIoContext]]],
 ) -> dict[str, list[str | float | None]]:
     """The slow I/Os of runs as columns for other programs: a row for each."""
     columns: dict[str, list[str | float | None]] = {name: [] for name in _COLUMNS}

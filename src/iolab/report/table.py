@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.charts.palette import FAINT, ColorToken
 from iolab.report.numbers import DASH, verdict_mark
@@ -75,7 +75,7 @@ class Cell(Record):
     """
 
     text: str
-    level: Level | None = None
+    level: VerdictLevel | None = None
     anchor: str | None = None
     note: str = ""
     is_bold: bool = False
@@ -133,13 +133,13 @@ def text_and_number_columns(
     )
 
 
-def row_of_cells(*values: str | Level | Cell) -> tuple[Cell, ...]:
+def row_of_cells(*values: str | VerdictLevel | Cell) -> tuple[Cell, ...]:
     """A row of cells, some of them given as their text or their verdict."""
     return tuple(map(_cell_from_value, values))
 
 
-def _cell_from_value(value: str | Level | Cell) -> Cell:
-    if isinstance(value, Level):
+def _cell_from_value(value: str | VerdictLevel | Cell) -> Cell:
+    if isinstance(value, VerdictLevel):
         return verdict_cell(value)
     return Cell(value) if isinstance(value, str) else value
 
@@ -170,7 +170,9 @@ def table_without_constant_columns(table: Table) -> Table:
     kept, common = [0], []
     for place, column in enumerate(table.columns[1:], 1):
         texts = {cells[place].one_line_text for cells in table.rows}
-        is_warning = any(cells[place].level not in (None, Level.VALID) for cells in table.rows)
+        is_warning = any(
+            cells[place].level not in (None, VerdictLevel.VALID) for cells in table.rows
+        )
         if len(table.rows) < COMMON_ROWS_MIN or len(texts) > 1 or is_warning:
             kept.append(place)
         elif texts != {DASH}:
@@ -192,7 +194,7 @@ def select_columns(table: Table, indexes: Sequence[int]) -> Table:
     )
 
 
-def verdict_cell(level: Level, anchor: str | None = None) -> Cell:
+def verdict_cell(level: VerdictLevel, anchor: str | None = None) -> Cell:
     """The cell that shows a verdict."""
     return Cell(level.value, level, anchor)
 
@@ -260,7 +262,7 @@ def _cell_attributes(table: Table, column_index: int, width: int, stacked_cell: 
     return f'{attributes} data-name="{_escape_html(", ".join(names))}"'
 
 
-def verdict_badge_html(level: Level, anchor: str | None = None) -> str:
+def verdict_badge_html(level: VerdictLevel, anchor: str | None = None) -> str:
     """A verdict for a page, by its shape, its word and its colour."""
     inside = f'<i aria-hidden="true">{verdict_mark(level)}</i>{level.value}'
     if anchor:
@@ -411,7 +413,7 @@ def table_typst_data(table: Table, title: str | None = None) -> dict[str, Any]:
     }
 
 
-def verdict_typst_data(level: Level) -> dict[str, str]:
+def verdict_typst_data(level: VerdictLevel) -> dict[str, str]:
     """A verdict for it."""
     return {"name": level.value, "mark": verdict_mark(level)}
 

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from iolab.core.metric import Level, Metric, Result, operations_with_latency
+from iolab.core.metric import Metric, RunResult, VerdictLevel, operations_with_latency
 from iolab.core.metric_spec import declared_metric_keys_and_labels
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
@@ -37,9 +37,9 @@ Screen = Iterator[RenderableType]
 """What is printed, part by part."""
 
 VERDICT_STYLES: Final = {
-    Level.VALID: "green",
-    Level.INDICATIVE: "yellow",
-    Level.INVALID: "bold red",
+    VerdictLevel.VALID: "green",
+    VerdictLevel.INDICATIVE: "yellow",
+    VerdictLevel.INVALID: "bold red",
 }
 """The word always stands there too: colour alone tells nothing to a file or to many readers."""
 
@@ -82,7 +82,7 @@ def literal_text(text: str, style: str = "") -> Text:
     return Text(one_line(text), style=style)
 
 
-def styled_verdict(level: Level) -> Text:
+def styled_verdict(level: VerdictLevel) -> Text:
     """A verdict in its word and colour."""
     return Text(level.value, style=VERDICT_STYLES[level])
 
@@ -411,7 +411,7 @@ def point_sort_key(point: PointSummary) -> tuple[object, ...]:
     return tuple(values)
 
 
-def _verdict_with_steadiness(text: Text, result: Result) -> Text:
+def _verdict_with_steadiness(text: Text, result: RunResult) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
     steady = steadiness_text(result)
     if result.steadiness is not None and result.steadiness.status is SteadinessStatus.OK:

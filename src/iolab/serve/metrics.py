@@ -14,7 +14,7 @@ from typing import Final
 
 from iolab.analysis.points import summarise_points
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.report.formats.openmetrics import (
@@ -49,7 +49,7 @@ class SessionLibraryMetrics:
     def __init__(
         self,
         library: SessionLibrary,
-        name: Callable[[Study, Result, int], str],
+        name: Callable[[Study, RunResult, int], str],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._library = library
@@ -93,7 +93,7 @@ class SessionLibraryMetrics:
 
     def _runs_and_counters(
         self, session: LoadedSession, until: float, current: dict[_Key, RunCounters]
-    ) -> Iterator[tuple[Result, RunCounters]]:
+    ) -> Iterator[tuple[RunResult, RunCounters]]:
         for result in session.results:
             key = (session.folder.id, result.digest, result.repeat, result.attempt)
             counts = self._known_counters.get(key)
@@ -104,7 +104,9 @@ class SessionLibraryMetrics:
             yield result, counts or NO_COUNTERS
 
 
-def read_run_counters(reader: SessionReader, result: Result, *, timed: bool) -> RunCounters | None:
+def read_run_counters(
+    reader: SessionReader, result: RunResult, *, timed: bool
+) -> RunCounters | None:
     """A run's counters; None where its tables cannot be read."""
     run = result.key
     try:

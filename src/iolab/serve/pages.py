@@ -21,7 +21,7 @@ from iolab.analysis.comparison import SAME_SESSION, ComparisonResult
 from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.metric_spec import CombineRule, is_known_metric, metric_spec
 from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
@@ -303,7 +303,7 @@ def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> Liv
     )
 
 
-def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Result) -> str:
+def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: RunResult) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = session.reader.intervals(result.digest, result.repeat)
@@ -348,7 +348,7 @@ def rate_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     )
 
 
-def newest_runs_table(results: Sequence[Result]) -> Table:
+def newest_runs_table(results: Sequence[RunResult]) -> Table:
     """The runs that were measured last, the newest first."""
     newest = sorted(results, key=lambda result: (result.segment, result.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
@@ -368,18 +368,18 @@ def newest_runs_table(results: Sequence[Result]) -> Table:
     return Table("The newest runs", heads, rows)
 
 
-def _run_name(result: Result) -> str:
+def _run_name(result: RunResult) -> str:
     ended = "" if result.status is RunStatus.DONE else f" ({result.status.value})"
     return f"{result_run_name_text(result)}{ended}"
 
 
-def _run_metric_cells(result: Result) -> tuple[Cell, ...]:
+def _run_metric_cells(result: RunResult) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
     keys = (operation_rate_metric_key(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
     return tuple(Cell(metric_value_text(result.metrics.get(key))) for key in keys)
 
 
-def operation_rate_metric_key(result: Result) -> str | None:
+def operation_rate_metric_key(result: RunResult) -> str | None:
     """The first known rate of a run that counts operations: of all, or else of one kind."""
     specs = (
         metric_spec(key)

@@ -14,7 +14,7 @@ from typing import Final
 from iolab.analysis.points import summarise_points
 from iolab.analysis.stored_results import results_with_session_checks
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.study import Study
 from iolab.errors import IolabError, StoreError
 from iolab.record import Record
@@ -220,7 +220,7 @@ def _stat_stamp(info: os.stat_result) -> Stamp:
     return (info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
 
 
-Clock = Callable[[], float]
+ControllerClock = Callable[[], float]
 """Seconds that only grow."""
 
 
@@ -281,13 +281,13 @@ class LoadedSession(Record):
     reader: SessionReader
     session: SessionDocument
     study: Study
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
 
 
 class SessionLibrary:
     """The sessions below `root`, which must be absolute and without links in it."""
 
-    def __init__(self, root: Path, clock: Clock, kinds: LoadReportKinds) -> None:
+    def __init__(self, root: Path, clock: ControllerClock, kinds: LoadReportKinds) -> None:
         self.root = root
         self._kinds = kinds
         self._clock = clock

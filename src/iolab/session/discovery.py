@@ -17,7 +17,7 @@ from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import HostOutcomes, gather_hosts
-from iolab.hosts.clock import Clock, ClockOffset, measure_clock_offset
+from iolab.hosts.clock import ClockOffset, ControllerClock, measure_clock_offset
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import (
@@ -299,7 +299,7 @@ async def inspect_hosts(
     hosts: Mapping[str, Host],
     path: str | None,
     tools: Mapping[str, list[str]],
-    clock: Clock,
+    clock: ControllerClock,
     *,
     cloud: bool,
 ) -> HostOutcomes[InspectedHost]:

@@ -23,7 +23,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
-from iolab.hosts.clock import SYSTEM_CLOCK, Clock
+from iolab.hosts.clock import SYSTEM_CLOCK, ControllerClock
 from iolab.hosts.host import Host
 from iolab.hosts.meters import find_meter_faults
 from iolab.hosts.remnants import close_hosts, unreachable_folder_text
@@ -201,7 +201,7 @@ async def run_session(
     session_id: str,
     kinds: SessionKinds,
     earlier: EarlierSegments = NO_EARLIER_SEGMENTS,
-    clock: Clock = SYSTEM_CLOCK,
+    clock: ControllerClock = SYSTEM_CLOCK,
     host_factory: HostFactory | None = None,
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
     rule_for: StoppingRuleFactory | None = None,

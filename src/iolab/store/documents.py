@@ -9,7 +9,7 @@ from msgspec import field
 
 from iolab.core.events import SessionPhaseTime, SessionStatus
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, RunManifest
 from iolab.core.study import Study
 from iolab.core.target_state import TargetLedger
@@ -150,7 +150,7 @@ class StoredAnalysis(Record):
     """
 
     version: int
-    result: Result
+    result: RunResult
 
 
 class Manifest(RunManifest, kw_only=True):

@@ -17,14 +17,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.regular_file import read_regular_file
 from iolab.core.run import RunKey, RunStatus
 from iolab.record import DECODE_ERRORS
 from iolab.store import layout
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
-_LEVELS: Final = {level.value: level for level in Level}
+_LEVELS: Final = {level.value: level for level in VerdictLevel}
 
 
 class IndexEntry(NamedTuple):
@@ -33,10 +33,10 @@ class IndexEntry(NamedTuple):
     configuration: str
     workload: str
     status: RunStatus
-    level: Level
+    level: VerdictLevel
 
 
-def index_entry(result: Result) -> IndexEntry:
+def index_entry(result: RunResult) -> IndexEntry:
     """What it will have of a run with this result."""
     return IndexEntry(result.configuration, result.workload, result.status, result.verdict.level)
 

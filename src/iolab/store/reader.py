@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
 from iolab.core.tagged import type_tag_of
@@ -166,7 +166,7 @@ class SessionReader:
             tries += layout.earlier_attempt_directories(self.directory)
         return dict(Counter(layout.run_key_of_directory(run) for run in tries))
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[RunResult, ...]:
         """The results of all committed runs in the plan's order; see `all_damage` for the others.
 
         Those of runs that results asked for follow, as they were made.

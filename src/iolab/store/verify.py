@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.regular_file import open_regular_file, read_regular_file
 from iolab.core.run import RunKey
 from iolab.errors import StoreError
@@ -122,7 +122,7 @@ def read_manifest(shape: type[M], run_directory: Path) -> M:
     return parse_document(shape, content, path)
 
 
-def _require_result_of_run(result: Result, run_directory: Path) -> None:
+def _require_result_of_run(result: RunResult, run_directory: Path) -> None:
     """StoreError where a run's folder holds another run, as a copy of one does."""
     if result.key != layout.run_key_of_directory(run_directory):
         raise damaged_file_error(

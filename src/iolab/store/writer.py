@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from iolab.core.events import SessionPhaseTime, SessionStatus
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import TargetLedger
@@ -44,7 +44,7 @@ from iolab.store.runs import write_run
 from iolab.store.verify import describe_stored_file, read_manifest_head, read_optional_document
 from iolab.version import __version__
 
-Clock = Callable[[], int]
+ControllerClock = Callable[[], int]
 """Nanoseconds of UTC since 1970."""
 
 _BEFORE_SESSION: Final = frozenset({layout.LOCK, layout.STUDY, layout.PLAN, layout.POINTS})
@@ -55,7 +55,7 @@ class SessionWriter:
     """The one that may write to a session; made by `create` or `reopen`, ended by `end_session`."""
 
     def __init__(
-        self, directory: Path, lock: SessionLock, session: SessionDocument, clock: Clock
+        self, directory: Path, lock: SessionLock, session: SessionDocument, clock: ControllerClock
     ) -> None:
         self._directory = directory
         self._lock = lock
@@ -71,7 +71,7 @@ class SessionWriter:
         session_id: str,
         command: Sequence[str],
         *,
-        clock: Clock = time.time_ns,
+        clock: ControllerClock = time.time_ns,
     ) -> Self:
         """Begin a session in a directory that is new or empty; StoreError otherwise."""
         is_new = _create_or_claim_directory(directory)
@@ -96,7 +96,7 @@ class SessionWriter:
 
     @classmethod
     def reopen(
-        cls, directory: Path, command: Sequence[str] = (), *, clock: Clock = time.time_ns
+        cls, directory: Path, command: Sequence[str] = (), *, clock: ControllerClock = time.time_ns
     ) -> Self:
         """Continue a session: it runs again, and what a dead writer left half-written is removed.
 
@@ -155,7 +155,7 @@ class SessionWriter:
                 run.rename(layout.next_attempt_path(run))
                 sync_to_disk(run.parent)
 
-    def commit_run(self, record: RunRecord, result: Result, *, analysis_version: int) -> None:
+    def commit_run(self, record: RunRecord, result: RunResult, *, analysis_version: int) -> None:
         """Keep a run: when this returns it is whole on the device; on StoreError it is not there.
 
         A run that is done is never replaced (StoreError). One that failed, was interrupted or is
@@ -346,7 +346,7 @@ def _add_missing_runs_to_index(directory: Path) -> None:
             _add_to_index(directory, key, head.analysis.result)
 
 
-def _add_to_index(directory: Path, run_key: RunKey, result: Result) -> None:
+def _add_to_index(directory: Path, run_key: RunKey, result: RunResult) -> None:
     """Add a committed run to the index; where that fails, readers find the run itself."""
     with suppress(OSError):
         manifest = describe_stored_file(layout.run_directory(directory, run_key), layout.MANIFEST)

@@ -29,10 +29,10 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.schedule import RATE, rising_load_axes
 from iolab.study.tables import (
-    Problem,
+    ElementFault,
     StudyTables,
     TableItem,
-    add_problems,
+    add_element_faults,
     existing_guest_tables,
     fewest_client_count,
     hypervisor_names,
@@ -80,41 +80,47 @@ NODE_HINT: Final = "Write role = 'hypervisor' and a name for each machine that g
 def add_objective_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
     for item, workload in tables.items_of_table("workload", SearchTable):
-        add_problems(document, item, _objective_problems(item, workload))
+        add_element_faults(document, item, _objective_element_faults(item, workload))
     _add_sentinel_faults(document, tables.method, tables)
 
 
-def _objective_problems(table_item: TableItem, workload: SearchTable) -> Iterator[Problem]:
+def _objective_element_faults(
+    table_item: TableItem, workload: SearchTable
+) -> Iterator[ElementFault]:
     adaptive = workload.axis is AxisSampling.ADAPTIVE
     objective = workload.objective
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
     varied = list(rising_load_axes(workload.job_type, several))
     if adaptive and objective is not Objective.GRID:
         has = f"axis = 'adaptive' and objective = {quote_value(objective.value)}"
-        yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
+        yield ElementFault(
+            ("axis",), has, "Leave axis out: the objective chooses its points itself."
+        )
     elif adaptive and (
         workload.vms_per_node is not None or VMS_PER_NODE_AXIS not in table_item.user_values
     ):
-        yield from _axis_problems(workload, varied)
+        yield from _axis_element_faults(workload, varied)
     if workload.headline and not adaptive:
-        yield Problem(("headline",), "headline but no adaptive axis", "Leave headline out.")
+        yield ElementFault(("headline",), "headline but no adaptive axis", "Leave headline out.")
     if objective is Objective.PEAK:
-        yield from _peak_problems(workload, varied)
+        yield from _peak_element_faults(workload, varied)
     if objective is Objective.MAX_LOAD:
-        yield from _max_load_problems(table_item, workload)
+        yield from _max_load_element_faults(table_item, workload)
     elif workload.limit is not None:
         hint = "Write objective = 'max-load', or leave limit out."
-        yield Problem(("limit",), f"a limit but objective = {quote_value(objective.value)}", hint)
+        yield ElementFault(
+            ("limit",), f"a limit but objective = {quote_value(objective.value)}", hint
+        )
 
 
-def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
+def _axis_element_faults(workload: SearchTable, varied: list[str]) -> Iterator[ElementFault]:
     fleet = workload.vms_per_node
     if len(varied) != 1:
         has = f"axis = 'adaptive' and {_varied_axes_text(varied)}"
         hint = (
             f"Give several values to iodepth or to numjobs, not to both; or to {VMS_PER_NODE_AXIS}."
         )
-        yield Problem(("axis",), has, hint)
+        yield ElementFault(("axis",), has, hint)
         return
     loads = getattr(workload, varied[0])
     if len(loads) < _LOADS_MIN:
@@ -124,23 +130,25 @@ def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
         hint = (
             f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
         )
-        yield Problem(("axis",), f"axis = 'adaptive' but {values} of {name}", hint)
+        yield ElementFault(("axis",), f"axis = 'adaptive' but {values} of {name}", hint)
     for index, load in enumerate(workload.headline):
         if load not in loads:
             has = f"headline = {load}, which {varied[0]} does not list"
-            yield Problem(("headline", index), has, f"Add it to {varied[0]}, or leave it out.")
+            yield ElementFault(("headline", index), has, f"Add it to {varied[0]}, or leave it out.")
 
 
-def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
+def _peak_element_faults(workload: SearchTable, varied: list[str]) -> Iterator[ElementFault]:
     if not varied:
         hint = f"Give several values to iodepth, to numjobs, to both, or to {VMS_PER_NODE_AXIS}."
-        yield Problem(("objective",), "objective = 'peak' and no axis to search", hint)
+        yield ElementFault(("objective",), "objective = 'peak' and no axis to search", hint)
     if workload.indicator == BY_LATENCY:
         hint = "Write indicator = 'iops' or 'bandwidth'."
-        yield Problem(("indicator",), "objective = 'peak' and indicator = 'latency'", hint)
+        yield ElementFault(("indicator",), "objective = 'peak' and indicator = 'latency'", hint)
 
 
-def _max_load_problems(table_item: TableItem, workload: SearchTable) -> Iterator[Problem]:
+def _max_load_element_faults(
+    table_item: TableItem, workload: SearchTable
+) -> Iterator[ElementFault]:
     job = workload.build_job()
     listed = job.limit_axis
     if (
@@ -149,32 +157,32 @@ def _max_load_problems(table_item: TableItem, workload: SearchTable) -> Iterator
         and not job.search_limit_text
     ):
         hint = "Write for example limit = 'p99 <= 2ms'."
-        yield Problem(("objective",), "objective = 'max-load' but no limit", hint)
+        yield ElementFault(("objective",), "objective = 'max-load' but no limit", hint)
     if workload.limit is not None and job.search_limit_text:
         has = f"limit = {quote_value(workload.limit)}, but keeps to {job.search_limit_text}"
-        yield Problem(("limit",), has, "Leave limit out.")
+        yield ElementFault(("limit",), has, "Leave limit out.")
     if listed and len(getattr(workload, listed) or ()) < LISTED_LOADS_MIN:
         hint = f"Write for example {listed} = [1, 2, 4, 8, 16]: the search chooses among them."
-        yield Problem(("objective",), f"objective = 'max-load' but no list of {listed}", hint)
+        yield ElementFault(("objective",), f"objective = 'max-load' but no list of {listed}", hint)
     for key in workload.rates:
         if key != listed and getattr(workload, key) is not None:
             hint = f"Leave {key} out: the search sets {RATE}."
-            yield Problem((key,), f"objective = 'max-load' and {key}", hint)
-    yield from _limited_operation_problems(workload, job)
+            yield ElementFault((key,), f"objective = 'max-load' and {key}", hint)
+    yield from _limited_operation_element_faults(workload, job)
 
 
-def _limited_operation_problems(workload: SearchTable, job: AnyJob) -> Iterator[Problem]:
+def _limited_operation_element_faults(workload: SearchTable, job: AnyJob) -> Iterator[ElementFault]:
     words = (workload.limit or "").partition("<=")[0].split()
     known = {way.display_name for way in (*job.data_directions, *job.limited_operations)}
     if len(words) < 2:
         return
     if words[0] not in known:
         has = f"a limit on {words[0]} latency, which it has none of"
-        yield Problem(("limit",), has, "Limit a latency that the workload has.")
+        yield ElementFault(("limit",), has, "Limit a latency that the workload has.")
     for operation, names in job.limited_operations.items():
         if words[0] == operation.display_name and words[1] not in names:
             has = f"a limit on {words[1]} of {words[0]} latency, which a run cannot tell"
-            yield Problem(("limit",), has, f"Limit one of {', '.join(names)}.")
+            yield ElementFault(("limit",), has, f"Limit one of {', '.join(names)}.")
 
 
 def _varied_axes_text(varied: list[str]) -> str:
@@ -290,19 +298,19 @@ def _add_host_job_faults(document: StudyDocument, tables: StudyTables) -> None:
     )
     most = max((data_set.files_per_job for data_set in sets if data_set), default=0)
     for item, host in tables.items_of_table("host", HostTable):
-        add_problems(document, item, _host_numjobs_problems(host, most))
+        add_element_faults(document, item, _host_numjobs_element_faults(host, most))
 
 
-def _host_numjobs_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
+def _host_numjobs_element_faults(host: HostTable, files_per_job: int) -> Iterator[ElementFault]:
     if host.numjobs is None:
         return
     has = f"numjobs = {host.numjobs}"
     if host.role is not HostRole.CLIENT:
         has += f", but the role {quote_value(host.role.value)}, which makes no load"
-        yield Problem(("numjobs",), has, "Leave numjobs out.")
+        yield ElementFault(("numjobs",), has, "Leave numjobs out.")
     elif host.numjobs * files_per_job > FILES_PER_HOST_MAX:
         has += f", which makes {host.numjobs * files_per_job} files there"
-        yield Problem(("numjobs",), has, f"Keep numjobs x files at most {FILES_PER_HOST_MAX}.")
+        yield ElementFault(("numjobs",), has, f"Keep numjobs x files at most {FILES_PER_HOST_MAX}.")
 
 
 def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: StudyKinds) -> None:
@@ -312,7 +320,7 @@ def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: 
     add_host_faults(document, tables.items["host"])
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         _add_unknown_host_faults(document, item, configuration, tables)
-        add_problems(document, item, _usable_over_raw_capacity_problems(configuration))
+        add_element_faults(document, item, _usable_over_raw_capacity_element_faults(configuration))
     for kind in kinds.loads:
         kind.add_workload_faults(document, tables)
     add_fleet_faults(document, tables)
@@ -331,7 +339,9 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
         if not isinstance(item.table, HostTable):
             continue
         host = item.table
-        add_problems(document, item, (*_host_problems(item, host), *_meter_problems(host)))
+        add_element_faults(
+            document, item, (*_host_element_faults(item, host), *_meter_element_faults(host))
+        )
         if host_transport(host) is not HostTransport.SSH:
             continue
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
@@ -345,23 +355,23 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
             document.add_fault(item.path, message, hint)
 
 
-def _meter_problems(host: HostTable) -> Iterator[Problem]:
+def _meter_element_faults(host: HostTable) -> Iterator[ElementFault]:
     """What its meters lack, or have beside what their kind reads."""
     names = [meter.name for meter in host.meters]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Problem(("meters",), f"two meters {quote_value(name)}", "Name each once.")
+        yield ElementFault(("meters",), f"two meters {quote_value(name)}", "Name each once.")
     for meter in host.meters:
         title = f"a meter {quote_value(meter.name)} of kind {quote_value(meter.kind.value)}"
         required = REQUIRED_METER_KEYS[meter.kind]
         for key in required:
             if not getattr(meter, key):
-                yield Problem(("meters",), f"{title} without {key}", f"Write its {key}.")
+                yield ElementFault(("meters",), f"{title} without {key}", f"Write its {key}.")
         valid = {*required, *OPTIONAL_METER_KEYS.get(meter.kind, ()), *COMMON_METER_KEYS}
         for key in sorted(meter.model_fields_set - valid):
-            yield Problem(("meters",), f"{title} with {key}", f"Leave {key} out.")
+            yield ElementFault(("meters",), f"{title} with {key}", f"Leave {key} out.")
         if meter.kind is MeterKind.REDFISH and not meter.address.startswith(URL_PREFIXES):
             has = f"{title} at {quote_value(meter.address)}"
-            yield Problem(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
+            yield ElementFault(("meters",), has, "Give its URL, as in 'https://bmc1.example'.")
 
 
 def _add_guest_node_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> None:
@@ -370,36 +380,36 @@ def _add_guest_node_faults(document: StudyDocument, items: tuple[TableItem, ...]
     roles = {host.name: host.role for _, host in hosts}
     nodes = [name for name, role in roles.items() if role is HostRole.HYPERVISOR]
     for item, host in hosts:
-        add_problems(document, item, _node_problems(host, roles, nodes))
+        add_element_faults(document, item, _node_element_faults(host, roles, nodes))
 
 
-def _node_problems(
+def _node_element_faults(
     host: HostTable, roles: dict[str, HostRole], nodes: list[str]
-) -> Iterator[Problem]:
+) -> Iterator[ElementFault]:
     role = quote_value(host.role.value)
     if host.role is HostRole.HYPERVISOR:
         if host.device is not None:
             hint = "Give a directory as its path: guests' disks are files there."
-            yield Problem(("device",), "a device, but is a hypervisor", hint)
+            yield ElementFault(("device",), "a device, but is a hypervisor", hint)
     else:
         for key in HYPERVISOR_HINT_KEYS:
             if getattr(host, key) is not None:
                 has = f"{key}, but the role {role}"
-                yield Problem((key,), has, f"Leave {key} out, or write role = 'hypervisor'.")
+                yield ElementFault((key,), has, f"Leave {key} out, or write role = 'hypervisor'.")
     if host.node is None:
         return
     if host.role is not HostRole.CLIENT:
         has = f"node = {quote_value(host.node)}, but the role {role}"
-        yield Problem(
+        yield ElementFault(
             ("node",), has, "Leave node out: it says where a guest that makes load lives."
         )
     elif host.node not in roles:
         hint = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_HINT
-        yield Problem(("node",), f"node = {quote_value(host.node)}, which is no host", hint)
+        yield ElementFault(("node",), f"node = {quote_value(host.node)}, which is no host", hint)
     elif roles[host.node] is not HostRole.HYPERVISOR:
         has = f"node = {quote_value(host.node)}, which has the role "
         has += quote_value(roles[host.node].value)
-        yield Problem(
+        yield ElementFault(
             ("node",), has, "Name a hypervisor, or write role = 'hypervisor' for that host."
         )
 
@@ -492,28 +502,32 @@ def _add_duplicate_name_faults(
         first.setdefault(name, item)
 
 
-def _host_problems(table_item: TableItem, host: HostTable) -> Iterator[Problem]:
+def _host_element_faults(table_item: TableItem, host: HostTable) -> Iterator[ElementFault]:
     kind = host_transport(host)
     if host.kind is HostTransport.COMMAND and not table_item.user_values.get("command"):
         hint = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
-        yield Problem(("kind",), "kind = 'command' but no command", hint)
+        yield ElementFault(("kind",), "kind = 'command' but no command", hint)
     elif table_item.user_values.get("command") == []:
         hint = "Give the arguments that reach it, or leave the command out for this machine."
-        yield Problem(("command",), "a command without a word", hint)
+        yield ElementFault(("command",), "a command without a word", hint)
     if kind is not HostTransport.COMMAND and host.command:
         hint = "Leave the command out, or write kind = 'command'."
-        yield Problem(("command",), f"a command but is of kind {quote_value(kind.value)}", hint)
+        yield ElementFault(
+            ("command",), f"a command but is of kind {quote_value(kind.value)}", hint
+        )
     for key in SSH_KEYS:
         if kind is not HostTransport.SSH and getattr(host, key) is not None:
             hint = f"Leave {key} out, or write kind = 'ssh'."
-            yield Problem((key,), f"{key} but is of kind {quote_value(kind.value)}", hint)
+            yield ElementFault((key,), f"{key} but is of kind {quote_value(kind.value)}", hint)
 
 
-def _usable_over_raw_capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
+def _usable_over_raw_capacity_element_faults(
+    configuration: ConfigurationTable,
+) -> Iterator[ElementFault]:
     raw, usable = configuration.capacity.raw_tb, configuration.capacity.usable_tb
     if raw is not None and usable is not None and usable > raw:
         has = f"usable_tb = {usable:g}, more than raw_tb = {raw:g}"
-        yield Problem(("capacity",), has, "Give both in the same unit, 10^12 bytes.")
+        yield ElementFault(("capacity",), has, "Give both in the same unit, 10^12 bytes.")
 
 
 def _add_unknown_host_faults(

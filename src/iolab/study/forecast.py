@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from iolab.core.host import HostFacts, HostRole
-from iolab.core.metric import Level, worst_level
+from iolab.core.metric import VerdictLevel, worst_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.record import Record
@@ -36,16 +36,16 @@ RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
 
 
-def best_level_for_run_length(requested_s: float, measured_s: float) -> Level:
+def best_level_for_run_length(requested_s: float, measured_s: float) -> VerdictLevel:
     """The best verdict of a run of that length; beforehand both are what the method asks for.
 
     An engine's last interval may end past the asked time: what it adds makes no run long enough.
     """
     if requested_s < RUN_USELESS_S or measured_s < RUN_USELESS_S - LATE_EDGE_S:
-        return Level.INVALID
+        return VerdictLevel.INVALID
     if requested_s < RUN_ENOUGH_S or measured_s < RUN_SHORT_S:
-        return Level.INDICATIVE
-    return Level.VALID
+        return VerdictLevel.INDICATIVE
+    return VerdictLevel.VALID
 
 
 class VerdictLimit(Record):
@@ -55,7 +55,7 @@ class VerdictLimit(Record):
     not rate at all where they could only be invalid.
     """
 
-    level: Level
+    level: VerdictLevel
     reason: str
     hint: str
     points: frozenset[str]
@@ -73,25 +73,27 @@ class VerdictForecast(Record):
     """How many of the `runs` can be no better than each level, and why, the worst first."""
 
     runs: int
-    counts: dict[Level, int]
+    counts: dict[VerdictLevel, int]
     limits: tuple[VerdictLimit, ...]
 
     @property
     def smoke_test_limit(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         too_short = (
-            limit for limit in self.limits if limit.is_run_length and limit.level is Level.INVALID
+            limit
+            for limit in self.limits
+            if limit.is_run_length and limit.level is VerdictLevel.INVALID
         )
         return next(too_short, None)
 
     def text_lines(self) -> Iterator[str]:
         """For people: the best verdict, then each limit with what to do about it."""
         each = [f"{level} for {number}" for level, number in self.counts.items() if number]
-        (only, *more) = each or [str(Level.VALID)]
+        (only, *more) = each or [str(VerdictLevel.VALID)]
         verdicts = (
             f"{only} of {self.runs} runs"
             if more
-            else next(iter(self.best_levels), Level.VALID).value
+            else next(iter(self.best_levels), VerdictLevel.VALID).value
         )
         yield f"best possible: {', '.join((verdicts, *more))}"
         for limit in self.limits:
@@ -101,7 +103,7 @@ class VerdictForecast(Record):
                 yield f"{limit.level.value}: {limit.reason}; {limit.hint}"
 
     @property
-    def best_levels(self) -> tuple[Level, ...]:
+    def best_levels(self) -> tuple[VerdictLevel, ...]:
         """The levels that any run can be at best."""
         return tuple(level for level, number in self.counts.items() if number)
 
@@ -126,7 +128,7 @@ def forecast_verdicts(
     limits = list(kinds.verdict_limits(study, plan.runs))
     limits += phase_length_limits(study, plan.runs)
     limits += hidden_target_limits(study, plan.runs, facts or {})
-    counts = dict.fromkeys(Level, 0)
+    counts = dict.fromkeys(VerdictLevel, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
         counts[worst_level(levels)] += 1
@@ -143,11 +145,11 @@ def run_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Verd
     if study.scenario is not None:
         return  # the first phase is what is judged
     level = best_level_for_run_length(seconds, seconds)
-    if not own_runs or level is Level.VALID:
+    if not own_runs or level is VerdictLevel.VALID:
         return
     # The one that `bench` has, too.
     option = "--runtime " if method.rule is None else "--set method.longest="
-    useless = level is Level.INVALID
+    useless = level is VerdictLevel.INVALID
     edges_s = RUN_ENOUGH_S - RUN_SHORT_S
     near = not useless and seconds < RUN_USELESS_S + edges_s
     cut = f", up to {edges_s:g} s of them cut at the edges: below {RUN_USELESS_S:g} s is invalid"
@@ -170,7 +172,7 @@ def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Ve
     first, *others = study.scenario.phases
     seconds = first.max_duration_s
     level = best_level_for_run_length(seconds, seconds)
-    if level is not Level.VALID:
+    if level is not VerdictLevel.VALID:
         yield VerdictLimit(
             level,
             f"phase {first.id}, the baseline, of {seconds:g} s < {RUN_ENOUGH_S:g} s",
@@ -181,7 +183,7 @@ def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Ve
         if phase.max_duration_s < PHASE_S_MIN:
             key = "seconds" if phase.until is None else "longest"
             yield VerdictLimit(
-                Level.INDICATIVE,
+                VerdictLevel.INDICATIVE,
                 f"phase {phase.id} of {phase.max_duration_s:g} s < {PHASE_S_MIN:g} s",
                 f"--set phase.{phase.id}.{key}={RUN_ENOUGH_S:g}s",
                 points,
@@ -213,7 +215,7 @@ def hidden_target_limits(
     for layers, hosts in hosts_by_layers.items():
         if points[layers]:
             yield VerdictLimit(
-                Level.INDICATIVE,
+                VerdictLevel.INDICATIVE,
                 f"what lies below {layers} on {list_text(hosts, HOSTS_SHOWN)} cannot be seen",
                 "name a target on devices of the host, or its storage nodes as hosts",
                 points[layers],

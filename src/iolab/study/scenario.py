@@ -32,7 +32,7 @@ from iolab.study.scenario_tables import (
     PhaseTable,
     WitnessTable,
 )
-from iolab.study.tables import Problem, StudyTables, TableItem, add_problems
+from iolab.study.tables import ElementFault, StudyTables, TableItem, add_element_faults
 from iolab.text import list_text, quote_value, suggestion
 from iolab.units import parse_size
 
@@ -81,23 +81,23 @@ def add_phase_and_event_faults(
     events = tables.items_of_table("event", EventTable)
     hosts = [table.name for _, table in tables.items_of_table("host", HostTable)]
     for item, action in tables.items_of_table("action", ActionTable):
-        add_problems(document, item, _action_problems(action, hosts))
+        add_element_faults(document, item, _action_element_faults(action, hosts))
     for item, witness in tables.items_of_table("witness", WitnessTable):
-        add_problems(document, item, _witness_problems(witness, hosts))
+        add_element_faults(document, item, _witness_element_faults(witness, hosts))
     lengths = {table.id: table.seconds or table.longest or 0.0 for _, table in phases}
     for item, phase in phases:
-        add_problems(document, item, _phase_problems(phase))
+        add_element_faults(document, item, _phase_element_faults(phase))
     loads = {event.id for _, event in events if event.workload is not None}
     is_verified = any(
         item.user_values.get("verify") for item, _ in tables.items_of_table("workload", LoadTable)
     )
     for item, event in events:
         if event.phase == READBACK_PHASE:
-            problems = _readback_event_problems(event, is_verified=is_verified)
+            problems = _readback_event_element_faults(event, is_verified=is_verified)
         else:
-            problems = _event_problems(event, lengths)
-        add_problems(document, item, problems)
-        add_problems(document, item, _event_kind_problems(event, loads))
+            problems = _event_element_faults(event, lengths)
+        add_element_faults(document, item, problems)
+        add_element_faults(document, item, _event_kind_element_faults(event, loads))
     _add_limit_order_faults(document, [phase.id for _, phase in phases], events)
     _add_neighbour_faults(document, tables)
     if required:
@@ -120,25 +120,29 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
     witnesses = {table.id: table for _, table in tables.items_of_table("witness", WitnessTable)}
     for item, phase in tables.items_of_table("phase", PhaseTable):
         if phase.until is not None:
-            add_problems(document, item, _state_problems("until", phase.until, witnesses))
+            add_element_faults(
+                document, item, _state_element_faults("until", phase.until, witnesses)
+            )
     hosts = [table.name for _, table in tables.items_of_table("host", HostTable)]
     for item, event in tables.items_of_table("event", EventTable):
         for name in event.hosts or ():
             if name not in hosts:
                 has = f"hosts = {quote_value(name)}, which is no host of the study"
                 hint = suggestion(name, hosts, "hosts")
-                add_problems(document, item, [Problem(("hosts",), has, hint)])
+                add_element_faults(document, item, [ElementFault(("hosts",), has, hint)])
         if event.expect is not None:
-            add_problems(document, item, _state_problems("expect", event.expect, witnesses))
+            add_element_faults(
+                document, item, _state_element_faults("expect", event.expect, witnesses)
+            )
         if event.action is not None and event.action not in actions:
             has = f"action = {quote_value(event.action)}, which no inventory describes"
             hint = _inventory_hint("action", event.action, actions)
-            add_problems(document, item, [Problem(("action",), has, hint)])
+            add_element_faults(document, item, [ElementFault(("action",), has, hint)])
         elif event.action is not None and event.phase == READBACK_PHASE:
-            problems = _problems_of_action_in_readback_phase(
+            problems = _element_faults_of_action_in_readback_phase(
                 event.action, _build_action(actions[event.action])
             )
-            add_problems(document, item, problems)
+            add_element_faults(document, item, problems)
 
 
 def _inventory_hint(table: str, name: str, known: Collection[str]) -> str:
@@ -161,13 +165,15 @@ def _add_neighbour_faults(document: StudyDocument, tables: StudyTables) -> None:
         if event.workload is not None and event.workload not in loads:
             has = f"workload = {quote_value(event.workload)}, which is none"
             hint = suggestion(event.workload, loads, "workloads")
-            add_problems(document, item, [Problem(("workload",), has, hint)])
+            add_element_faults(document, item, [ElementFault(("workload",), has, hint)])
     for name in sorted(names & loads.keys()):
         item, load = loads[name]
         for axis in load.sweep_axes(item.user_values):
             values = quote_value(list(axis.values))
             has = f"{axis.name} = {values}, and an event begins this load"
-            add_problems(document, item, [Problem((axis.name,), has, "Give one value, no list.")])
+            add_element_faults(
+                document, item, [ElementFault((axis.name,), has, "Give one value, no list.")]
+            )
     if loads and names >= loads.keys():
         hint = "Write a further [[workload]], which no event names: it is the one that is measured."
         document.add_fault((), "Every workload is a neighbour's, begun by an event.", hint)
@@ -187,11 +193,11 @@ def _add_limit_order_faults(
         if begins < (phases.index(load.phase), load.after):
             has = f"a limit {event.after:g} s into phase '{event.phase}', before its load begins"
             hint = f"The load begins {load.after:g} s into phase '{load.phase}': limit it later."
-            add_problems(document, item, [Problem(("phase",), has, hint)])
+            add_element_faults(document, item, [ElementFault(("phase",), has, hint)])
         elif load.undo_phase in phases and event.phase in phases[phases.index(load.undo_phase) :]:
             has = f"a limit in phase '{event.phase}', when its load has ended"
             hint = f"The load ends when phase '{load.undo_phase}' begins: limit it before."
-            add_problems(document, item, [Problem(("phase",), has, hint)])
+            add_element_faults(document, item, [ElementFault(("phase",), has, hint)])
 
 
 def _add_neighbour_host_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -207,7 +213,7 @@ def _add_neighbour_host_faults(document: StudyDocument, tables: StudyTables) -> 
         item = next(item for item, event in events if event.hosts)
         has = f"hosts = {quote_value(sorted(alone))}, which leaves no client for the measured load"
         hint = "Name fewer; without hosts every client makes both loads."
-        add_problems(document, item, [Problem(("hosts",), has, hint)])
+        add_element_faults(document, item, [ElementFault(("hosts",), has, hint)])
 
 
 def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -229,150 +235,160 @@ def _add_method_faults(document: StudyDocument, tables: StudyTables) -> None:
         if engine not in ENGINES:
             has = f"engine = {quote_value(engine)}, and the study has phases"
             hint = "Set engine = 'native' or 'fio'."
-            add_problems(document, item, [Problem(("engine",), has, hint)])
+            add_element_faults(document, item, [ElementFault(("engine",), has, hint)])
 
 
-def _phase_problems(phase: PhaseTable) -> Iterator[Problem]:
+def _phase_element_faults(phase: PhaseTable) -> Iterator[ElementFault]:
     if phase.id == READBACK_PHASE:
         has = f"id = '{READBACK_PHASE}', which is what follows the last phase"
-        yield Problem(("id",), has, "Give it another id.")
+        yield ElementFault(("id",), has, "Give it another id.")
     if (phase.seconds is None) == (phase.until is None):
         has = "neither" if phase.seconds is None else "both"
         hint = "Give it seconds, or until with longest."
-        yield Problem(("seconds",), f"{has} of seconds and until", hint)
+        yield ElementFault(("seconds",), f"{has} of seconds and until", hint)
     if (phase.until is None) != (phase.longest is None):
         has = "longest without until" if phase.until is None else "until without longest"
         hint = "A phase that ends by a witness needs longest, its limit; others do not."
-        yield Problem(("longest",), has, hint)
+        yield ElementFault(("longest",), has, hint)
 
 
-def _event_problems(event: EventTable, lengths: Mapping[str, float]) -> Iterator[Problem]:
+def _event_element_faults(
+    event: EventTable, lengths: Mapping[str, float]
+) -> Iterator[ElementFault]:
     if event.phase not in lengths:
         has = f"phase = {quote_value(event.phase)}, which is none"
-        yield Problem(("phase",), has, suggestion(event.phase, lengths, "phases"))
+        yield ElementFault(("phase",), has, suggestion(event.phase, lengths, "phases"))
     elif event.after >= lengths[event.phase] > 0:
         has = f"after = {event.after:g} s, and its phase lasts {lengths[event.phase]:g} s"
-        yield Problem(("after",), has, "Give less, or name a later phase.")
+        yield ElementFault(("after",), has, "Give less, or name a later phase.")
     names = list(lengths)
     if event.undo_phase is not None and event.phase in names:
         later = names[names.index(event.phase) + 1 :]
         if event.undo_phase not in later:
             has = f"undo_phase = {quote_value(event.undo_phase)}, which is no later phase"
-            yield Problem(("undo_phase",), has, suggestion(event.undo_phase, later, "later phases"))
+            yield ElementFault(
+                ("undo_phase",), has, suggestion(event.undo_phase, later, "later phases")
+            )
 
 
-def _readback_event_problems(event: EventTable, *, is_verified: bool) -> Iterator[Problem]:
+def _readback_event_element_faults(
+    event: EventTable, *, is_verified: bool
+) -> Iterator[ElementFault]:
     """Problems of an event after the last phase, which is there to verify writes."""
     if not is_verified:
         has = f"phase = '{READBACK_PHASE}', and no workload has verify = true"
-        yield Problem(("phase",), has, "Give the workload verify = true, or name a phase.")
+        yield ElementFault(("phase",), has, "Give the workload verify = true, or name a phase.")
     if event.action is None:
-        yield Problem(("phase",), f"phase = '{READBACK_PHASE}' without action", "Name a phase.")
+        yield ElementFault(
+            ("phase",), f"phase = '{READBACK_PHASE}' without action", "Name a phase."
+        )
     for key in ("after", "expect", "undo_phase"):
         if key in event.model_fields_set:
             has = f"{key} in phase '{READBACK_PHASE}'"
-            yield Problem((key,), has, "Leave it out: the load has ended.")
+            yield ElementFault((key,), has, "Leave it out: the load has ended.")
 
 
-def _problems_of_action_in_readback_phase(name: str, action: Action) -> Iterator[Problem]:
+def _element_faults_of_action_in_readback_phase(
+    name: str, action: Action
+) -> Iterator[ElementFault]:
     if action.has_undo:
         has = f"action = {quote_value(name)}, which has an undo, in phase '{READBACK_PHASE}'"
-        yield Problem(("action",), has, "Do there what stays, as a new mount.")
+        yield ElementFault(("action",), has, "Do there what stays, as a new mount.")
 
 
-def _event_kind_problems(event: EventTable, loads: Collection[str]) -> Iterator[Problem]:
+def _event_kind_element_faults(event: EventTable, loads: Collection[str]) -> Iterator[ElementFault]:
     """Problems of what an event is: an action, a load, or the limit of a load."""
     kinds = [key for key in ("action", "workload", "limits") if getattr(event, key) is not None]
     if len(kinds) != 1:
         has = "none of action, workload and limits" if not kinds else " and ".join(kinds)
-        yield Problem((), has, "Give it one of action, workload and limits.")
+        yield ElementFault((), has, "Give it one of action, workload and limits.")
     if event.limits is not None and event.limits not in loads:
         has = f"limits = {quote_value(event.limits)}, which is no event with a workload"
-        yield Problem(("limits",), has, suggestion(event.limits, loads, "such events"))
+        yield ElementFault(("limits",), has, suggestion(event.limits, loads, "such events"))
     limit = event.io_limit
     if "limits" in kinds and limit is None:
-        yield Problem(("io_limit",), "limits without io_limit", "Give io_limit, too.")
+        yield ElementFault(("io_limit",), "limits without io_limit", "Give io_limit, too.")
     if limit is not None and "action" in kinds:
-        yield Problem(("io_limit",), "io_limit beside action", "Leave io_limit out.")
+        yield ElementFault(("io_limit",), "io_limit beside action", "Leave io_limit out.")
     if limit is not None and not any(True for _ in limit.non_empty_entries()):
         hint = "Give it read_iops, write_iops, read_bw or write_bw."
-        yield Problem(("io_limit",), "an empty io_limit", hint)
+        yield ElementFault(("io_limit",), "an empty io_limit", hint)
     if event.hosts is not None and event.workload is None:
-        yield Problem(("hosts",), "hosts without workload", "Leave hosts out.")
+        yield ElementFault(("hosts",), "hosts without workload", "Leave hosts out.")
     if event.expect is not None and event.action is None:
         hint = "Leave expect out: the load tells itself whether it ran."
-        yield Problem(("expect",), "expect without action", hint)
+        yield ElementFault(("expect",), "expect without action", hint)
 
 
-def _state_problems(
+def _state_element_faults(
     key: str, state: str, witnesses: Mapping[str, WitnessTable]
-) -> Iterator[Problem]:
+) -> Iterator[ElementFault]:
     name = WitnessExpectation.parse(state).witness
     if name not in witnesses:
         has = f"{key} = {quote_value(state)}, and no inventory describes that witness"
-        yield Problem((key,), has, _inventory_hint("witness", name, witnesses))
+        yield ElementFault((key,), has, _inventory_hint("witness", name, witnesses))
 
 
-def _action_problems(action: ActionTable, hosts: Iterable[str]) -> Iterator[Problem]:
+def _action_element_faults(action: ActionTable, hosts: Iterable[str]) -> Iterator[ElementFault]:
     kinds = [key for key in ACTION_KEYS if getattr(action, key) is not None]
     if len(kinds) != 1:
         every = list_text(ACTION_KEYS)
         has = f"none of {every}" if not kinds else " and ".join(kinds)
-        yield Problem((), has, f"Give it one of {every}.")
-    yield from _argv_problems("command", action.command)
-    yield from _argv_problems("undo", action.undo)
+        yield ElementFault((), has, f"Give it one of {every}.")
+    yield from _argv_element_faults("command", action.command)
+    yield from _argv_element_faults("undo", action.undo)
     if action.undo is not None and "command" not in kinds:
-        yield Problem(("undo",), "undo without command", "A file is undone by undo_text.")
+        yield ElementFault(("undo",), "undo without command", "A file is undone by undo_text.")
     if (action.file is None) != (action.text is None):
-        yield Problem(("text",), "only one of file and text", "Give both.")
+        yield ElementFault(("text",), "only one of file and text", "Give both.")
     if action.undo_text is not None and action.file is None:
-        yield Problem(("undo_text",), "undo_text without file", "A command is undone by undo.")
-    yield from _limit_problems(action)
+        yield ElementFault(("undo_text",), "undo_text without file", "A command is undone by undo.")
+    yield from _limit_element_faults(action)
     if action.file is not None and not is_kernel_file(action.file):
         trees = list_text(KERNEL_FOLDERS)
         has = f"file = {quote_value(action.file)}, which is below none of {trees}"
-        yield Problem(("file",), has, "Change other files by a command.")
+        yield ElementFault(("file",), has, "Change other files by a command.")
     if action.undo_after is not None and kinds and not set(kinds) <= TIMED_UNDO_KEYS:
         has = f"undo_after beside {kinds[0]}"
         hint = (
             "Leave it out: it is for cut_link and stop, which may keep the host from hearing of "
             "the end. An event's undo_phase says when it is undone."
         )
-        yield Problem(("undo_after",), has, hint)
+        yield ElementFault(("undo_after",), has, hint)
     if action.destructive and not (len(kinds) == 1 and not _build_action(action).has_undo):
-        yield Problem(("destructive",), "destructive, and an undo", "Leave one of them out.")
-    yield from _host_problems(action.host, hosts)
+        yield ElementFault(("destructive",), "destructive, and an undo", "Leave one of them out.")
+    yield from _host_element_faults(action.host, hosts)
 
 
-def _limit_problems(action: ActionTable) -> Iterator[Problem]:
+def _limit_element_faults(action: ActionTable) -> Iterator[ElementFault]:
     rates = [key for key in RATE_KEYS if getattr(action, key) is not None]
     if action.limit is None:
         for key in ("device", *rates):
             if getattr(action, key) is not None:
-                yield Problem((key,), f"{key} without limit", "Give limit, a control group.")
+                yield ElementFault((key,), f"{key} without limit", "Give limit, a control group.")
     elif action.device is None or not rates:
         has = "limit without device" if action.device is None else "limit without a rate"
-        yield Problem(("limit",), has, f"Give device, and one of {list_text(RATE_KEYS)}.")
+        yield ElementFault(("limit",), has, f"Give device, and one of {list_text(RATE_KEYS)}.")
 
 
-def _witness_problems(witness: WitnessTable, hosts: Iterable[str]) -> Iterator[Problem]:
+def _witness_element_faults(witness: WitnessTable, hosts: Iterable[str]) -> Iterator[ElementFault]:
     if (witness.command is None) == (witness.file is None):
         has = "neither" if witness.command is None else "both"
-        yield Problem((), f"{has} of command and file", "Give it one of them.")
+        yield ElementFault((), f"{has} of command and file", "Give it one of them.")
     if (witness.file is None) != (witness.equals is None):
-        yield Problem(("equals",), "only one of file and equals", "Give both.")
+        yield ElementFault(("equals",), "only one of file and equals", "Give both.")
     if witness.field is not None and witness.command is None:
-        yield Problem(("field",), "field without command", "Leave field out.")
+        yield ElementFault(("field",), "field without command", "Leave field out.")
     for key in ("rebuilt_field", "throttle_field"):
         if getattr(witness, key) is not None and witness.field is None:
-            yield Problem((key,), f"{key} without field", "Give field, too: the state itself.")
-    yield from _argv_problems("command", witness.command)
-    yield from _host_problems(witness.host, hosts)
+            yield ElementFault((key,), f"{key} without field", "Give field, too: the state itself.")
+    yield from _argv_element_faults("command", witness.command)
+    yield from _host_element_faults(witness.host, hosts)
 
 
-def _argv_problems(key: str, argv: list[str] | None) -> Iterator[Problem]:
+def _argv_element_faults(key: str, argv: list[str] | None) -> Iterator[ElementFault]:
     if argv is not None and not (argv and argv[0].startswith("/")):
-        yield Problem((key,), f"{key} = {quote_value(argv)}", LIST_HINT)
+        yield ElementFault((key,), f"{key} = {quote_value(argv)}", LIST_HINT)
 
 
 def is_kernel_file(path: str) -> bool:
@@ -380,10 +396,10 @@ def is_kernel_file(path: str) -> bool:
     return posixpath.normpath(path).startswith(tuple(f"{folder}/" for folder in KERNEL_FOLDERS))
 
 
-def _host_problems(host: str, hosts: Iterable[str]) -> Iterator[Problem]:
+def _host_element_faults(host: str, hosts: Iterable[str]) -> Iterator[ElementFault]:
     if host not in hosts:
         has = f"host = {quote_value(host)}, which is no host of the study"
-        yield Problem(("host",), has, suggestion(host, tuple(hosts), "hosts"))
+        yield ElementFault(("host",), has, suggestion(host, tuple(hosts), "hosts"))
 
 
 def build_scenario_plan(

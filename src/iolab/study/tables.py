@@ -237,7 +237,7 @@ def table_name_capitalised(document: StudyDocument, key_path: KeyPath) -> str:
     return capitalised(table_name(document, key_path))
 
 
-class Problem(NamedTuple):
+class ElementFault(NamedTuple):
     """What an element of an array of tables has and cannot have together.
 
     `key` is the one at fault within the element, `conflict_text` what follows "workload 'x' has",
@@ -249,8 +249,8 @@ class Problem(NamedTuple):
     hint: str
 
 
-def add_problems(
-    document: StudyDocument, table_item: TableItem, problems: Iterable[Problem]
+def add_element_faults(
+    document: StudyDocument, table_item: TableItem, problems: Iterable[ElementFault]
 ) -> None:
     """Add each problem of an element as a fault, where its key was written.
 

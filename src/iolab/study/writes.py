@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import Plan, Point, RunStatus
 from iolab.core.study import Study
 from iolab.record import Record
@@ -114,7 +114,7 @@ def _decimal_size_text(gigabytes: float) -> str:
 
 
 def forecast_writes(
-    study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[Result] = ()
+    study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[RunResult] = ()
 ) -> WriteForecast:
     """The bytes that the plan writes, by the rates of its finished runs where there are any.
 
@@ -146,7 +146,7 @@ def forecast_writes(
 class _WriteRates:
     """The write rates of finished runs over all hosts, by point and by likeness."""
 
-    def __init__(self, plan: Plan, results: Iterable[Result]) -> None:
+    def __init__(self, plan: Plan, results: Iterable[RunResult]) -> None:
         points = {point.digest: point for point in plan.points}
         by_point: dict[str, list[float]] = {}
         by_likeness: dict[object, list[float]] = {}
@@ -168,7 +168,7 @@ class _WriteRates:
         return rate if rate is not None else self._by_likeness.get(_write_rate_group(point))
 
 
-def _write_rate(result: Result) -> float | None:
+def _write_rate(result: RunResult) -> float | None:
     if result.status is not RunStatus.DONE:
         return None
     metric = result.metrics.get(WRITE_RATE)
@@ -184,10 +184,10 @@ class WriteForecaster:
     """Forecasts of the writes of a running session, from its finished runs."""
 
     def __init__(
-        self, study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[Result] = ()
+        self, study: Study, plan: Plan, kinds: StudyKinds, results: Iterable[RunResult] = ()
     ) -> None:
         self._study, self._plan, self._kinds = study, plan, kinds
-        self._results: list[Result] = []
+        self._results: list[RunResult] = []
         self._points = {point.digest: point for point in plan.points}
         self._known: set[object] = set()
         for result in results:
@@ -198,7 +198,7 @@ class WriteForecaster:
         """The forecast by the runs so far."""
         return forecast_writes(self._study, self._plan, self._kinds, self._results)
 
-    def add_result(self, result: Result) -> WriteForecast | None:
+    def add_result(self, result: RunResult) -> WriteForecast | None:
         """Add a finished run; returns the new forecast where nothing of it is open any more."""
         if not self._add_and_check_if_new_group(result) or not self._last.depends_on_target_speed:
             return None
@@ -206,7 +206,7 @@ class WriteForecaster:
         is_over = len(self._results) >= len(self._plan.runs) + self._plan.extra_run_count
         return None if is_over or self._last.depends_on_target_speed else self._last
 
-    def _add_and_check_if_new_group(self, result: Result) -> bool:
+    def _add_and_check_if_new_group(self, result: RunResult) -> bool:
         """Add the result; returns whether it is the first of points like its own."""
         point = self._points.get(result.digest)
         if point is None or _write_rate(result) is None:

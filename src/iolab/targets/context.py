@@ -12,7 +12,7 @@ from iolab.core.events import Event, Recorder, SessionPhase, SessionPhaseStarted
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.hosts.barrier import StopRequest
-from iolab.hosts.clock import Clock
+from iolab.hosts.clock import ControllerClock
 from iolab.hosts.engine import FileEngine
 from iolab.hosts.host import Host
 from iolab.record import Record
@@ -43,7 +43,7 @@ class TargetContext(Record):
     engines: Mapping[EngineName, FileEngine[Any]]
     recorder: Recorder
     stop: StopRequest
-    clock: Clock
+    clock: ControllerClock
     session_id: str
     excluded_host_names: set[str] = field(default_factory=set)
     held_folders: dict[str, set[tuple[str, str]]] = field(default_factory=dict)

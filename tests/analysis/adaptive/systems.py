@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from iolab.analysis.adaptive import AdaptiveQueue
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.run import PlannedRun, Point
 from iolab.core.study import Study
 from iolab.loads.fileio.workload import Job
@@ -26,7 +26,7 @@ class System:
     p99_ns: Callable[[Point], float] = lambda _: 1e6
 
 
-def measured(run: PlannedRun, system: System, *, noise: float = NOISE) -> Result:
+def measured(run: PlannedRun, system: System, *, noise: float = NOISE) -> RunResult:
     """The result of a run; its noise is that of the point and the repeat, whenever it is made."""
     draw = random.Random(f"{run.point.digest} {run.repeat}")  # noqa: S311 - noise
     rate = system.rate(run.point) * math.exp(draw.gauss(0, noise))
@@ -43,12 +43,12 @@ def measured(run: PlannedRun, system: System, *, noise: float = NOISE) -> Result
 
 
 def whole_session(
-    study: Study, system: System, stored: Iterable[Result] = ()
-) -> tuple[list[PlannedRun], list[Result]]:
+    study: Study, system: System, stored: Iterable[RunResult] = ()
+) -> tuple[list[PlannedRun], list[RunResult]]:
     """All runs that a queue asks for, and their results."""
     queue = AdaptiveQueue(study, make_plan(study), stored)
     runs: list[PlannedRun] = []
-    results: list[Result] = []
+    results: list[RunResult] = []
     while (run := queue.take_next_run()) is not None:
         assert len(runs) < 500, "a queue comes to its end"
         runs.append(run)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.curves import session_load_findings
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import PlannedRun, Point
 from iolab.report.phrases import load_finding_sentences, load_findings_document
 from tests.analysis.adaptive.systems import System, measured
@@ -52,13 +52,13 @@ SYSTEM = System(lambda _: 1000.0)
 
 
 def loads_and_results(
-    text: str, result_of: Callable[[PlannedRun, int], Result]
-) -> tuple[list[int], list[Result]]:
+    text: str, result_of: Callable[[PlannedRun, int], RunResult]
+) -> tuple[list[int], list[RunResult]]:
     """The loads that a whole session measures, in their order."""
     study = load(text)
     queue = AdaptiveQueue(study, make_plan(study))
     loads: list[int] = []
-    results: list[Result] = []
+    results: list[RunResult] = []
     while (run := queue.take_next_run()) is not None:
         assert len(loads) < 50, "a search comes to its end"
         loads.append(_load(run.point))
@@ -72,7 +72,7 @@ def _load(point: Point) -> int:
     return int(value)
 
 
-def training_result(run: PlannedRun, accelerators: int, most: float = 9.5) -> Result:
+def training_result(run: PlannedRun, accelerators: int, most: float = 9.5) -> RunResult:
     """Storage feeds `most` accelerators at the threshold."""
     utilisation = min(1.0, 0.9 * most / accelerators)
     result = measured(run, SYSTEM)
@@ -107,10 +107,10 @@ def test_a_list_without_its_end_is_told(
 def test_a_rate_of_requests_keeps_its_limit_only_in_runs_that_are_worth_something() -> None:
     """At 16 requests a second prefixes come in time, but the queue grows."""
 
-    def replayed(run: PlannedRun, rate: int) -> Result:
+    def replayed(run: PlannedRun, rate: int) -> RunResult:
         result = measured(run, SYSTEM)
         metrics = {**result.metrics, "prefix_load_lat_ns_p99": Metric(rate * 5e6, "ns")}
-        level = Level.VALID if rate < 16 else Level.INVALID
+        level = VerdictLevel.VALID if rate < 16 else VerdictLevel.INVALID
         return replace(result, metrics=metrics, verdict=Verdict(level, ()))
 
     loads, results = loads_and_results(REPLAY, replayed)

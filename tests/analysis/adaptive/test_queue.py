@@ -20,7 +20,7 @@ from iolab.analysis.adaptive import (
     total_job_count,
 )
 from iolab.analysis.points import results_with_sentinel_checks, sentinel_alarms, sentinel_point
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.loads.fileio.workload import IoArrivals, Job
 from iolab.study.schedule import expand_points, searches_among_points
@@ -149,7 +149,7 @@ def test_the_sentinel_comes_first_and_after_every_eight_others() -> None:
 def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     study = load(workload(AXIS), "method.kind=adaptive")
     queue = AdaptiveQueue(study, make_plan(study))
-    results: list[Result] = []
+    results: list[RunResult] = []
     said: list[str] = []
     while (run := queue.take_next_run()) is not None:
         said += queue.take_new_messages()
@@ -169,7 +169,7 @@ def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     marked = [
         r
         for r in results_with_sentinel_checks(results, study)
-        if r.verdict.level is Level.INDICATIVE
+        if r.verdict.level is VerdictLevel.INDICATIVE
     ]
     assert [r.digest for r in marked] == doubted
     assert alarm.last_trusted_order < median(r.order for r in marked) < alarm.moved_order
@@ -224,7 +224,7 @@ def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
         made[run.point.digest] += 1
         result = measured(run, SOFT, noise=0.0)
         if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):
-            result = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
+            result = replace(result, verdict=replace(result.verdict, level=VerdictLevel.INVALID))
         queue.add_result(result)
     assert (made[spoilt], made[hopeless]) == (3, 2)
 

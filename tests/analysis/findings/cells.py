@@ -12,7 +12,7 @@ from iolab.analysis.findings import Finding
 from iolab.analysis.pairs import compare_configurations
 from iolab.analysis.ranked_findings import all_findings
 from iolab.core.configuration import Capacity, ProcurementCost
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
 from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, results, summarised
 
@@ -27,10 +27,10 @@ def curve(
     workload: str = "readrandom-4k",
     spread: float = 0.001,
     repeats: int = REPEATS,
-    level: Level = Level.VALID,
-) -> list[Result]:
+    level: VerdictLevel = VerdictLevel.VALID,
+) -> list[RunResult]:
     """A closed loop's curve: rate by threads, latency as Little's law has it, a little spread."""
-    found: list[Result] = []
+    found: list[RunResult] = []
     for threads, rate in rates.items():
         random = np.random.default_rng([threads, *configuration.encode()])
         factors = random.lognormal(0, spread, repeats)
@@ -42,7 +42,7 @@ def curve(
     return found
 
 
-def found_in(*curves: list[Result], study: Study = STUDY) -> tuple[Finding, ...]:
+def found_in(*curves: list[RunResult], study: Study = STUDY) -> tuple[Finding, ...]:
     points = summarised(*curves)
     return all_findings(study, points, compare_configurations(study, points))
 

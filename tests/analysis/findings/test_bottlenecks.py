@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.core.host import HostRole
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from tests.analysis.findings.cells import REPEATS, curve
 from tests.loads.keyvalue.studies import BASE, STUDY, summarised
@@ -18,7 +18,7 @@ BENDS = {4: 4000.0, 16: 14_000.0, 64: 14_200.0}
 RISES = {4: 4000.0, 16: 14_000.0, 64: 50_000.0}
 
 
-def found_in(results: list[Result], seen: RunResources = SEEN) -> list[BottleneckFinding]:
+def found_in(results: list[RunResult], seen: RunResources = SEEN) -> list[BottleneckFinding]:
     points = summarised(results)
     watched = {(one.digest, one.repeat): seen for one in results if one.repeat == 1}
     return list(
@@ -57,9 +57,9 @@ def test_no_claim_on_what_was_not_watched_or_is_not_valid() -> None:
         list(bottleneck_findings(STUDY, points, tuple(best_point_findings(STUDY, points)), {}))
         == []
     )
-    assert found_in(curve(BASE, BENDS, level=Level.INVALID)) == []
-    (one,) = found_in(curve(BASE, BENDS, level=Level.INDICATIVE))
-    assert one.level is Level.INDICATIVE
+    assert found_in(curve(BASE, BENDS, level=VerdictLevel.INVALID)) == []
+    (one,) = found_in(curve(BASE, BENDS, level=VerdictLevel.INDICATIVE))
+    assert one.level is VerdictLevel.INDICATIVE
 
 
 def test_a_step_of_single_runs_is_not_sure() -> None:

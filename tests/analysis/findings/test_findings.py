@@ -15,7 +15,7 @@ from iolab.analysis.findings import (
     QuotientFinding,
     WinLossFinding,
 )
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.stats.comparison import ComparisonVerdict
 from tests.analysis.findings.cells import LATENCY, REPEATS, curve, found_in, sized
 from tests.loads.keyvalue.studies import BASE, OTHER
@@ -44,7 +44,7 @@ def test_places_whose_intervals_meet_the_best_are_named() -> None:
 
 
 def test_what_no_run_supports_is_no_best() -> None:
-    assert of(BestPointFinding, found_in(curve(BASE, RISING, level=Level.INVALID))) == []
+    assert of(BestPointFinding, found_in(curve(BASE, RISING, level=VerdictLevel.INVALID))) == []
 
 
 def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
@@ -124,7 +124,7 @@ def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:
         crossing.leads_at_all_lower_loads,
         crossing.leads_at_all_higher_loads,
         crossing.level,
-    ) == (True, True, Level.VALID)
+    ) == (True, True, VerdictLevel.VALID)
 
 
 def test_a_lead_is_claimed_of_no_load_where_it_is_not_supported() -> None:
@@ -152,7 +152,7 @@ def test_a_bend_is_the_first_step_that_no_longer_pays() -> None:
     assert (bend.axis, bend.load, bend.next_load) == ("threads", 16, 64)
     assert bend.rate_ratio == pytest.approx(20 / 14, rel=0.01)
     assert bend.latency_ratio == pytest.approx(4 * 14 / 20, rel=0.01)
-    assert (bend.has_single_runs, bend.is_certain, bend.level) == (False, True, Level.VALID)
+    assert (bend.has_single_runs, bend.is_certain, bend.level) == (False, True, VerdictLevel.VALID)
 
 
 def test_a_bend_within_the_intervals_is_not_sure() -> None:

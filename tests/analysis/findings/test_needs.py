@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.findings import BestPointFinding, BuyerNeed, Recommendation
 from iolab.analysis.ranked_findings import leading_pair, recommendations
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
 from tests.loads.keyvalue.studies import STUDY
 
@@ -51,7 +51,7 @@ def best(owner: str, workload: str, value: float, width: float | None = 0.005) -
         metric="bw_bytes_per_s" if is_flow else "iops",
         axis=(),
         value=Metric(value, "bytes/s" if is_flow else "1/s", low, high, 3),
-        level=Level.VALID,
+        level=VerdictLevel.VALID,
         indistinguishable_axes=(),
         point_count=1,
         runs=((f"{owner}-{workload}", 1),),

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.loads.checkpoint.workload import PhaseRun, SaveDurability
 from iolab.registry import analysis_kinds
@@ -25,12 +25,12 @@ from tests.loads.checkpoint.records import (
 SIZE = JOB.checkpoint.total_bytes
 
 
-def judged(record: RunRecord, **target: Any) -> Result:
+def judged(record: RunRecord, **target: Any) -> RunResult:
     facts = {host.host: facts_of(host.host, **target) for host in record.hosts}
     return judge_run(record, facts, analysis_kinds())
 
 
-def level(result: Result, code: str) -> Level | None:
+def level(result: RunResult, code: str) -> VerdictLevel | None:
     return {check.code: check.level for check in result.verdict.checks}[code]
 
 
@@ -53,46 +53,50 @@ def quickly_flushed(run: PhaseRun) -> PhaseRun:
 @pytest.mark.parametrize(
     ("code", "record", "expected"),
     [
-        ("ranks-missing", saved_and_restored(), Level.VALID),
-        ("ranks-missing", saved_and_restored(save=without_last_rank), Level.INVALID),
-        ("ranks-missing", saved_and_restored(restore=without_last_rank), Level.INVALID),
-        ("slowest-rank", saved_and_restored(), Level.VALID),
-        ("slowest-rank", saved_and_restored(save=with_straggler), Level.INDICATIVE),
-        ("slowest-rank", saved_and_restored(restore=with_straggler), Level.INDICATIVE),
-        ("not-durable", saved_and_restored(), Level.VALID),
-        ("not-durable", saved_and_restored(save=moved(written=SIZE // 2)), Level.INVALID),
+        ("ranks-missing", saved_and_restored(), VerdictLevel.VALID),
+        ("ranks-missing", saved_and_restored(save=without_last_rank), VerdictLevel.INVALID),
+        ("ranks-missing", saved_and_restored(restore=without_last_rank), VerdictLevel.INVALID),
+        ("slowest-rank", saved_and_restored(), VerdictLevel.VALID),
+        ("slowest-rank", saved_and_restored(save=with_straggler), VerdictLevel.INDICATIVE),
+        ("slowest-rank", saved_and_restored(restore=with_straggler), VerdictLevel.INDICATIVE),
+        ("not-durable", saved_and_restored(), VerdictLevel.VALID),
+        ("not-durable", saved_and_restored(save=moved(written=SIZE // 2)), VerdictLevel.INVALID),
         (
             "not-durable",
             saved_and_restored(replace(JOB, durable=SaveDurability.NONE)),
-            Level.INDICATIVE,
+            VerdictLevel.INDICATIVE,
         ),
-        ("not-durable", saved_and_restored(save=unseen), Level.VALID),
+        ("not-durable", saved_and_restored(save=unseen), VerdictLevel.VALID),
         (
             "not-durable",
             saved_and_restored(
                 replace(JOB, direct=False), save=lambda run: unseen(quickly_flushed(run))
             ),
-            Level.INVALID,
+            VerdictLevel.INVALID,
         ),
-        ("work-outside-window", saved_and_restored(), Level.VALID),
+        ("work-outside-window", saved_and_restored(), VerdictLevel.VALID),
         (
             "work-outside-window",
             saved_and_restored(save=moved(written=SIZE, later=SIZE // 50)),
-            Level.INDICATIVE,
+            VerdictLevel.INDICATIVE,
         ),
         (
             "work-outside-window",
             saved_and_restored(save=moved(written=SIZE, later=SIZE // 5)),
-            Level.INVALID,
+            VerdictLevel.INVALID,
         ),
         ("work-outside-window", saved_and_restored(replace(JOB, restore_ranks=0)), None),
-        ("restored-from-memory", saved_and_restored(), Level.VALID),
-        ("restored-from-memory", saved_and_restored(restore=moved(read=SIZE // 2)), Level.INVALID),
+        ("restored-from-memory", saved_and_restored(), VerdictLevel.VALID),
+        (
+            "restored-from-memory",
+            saved_and_restored(restore=moved(read=SIZE // 2)),
+            VerdictLevel.INVALID,
+        ),
         ("restored-from-memory", saved_and_restored(replace(JOB, restore_ranks=0)), None),
     ],
 )
 def test_a_checkpoint_is_judged_by_what_its_ranks_and_devices_did(
-    code: str, record: RunRecord, expected: Level | None
+    code: str, record: RunRecord, expected: VerdictLevel | None
 ) -> None:
     assert level(judged(record), code) is expected
 
@@ -101,18 +105,18 @@ def test_a_checkpoint_is_judged_by_what_its_ranks_and_devices_did(
     ("direct", "resident", "expected"),
     [
         # O_DIRECT alone proves nothing: a file system may read through its cache all the same.
-        (True, None, Level.INDICATIVE),
-        (True, 0, Level.VALID),
-        (True, SIZE // 50, Level.INVALID),
-        (False, 0, Level.VALID),
-        (False, SIZE // 50, Level.INVALID),
-        (False, None, Level.INDICATIVE),
+        (True, None, VerdictLevel.INDICATIVE),
+        (True, 0, VerdictLevel.VALID),
+        (True, SIZE // 50, VerdictLevel.INVALID),
+        (False, 0, VerdictLevel.VALID),
+        (False, SIZE // 50, VerdictLevel.INVALID),
+        (False, None, VerdictLevel.INDICATIVE),
     ],
 )
 def test_without_a_device_memory_decides_how_cold_a_restore_is(
     direct: bool,  # noqa: FBT001
     resident: int | None,
-    expected: Level,
+    expected: VerdictLevel,
 ) -> None:
     record = saved_and_restored(replace(JOB, direct=direct), save=unseen, restore=unseen)
     (host,) = record.hosts

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
 from iolab.analysis.points import summarise_points
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -36,7 +36,7 @@ shrink = 64
 """
 
 
-def result_of(record: RunRecord) -> Result:
+def result_of(record: RunRecord) -> RunResult:
     facts = {host.host: facts_of(host.host) for host in record.hosts}
     return replace(judge_run(record, facts, analysis_kinds()), workload="saves")
 

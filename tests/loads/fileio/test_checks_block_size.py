@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.fileio.sampled_checks import block_size_shares, check_block_size
@@ -93,7 +93,9 @@ def test_what_was_cut_short_is_granted() -> None:
         ("8k/100", "1", 4 << 10, INVALID),
     ],
 )
-def test_mixed_sizes_have_a_mean(text: str, norandommap: str, mean: int, expected: Level) -> None:
+def test_mixed_sizes_have_a_mean(
+    text: str, norandommap: str, mean: int, expected: VerdictLevel
+) -> None:
     job = split(text, norandommap=norandommap)
     record = claiming(healthy(job), mean)
     found = counted(1.0, moved=mean / 4096)
@@ -128,7 +130,7 @@ def test_reads_and_writes_have_sizes_of_their_own() -> None:
         (counted(8.0, moved=1.5), VALID),
     ],
 )
-def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: Level) -> None:
+def test_the_device_counts_too(devices: tuple[DeviceDelta, ...], expected: VerdictLevel) -> None:
     assert level(check_block_size, healthy(devices=devices), facts()) is expected
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
@@ -38,7 +38,7 @@ def test_depths_are_counted_under_the_power_of_two_below(iodepth: int, name: str
     ("share", "expected"),
     [(100.0, VALID), (90.0, VALID), (89.9, INDICATIVE), (10.0, INDICATIVE), (9.9, INVALID)],
 )
-def test_the_share_at_the_asked_depth_decides(share: float, expected: Level) -> None:
+def test_the_share_at_the_asked_depth_decides(share: float, expected: VerdictLevel) -> None:
     assert level(check_depth_not_reached, at_depth(8, d1=100 - share, d8=share)) is expected
 
 
@@ -89,7 +89,7 @@ def in_flight(mean: float, iodepth: int = 8) -> RunRecord:
         (1.11, 1, INVALID),
     ],
 )
-def test_the_ratio_decides(rho: float, iodepth: int, expected: Level) -> None:
+def test_the_ratio_decides(rho: float, iodepth: int, expected: VerdictLevel) -> None:
     answer = ask(check_littles_law, in_flight(rho, iodepth))
     assert answer.level is expected
     assert answer.evidence["rho"] == pytest.approx(rho, rel=1e-4)

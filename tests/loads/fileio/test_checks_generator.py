@@ -15,7 +15,7 @@ from iolab.analysis.checks.run import (
     check_verify_mismatch,
 )
 from iolab.core.generator import SubmissionLateness, VerifyTotals
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource
 from iolab.core.run import RunRecord
 from iolab.core.workload import ServiceTime
@@ -78,7 +78,7 @@ def late(p99_ns: int) -> SubmissionLateness:
     ],
 )
 def test_lateness_is_held_to_the_response_time_and_the_arrivals(
-    p99_ns: int, response_ns: int, expected: Level
+    p99_ns: int, response_ns: int, expected: VerdictLevel
 ) -> None:
     record = open_loop(response_ns=response_ns, lateness=late(p99_ns))
     assert level(check_generator_late, record) is expected
@@ -95,7 +95,7 @@ def test_only_what_is_due_can_be_late() -> None:
     [(80_001.0, VALID), (80_000.0, INDICATIVE), (40_000.0, INDICATIVE), (None, None)],
 )
 def test_half_of_the_rate_on_a_null_target_is_the_limit(
-    limit: float | None, expected: Level | None
+    limit: float | None, expected: VerdictLevel | None
 ) -> None:
     assert (
         level(check_near_generator_limit, healthy(NATIVE, generator_limit_iops=limit)) is expected
@@ -163,7 +163,7 @@ def test_response_times_that_are_missing_are_told() -> None:
     ],
 )
 def test_a_target_that_stalls_at_the_end_hides_its_slowest_ios(
-    how: str, lost: int, response_ns: int, expected: Level
+    how: str, lost: int, response_ns: int, expected: VerdictLevel
 ) -> None:
     left: dict[str, Any] = {how: lost}
     answer = ask(check_coordinated_omission, open_loop(response_ns=response_ns, **left))
@@ -213,7 +213,7 @@ def test_failed_ios_are_named_by_direction_and_errno() -> None:
 
 
 @pytest.mark.parametrize(("used", "expected"), [(32, VALID), (31, INDICATIVE), (3, INVALID)])
-def test_the_kernel_may_grant_less_room_than_asked(used: int, expected: Level) -> None:
+def test_the_kernel_may_grant_less_room_than_asked(used: int, expected: VerdictLevel) -> None:
     record = generated(healthy(NATIVE), depth_asked=32, depth_used=used)
     assert level(check_depth_not_reached, record) is expected
 

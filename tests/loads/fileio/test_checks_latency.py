@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, DirectionTotals, RunRecord
 from iolab.loads.fileio.checks import check_littles_law
 from iolab.loads.fileio.sampled_checks import check_latency_contradicted
@@ -63,7 +63,7 @@ def stalled(windows: int, slow: int = SLOW - 100_000) -> list[list[int]]:
     ],
 )
 def test_the_device_is_never_slower_than_the_engine(
-    windows: list[list[int]], expected: Level
+    windows: list[list[int]], expected: VerdictLevel
 ) -> None:
     assert level(check_latency_contradicted, run(windows)) is expected
 
@@ -117,7 +117,7 @@ def counted(time_ns: float, ios: int = 1_200_000, **changes: Any) -> tuple[Devic
     ],
 )
 def test_without_a_sample_the_means_are_held_against_each_other(
-    devices: tuple[DeviceDelta, ...], expected: Level | None
+    devices: tuple[DeviceDelta, ...], expected: VerdictLevel | None
 ) -> None:
     assert level(check_latency_contradicted, healthy(devices=devices)) is expected
 
@@ -189,13 +189,15 @@ def told(**changes: Any) -> RunRecord:
     ],
 )
 def test_percentiles_and_extremes_are_those_of_the_bins(
-    changes: dict[str, Any], expected: Level | None
+    changes: dict[str, Any], expected: VerdictLevel | None
 ) -> None:
     assert level(check_latency_contradicted, told(**changes)) is expected
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.0, VALID), (0.67, INVALID), (1.5, INVALID)])
-def test_the_sum_of_latencies_is_that_of_the_bins(share: float, expected: Level | None) -> None:
+def test_the_sum_of_latencies_is_that_of_the_bins(
+    share: float, expected: VerdictLevel | None
+) -> None:
     record = healthy()
     table = replace(record.intervals, lat_sum_ns=record.intervals.lat_sum_ns * share)
     assert level(check_latency_contradicted, replace(record, intervals=table)) is expected

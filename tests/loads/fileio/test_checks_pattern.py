@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.block_trace import BlockTrace
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.loads.fileio.sampled_checks import check_access_pattern
 from iolab.loads.fileio.workload import AccessPattern, Job
@@ -54,7 +54,9 @@ def options(job: Job = SMALL, **told: str) -> Job:
         (drawn(1), INVALID),
     ],
 )
-def test_random_io_goes_over_all_of_the_data_set(sectors: tuple[int, ...], expected: Level) -> None:
+def test_random_io_goes_over_all_of_the_data_set(
+    sectors: tuple[int, ...], expected: VerdictLevel
+) -> None:
     assert level(check_access_pattern, run(sectors=sectors)) is expected
 
 
@@ -70,7 +72,7 @@ def test_a_part_of_the_data_set_is_named() -> None:
     ("share", "expected"),
     [(0.0, VALID), (0.02, VALID), (0.3, INDICATIVE), (0.99, INVALID)],
 )
-def test_random_io_does_not_follow_itself(share: float, expected: Level) -> None:
+def test_random_io_does_not_follow_itself(share: float, expected: VerdictLevel) -> None:
     assert level(
         check_access_pattern, run(sectors=drawn(BLOCKS), sequential=round(share * 50_000))
     ) is (expected)
@@ -134,7 +136,9 @@ READS = replace(SMALL, access=AccessPattern.READ)
         (replace(READS, files_per_job=128), 0.0, None),
     ],
 )
-def test_sequential_io_follows_itself(job: Job, share: float, expected: Level | None) -> None:
+def test_sequential_io_follows_itself(
+    job: Job, share: float, expected: VerdictLevel | None
+) -> None:
     record = run(job, sequential=round(share * 50_000))
     if job.access is AccessPattern.RW:
         (host,) = record.hosts

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.kinds import WHOLE_RUN
 from iolab.core.configuration import Configuration
-from iolab.core.metric import HostResult, Metric, Result
+from iolab.core.metric import HostResult, Metric, RunResult
 from iolab.core.run import Plan, PlanDemand, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.study import Study
@@ -61,7 +61,7 @@ class KeySource(Source):
         record = self.record(digest, repeat)
         return replace(super().manifest(digest, repeat), details=record.details)
 
-    def _result(self, run: PlannedRun) -> Result:
+    def _result(self, run: PlannedRun) -> RunResult:
         key = (run.point.digest, run.repeat)
         record, failure = self.record(*key), self.failed.get(key)
         kind = analysis_kinds().load_analysis_for_run(record)

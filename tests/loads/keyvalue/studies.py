@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric import Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
@@ -45,8 +45,8 @@ def results(
     repeats: Sequence[Values],
     threads: int = 4,
     workload: str = "readrandom-4k",
-    level: Level = Level.VALID,
-) -> list[Result]:
+    level: VerdictLevel = VerdictLevel.VALID,
+) -> list[RunResult]:
     """The runs of one cell, each with these metrics."""
     return [
         _result(configuration, workload, threads, repeat, values, level)
@@ -55,13 +55,18 @@ def results(
 
 
 def _result(
-    configuration: str, workload: str, threads: int, repeat: int, values: Values, level: Level
-) -> Result:
+    configuration: str,
+    workload: str,
+    threads: int,
+    repeat: int,
+    values: Values,
+    level: VerdictLevel,
+) -> RunResult:
     metrics = {
         key: value if isinstance(value, Metric) else Metric(value, metric_spec(key).unit)
         for key, value in values.items()
     }
-    return Result(
+    return RunResult(
         configuration=configuration,
         workload=workload,
         axis=(("threads", threads),),
@@ -82,5 +87,5 @@ def rates(values: Sequence[float]) -> list[dict[str, float | Metric]]:
     return [{"ops_per_s": value} for value in values]
 
 
-def summarised(*cells: Sequence[Result]) -> tuple[PointSummary, ...]:
+def summarised(*cells: Sequence[RunResult]) -> tuple[PointSummary, ...]:
     return summarise_points([one for cell in cells for one in cell], STUDY)

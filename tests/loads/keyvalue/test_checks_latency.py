@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of_host
 from iolab.record import field_names
@@ -25,7 +25,7 @@ from tests.loads.keyvalue.records import (
     ycsb_record,
 )
 
-VALID, INDICATIVE, INVALID = Level
+VALID, INDICATIVE, INVALID = VerdictLevel
 BESIDE = replace(BENCH, workload="readwhilewriting", write_bytes_per_s=2_000 * 1040)
 PACED = replace(YCSB, mix=((READ, 1.0),), rate_ops_per_s=2_000)
 
@@ -140,7 +140,7 @@ def test_a_rate_without_latencies_is_indicative() -> None:
 
 
 @pytest.mark.parametrize(("per_s", "wanted"), [(2_000, VALID), (1_850, VALID), (1_750, INDICATIVE)])
-def test_the_writer_keeps_the_rate_that_is_stated(per_s: int, wanted: Level) -> None:
+def test_the_writer_keeps_the_rate_that_is_stated(per_s: int, wanted: VerdictLevel) -> None:
     said = ask("writer-rate", bench_record(job=BESIDE, writer_per_s=per_s))
     assert said.level is wanted
     assert said.evidence["written_bytes_per_s"] == pytest.approx(per_s * 1040, rel=0.01)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.host import HostRole
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import CacheDropProof, DeviceDelta, MonitoredHost, PreRunActivity, RunRecord
 from iolab.loads.keyvalue.workload import (
     KeyDistribution,
@@ -28,7 +28,7 @@ from tests.loads.keyvalue.records import (
     ycsb_record,
 )
 
-VALID, INDICATIVE, INVALID = Level
+VALID, INDICATIVE, INVALID = VerdictLevel
 READS = 13_000 * 24
 """Keys that the healthy db_bench reads."""
 
@@ -75,7 +75,7 @@ def read(record: RunRecord, bytes_per_read: float, reads: int = READS, ios: floa
     [(4_600, VALID), (3_200, VALID), (2_900, INDICATIVE), (1_600, INVALID), (0, INVALID)],
 )
 def test_devices_must_read_what_bounded_memory_cannot_hold(
-    bench: RunRecord, bytes_per_read: float, wanted: Level
+    bench: RunRecord, bytes_per_read: float, wanted: VerdictLevel
 ) -> None:
     said = ask("reads-from-memory", read(bench, bytes_per_read))
     assert said.level is wanted
@@ -91,7 +91,7 @@ def test_reads_of_absent_keys_ask_nothing_of_a_device(bench: RunRecord) -> None:
 
 @pytest.mark.parametrize(("ios", "wanted"), [(0.9, VALID), (0.7, INDICATIVE), (0.4, INVALID)])
 def test_read_ahead_does_not_hide_what_memory_answered(
-    bench: RunRecord, ios: float, wanted: Level
+    bench: RunRecord, ios: float, wanted: VerdictLevel
 ) -> None:
     # Three times the bytes that were requested, but fewer I/Os than there were misses.
     assert ask("reads-from-memory", read(bench, 12_000, ios=ios)).level is wanted
@@ -157,7 +157,9 @@ def test_clients_of_one_kernel_share_its_device_and_memory() -> None:
 
 
 @pytest.mark.parametrize(("by", "wanted"), [("reflink", VALID), ("copy", VALID), ("", INDICATIVE)])
-def test_every_run_begins_from_the_same_database(bench: RunRecord, by: str, wanted: Level) -> None:
+def test_every_run_begins_from_the_same_database(
+    bench: RunRecord, by: str, wanted: VerdictLevel
+) -> None:
     assert ask("start-state", told(bench, copied_by=by)).level is wanted
     assert ask("start-state", served(replace(SERVER, restored_by=by))).level is wanted
 
@@ -211,7 +213,7 @@ def test_hosts_with_trees_of_other_shapes_are_told() -> None:
     ],
 )
 def test_a_servers_rows_are_those_that_were_loaded(
-    rows: int | None, by: str, wanted: Level
+    rows: int | None, by: str, wanted: VerdictLevel
 ) -> None:
     assert ask("store-shape", served(replace(SERVER, rows=rows, rows_by=by))).level is wanted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.loads.keyvalue.workload import OperationCount
 from tests.loads.keyvalue.asking import ask, counted, on_host, told
@@ -19,7 +19,7 @@ from tests.loads.keyvalue.records import (
     ycsb_record,
 )
 
-VALID, INDICATIVE, INVALID = Level
+VALID, INDICATIVE, INVALID = VerdictLevel
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_a_build_with_assertions_is_named(bench: RunRecord) -> None:
     ("seed", "wanted"), [(7, INVALID), (8, VALID), (3, INVALID), (1, VALID), (0, VALID)]
 )
 def test_no_thread_may_draw_the_stream_of_the_load(
-    bench: RunRecord, seed: int, wanted: Level
+    bench: RunRecord, seed: int, wanted: VerdictLevel
 ) -> None:
     # The load's stream is 7; threads have the seed and those after it.
     four = bench_record(job=replace(BENCH, threads=6))

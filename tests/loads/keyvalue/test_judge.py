@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.metric_spec import metric_spec
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import empty_bin_table, empty_interval_table
@@ -133,7 +133,7 @@ def test_a_run_that_failed_has_its_metrics_without_values() -> None:
     hosts = tuple(replace(host, details=None) for host in record.hosts)
     empty = replace(record, hosts=hosts, intervals=empty_interval_table(), bins=empty_bin_table())
     result = judge(empty, {})
-    assert result.verdict.level is Level.INVALID
+    assert result.verdict.level is VerdictLevel.INVALID
     assert "read_lat_ns_p99" in result.metrics
     assert {metric.value for metric in result.metrics.values()} == {None}
     assert result.window_s == 0.0

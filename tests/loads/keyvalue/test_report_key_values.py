@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.points import summarise_points
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_value_best_figures
 from iolab.loads.keyvalue.kind import KIND
@@ -111,7 +111,7 @@ def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
     assert len(device.rows) == 4
     assert device.rows[0][heads.index("Reads an operation")].text == "0.80"
     assert device.rows[0][heads.index("A read")].text == "6.35 KiB"
-    assert all(cells[-1].level is Level.VALID for cells in device.rows)
+    assert all(cells[-1].level is VerdictLevel.VALID for cells in device.rows)
 
 
 def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief) -> None:
@@ -295,7 +295,7 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
         first,
         failure="db_bench was killed.",
         metrics={key: Metric(None, one.unit) for key, one in first.metrics.items()},
-        verdict=objecting(Level.INVALID, "engine", "It was killed."),
+        verdict=objecting(VerdictLevel.INVALID, "engine", "It was killed."),
     )
     table = KIND.make_report(report_kinds().booted_hosts).result_table(
         rocks.study, [gone, *others], {}

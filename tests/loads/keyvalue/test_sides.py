@@ -16,7 +16,7 @@ from iolab.analysis.metrics import with_stall_percentiles_as_bounds
 from iolab.analysis.points import pooled_log_bin_error, summarise_points
 from iolab.analysis.steady import SteadinessView
 from iolab.analysis.window import Window
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.run import Point
 from iolab.core.stopping import Steadiness, SteadinessStatus
@@ -31,7 +31,7 @@ READS = "readrandom-4k"
 
 def side(
     name: str,
-    runs: Sequence[Result] = (),
+    runs: Sequence[RunResult] = (),
     job: AnyJob = BENCH,
     server: ServerSettings | None = None,
     created_s: int = 0,

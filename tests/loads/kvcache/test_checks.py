@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.bottleneck.decision import BottleneckCause, decide_bottleneck
 from iolab.analysis.kinds import judge_run
 from iolab.core.generator import GeneratorTotals, SubmissionLateness
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.loads.kvcache.checks import backlog_growth
 from iolab.loads.kvcache.workload import WritePolicy
 from iolab.registry import analysis_kinds
@@ -27,7 +27,7 @@ def answer(code: str, **changes: Any) -> CheckResult:
     return {check.code: check for check in result.verdict.checks}[code]
 
 
-def level(code: str, **changes: Any) -> Level | None:
+def level(code: str, **changes: Any) -> VerdictLevel | None:
     return answer(code, **changes).level
 
 
@@ -41,33 +41,41 @@ def generator(**changes: Any) -> GeneratorTotals:
 @pytest.mark.parametrize(
     ("code", "changes", "expected"),
     [
-        ("queue-grows", {}, Level.VALID),
-        ("queue-grows", {"backlog": RISING}, Level.INVALID),
-        ("queue-grows", {"write_backlog": RISING}, Level.INVALID),
-        ("queue-grows", {"blocks_dropped_unwritten": 1000}, Level.INDICATIVE),
-        ("queue-grows", {"blocks_dropped_unwritten": 9000}, Level.INVALID),
-        ("queue-grows", {"generator": generator(unreached=True)}, Level.INVALID),
+        ("queue-grows", {}, VerdictLevel.VALID),
+        ("queue-grows", {"backlog": RISING}, VerdictLevel.INVALID),
+        ("queue-grows", {"write_backlog": RISING}, VerdictLevel.INVALID),
+        ("queue-grows", {"blocks_dropped_unwritten": 1000}, VerdictLevel.INDICATIVE),
+        ("queue-grows", {"blocks_dropped_unwritten": 9000}, VerdictLevel.INVALID),
+        ("queue-grows", {"generator": generator(unreached=True)}, VerdictLevel.INVALID),
         ("queue-grows", {"job": replace(JOB, requests_per_s=None)}, None),
-        ("capacity-not-filled", {}, Level.VALID),
-        ("capacity-not-filled", {"held_at_start": 5000}, Level.INDICATIVE),
-        ("capacity-not-filled", {"held_at_start": 10, "held_at_end": 5000}, Level.INVALID),
-        ("reuse-differs", {"hits": 8030}, Level.VALID),
-        ("reuse-differs", {"hits": 8040}, Level.INVALID),
+        ("capacity-not-filled", {}, VerdictLevel.VALID),
+        ("capacity-not-filled", {"held_at_start": 5000}, VerdictLevel.INDICATIVE),
+        ("capacity-not-filled", {"held_at_start": 10, "held_at_end": 5000}, VerdictLevel.INVALID),
+        ("reuse-differs", {"hits": 8030}, VerdictLevel.VALID),
+        ("reuse-differs", {"hits": 8040}, VerdictLevel.INVALID),
         ("reuse-differs", {"job": replace(JOB, write=WritePolicy.SECOND_USE)}, None),
-        ("work-outside-window", {"generator": generator(drained_ios=100)}, Level.VALID),
-        ("work-outside-window", {"generator": generator(drained_ios=60_000)}, Level.INDICATIVE),
-        ("work-outside-window", {"generator": generator(unsubmitted=300_000)}, Level.INVALID),
-        ("generator-late", {}, Level.VALID),
+        ("work-outside-window", {"generator": generator(drained_ios=100)}, VerdictLevel.VALID),
+        (
+            "work-outside-window",
+            {"generator": generator(drained_ios=60_000)},
+            VerdictLevel.INDICATIVE,
+        ),
+        (
+            "work-outside-window",
+            {"generator": generator(unsubmitted=300_000)},
+            VerdictLevel.INVALID,
+        ),
+        ("generator-late", {}, VerdictLevel.VALID),
         (
             "generator-late",
             {"generator": generator(lateness=SubmissionLateness(9, 1, 2_000_000, 3_000_000))},
-            Level.INDICATIVE,
+            VerdictLevel.INDICATIVE,
         ),
-        ("generator-late", {"generator": generator(lateness=None)}, Level.INDICATIVE),
+        ("generator-late", {"generator": generator(lateness=None)}, VerdictLevel.INDICATIVE),
     ],
 )
 def test_a_replay_is_judged_by_what_it_was_asked(
-    code: str, changes: dict[str, Any], expected: Level | None
+    code: str, changes: dict[str, Any], expected: VerdictLevel | None
 ) -> None:
     assert level(code, **changes) is expected
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.loads.kvcache.answer import highest_rates_sentence, read_beats_recompute_sentence
 from iolab.loads.kvcache.charts import prefix_load_charts
@@ -42,7 +42,7 @@ def study_of(keys: str = "") -> Study:
 
 
 def points_of(study: Study, prefill: int | None, *backlogs: tuple[int, ...]) -> list[PointSummary]:
-    results: list[Result] = []
+    results: list[RunResult] = []
     for rate, backlog in zip((50, 100), backlogs, strict=True):
         job = replace(JOB, requests_per_s=rate, prefill_tokens_per_s=prefill)
         record = replayed(job=job, backlog=backlog, prefix_ns=PREFIX_NS, mib_ns=MIB_NS)

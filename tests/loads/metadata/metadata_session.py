@@ -6,7 +6,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import PlannedRun, Point, RunRecord
 from iolab.core.workload import BY_IOPS, Axis, Workload
 from iolab.loads.fileio.workload import AccessPattern
@@ -70,7 +70,7 @@ class MetadataSource(Source):
         hosts = tuple(replace(h, host=n) for h, n in zip(record.hosts, names, strict=True))
         return replace(record, run=run, hosts=hosts)
 
-    def _result(self, run: PlannedRun) -> Result:
+    def _result(self, run: PlannedRun) -> RunResult:
         if not isinstance(run.point.job, MetadataJob):
             return super()._result(run)
         return judge(self.record(run.point.digest, run.repeat), self.facts)

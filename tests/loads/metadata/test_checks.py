@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.host import HostFacts
-from iolab.core.metric import CheckResult, Level
+from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import CacheDropProof, PreRunActivity, RunRecord, RunStatus
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.workload import (
@@ -23,7 +23,7 @@ from tests.facts import tells
 from tests.judging import METADATA_CHECKS, verdict_of
 from tests.loads.metadata.records import JOB, Shape, made, mdtest_record, metadata_view, with_phase
 
-VALID, INDICATIVE, INVALID = Level
+VALID, INDICATIVE, INVALID = VerdictLevel
 PUBLISHED = {MetadataOperation.FILE_CREATE: 2_000.0, MetadataOperation.FILE_STAT: 2_300.0}
 FOUR = {**PUBLISHED, MetadataOperation.FILE_READ: 2_200.0, MetadataOperation.FILE_REMOVE: 1_900.0}
 STAT = MetadataOperation.FILE_STAT
@@ -53,11 +53,11 @@ def ask(
     return result
 
 
-def level(code: str, record: RunRecord) -> Level | None:
+def level(code: str, record: RunRecord) -> VerdictLevel | None:
     return ask(code, record).level
 
 
-def all_levels(record: RunRecord) -> dict[str, Level | None]:
+def all_levels(record: RunRecord) -> dict[str, VerdictLevel | None]:
     found = verdict_of(metadata_view(record, telemetry=CALM)).checks
     return {check.code: check.level for check in found}
 
@@ -114,7 +114,7 @@ def test_stragglers_and_vague_clocks_are_told(record: RunRecord) -> None:
 
 
 @pytest.mark.parametrize(("files", "wanted"), [(3000, VALID), (1500, INDICATIVE), (20, INVALID)])
-def test_short_phases_tell_little(files: int, wanted: Level) -> None:
+def test_short_phases_tell_little(files: int, wanted: VerdictLevel) -> None:
     short = made(job=replace(JOB, files_per_rank=files)).record
     assert level("phase-too-short", short) is wanted
 
@@ -197,7 +197,7 @@ def test_rates_that_mdtest_did_not_print_are_missed() -> None:
 
 
 @pytest.mark.parametrize(("factor", "wanted"), [(1.0, VALID), (0.95, INDICATIVE), (0.5, INVALID)])
-def test_a_printed_rate_must_stand_for_what_was_asked(factor: float, wanted: Level) -> None:
+def test_a_printed_rate_must_stand_for_what_was_asked(factor: float, wanted: VerdictLevel) -> None:
     record = mdtest_record(FOUR)
     told = tuple(
         replace(rate, ops_per_s=rate.ops_per_s * factor) for rate in reported_rates_of_run(record)

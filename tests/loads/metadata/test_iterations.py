@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.analysis.metrics import metrics_from_values
-from iolab.core.metric import Level, Result, Verdict
+from iolab.core.metric import RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.tagged import type_tag_of
 from iolab.loads.metadata.iterations import is_metadata_result, point_statistics
@@ -26,9 +26,9 @@ from tests.loads.metadata.records import made, mdtest_record
 from tests.report.studies import kpi
 
 
-def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
+def result(repeat: int, level: VerdictLevel = VerdictLevel.VALID, **values: float) -> RunResult:
     """A judged iteration with those metrics."""
-    return Result(
+    return RunResult(
         configuration="default",
         workload="metadata",
         axis=(),
@@ -78,25 +78,31 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
         for i, (create, stat) in enumerate(zip(creates, stats, strict=True), 1)
     ]
     create, stat = point_statistics(given_)[0].operations
-    assert (create.level, stat.level) == (Level.INVALID, Level.INDICATIVE)
+    assert (create.level, stat.level) == (VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
     assert create.repeats_disagree_check is not None
     assert create.repeats_disagree_check.code == "repeats-disagree"
     assert rate_texts(create)[2:] == (DASH, DASH)
     alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
-    assert [(one.level, one.repeats_disagree_check) for one in alike] == [(Level.VALID, None)] * 2
+    assert [(one.level, one.repeats_disagree_check) for one in alike] == [
+        (VerdictLevel.VALID, None)
+    ] * 2
 
 
 def test_an_invalid_iteration_is_not_compared() -> None:
-    bad = result(2, Level.INVALID, file_stat_ops_per_s=1.0)
+    bad = result(2, VerdictLevel.INVALID, file_stat_ops_per_s=1.0)
     (one,) = point_statistics([result(1, file_stat_ops_per_s=100.0), bad])[0].operations
-    assert (one.level, one.repeats_disagree_check) == (Level.INVALID, None)
+    assert (one.level, one.repeats_disagree_check) == (VerdictLevel.INVALID, None)
 
 
 def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
     rates = (0.0, 10.0, 40.0)
     given_ = [result(i, file_stat_ops_per_s=rate) for i, rate in enumerate(rates, 1)]
     (stat,) = point_statistics(given_)[0].operations
-    assert (stat.minimum, stat.compared_values, stat.level) == (0.0, (10.0, 40.0), Level.INVALID)
+    assert (stat.minimum, stat.compared_values, stat.level) == (
+        0.0,
+        (10.0, 40.0),
+        VerdictLevel.INVALID,
+    )
     lines = drawn(operation_lines(kpi().study, given_))
     assert any("file stat 4 times" in line for line in lines)
 
@@ -119,9 +125,9 @@ def test_one_iteration_without_a_window_takes_the_rate_of_the_whole_for_all() ->
 
 
 def test_the_worst_verdict_of_the_iterations_is_theirs() -> None:
-    levels = (Level.VALID, Level.INVALID, Level.INDICATIVE)
+    levels = (VerdictLevel.VALID, VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
     given_ = [result(i, level, file_stat_ops_per_s=1.0) for i, level in enumerate(levels, 1)]
-    assert point_statistics(given_)[0].operations[0].level is Level.INVALID
+    assert point_statistics(given_)[0].operations[0].level is VerdictLevel.INVALID
 
 
 def test_a_point_without_some_of_its_hosts_stands_apart() -> None:

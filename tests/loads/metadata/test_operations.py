@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import iteration_rates_chart, operation_token
 from iolab.loads.metadata.iterations import best_points, point_statistics
@@ -56,7 +56,7 @@ def brief() -> Brief:
     return shared.brief("files")
 
 
-def of_metadata(source: MetadataSource) -> list[Result]:
+def of_metadata(source: MetadataSource) -> list[RunResult]:
     return [result for result in source.results() if result.workload == "metadata"]
 
 
@@ -185,7 +185,9 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
 
 
 def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> None:
-    spoilt = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in of_metadata(source)]
+    spoilt = [
+        replace(run, verdict=Verdict(VerdictLevel.INVALID, ())) for run in of_metadata(source)
+    ]
     points = point_statistics(spoilt)
     figure = iteration_rates_chart("Metadata", points, source.study, series_styles(source.study))
     drawn = {end.text for end in figure.plots[0].end_labels}
@@ -223,13 +225,13 @@ def test_an_operation_without_a_common_window_has_its_rate_over_the_whole_phase(
     swept = kpi_with_metadata(JOB, 2, io=False)
     spoilt = []
     for result in swept.results():
-        check = CheckResult("rank-skew", Level.INVALID, "Ranks worked apart.")
+        check = CheckResult("rank-skew", VerdictLevel.INVALID, "Ranks worked apart.")
         bare = {
             key: replace(metric, value=None) if key == "file_create_ops_per_s" else metric
             for key, metric in result.metrics.items()
         }
         whole = {"file_create_ops_per_s_whole": Metric(5_000.0, "ops/s")}
-        verdict = Verdict(Level.INVALID, (check,))
+        verdict = Verdict(VerdictLevel.INVALID, (check,))
         spoilt.append(replace(result, metrics={**bare, **whole}, verdict=verdict))
     table = build_report_page(build_brief(replace(swept, results_given=tuple(spoilt)))).answer
     notes = {row[0].text: row[1].note for row in table.best_table.rows}
@@ -244,7 +246,7 @@ def test_an_operation_without_a_common_window_has_its_rate_over_the_whole_phase(
 def test_an_invalid_point_is_no_best_one() -> None:
     swept = kpi_with_metadata(JOB, 2, 4, io=False)
     spoilt = [
-        replace(result, verdict=Verdict(Level.INVALID, ()))
+        replace(result, verdict=Verdict(VerdictLevel.INVALID, ()))
         if dict(result.axis)["ranks"] == 4
         else result
         for result in swept.results()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.kinds import judge_run
 from iolab.core.histogram import bin_index_of_ns
-from iolab.core.metric import CheckResult, Level, Result
+from iolab.core.metric import CheckResult, RunResult, VerdictLevel
 from iolab.loads.objects.checks import check_objects_bytes_moved
 from iolab.loads.objects.metrics import ObjectsView
 from iolab.loads.objects.report import (
@@ -35,14 +35,14 @@ from tests.loads.objects.records import GENERATOR, GETS, JOB, RUN, SECONDS, obje
 GET = RUN.counts[0]
 
 
-def judged(**changes: Any) -> Result:
+def judged(**changes: Any) -> RunResult:
     """The result of such a run."""
     record = objects_run(**changes)
     facts = {host.host: facts_of(host.host, device=None, devices=()) for host in record.hosts}
     return judge_run(record, facts, analysis_kinds())
 
 
-def level(code: str, **changes: Any) -> Level | None:
+def level(code: str, **changes: Any) -> VerdictLevel | None:
     """What a check says of it."""
     return {check.code: check.level for check in judged(**changes).verdict.checks}[code]
 
@@ -88,78 +88,83 @@ def read_back(
 @pytest.mark.parametrize(
     ("code", "changes", "expected"),
     [
-        (FAILED, {}, Level.VALID),
-        (FAILED, {"counts": failed(300, SlowDown=300)}, Level.VALID),
-        (FAILED, {"counts": failed(3000, timeout=3000)}, Level.INDICATIVE),
-        (FAILED, {"counts": failed(30_000, SlowDown=30_000)}, Level.INVALID),
-        (FAILED, {"counts": failed(1, **{"wrong-content": 1})}, Level.INVALID),
-        (FAILED, {"counts": (replace(GET, attempts=2 * GET.done),)}, Level.INDICATIVE),
-        (OPENED, {}, Level.VALID),
-        (OPENED, {"opened": GET.done // 2}, Level.INDICATIVE),
+        (FAILED, {}, VerdictLevel.VALID),
+        (FAILED, {"counts": failed(300, SlowDown=300)}, VerdictLevel.VALID),
+        (FAILED, {"counts": failed(3000, timeout=3000)}, VerdictLevel.INDICATIVE),
+        (FAILED, {"counts": failed(30_000, SlowDown=30_000)}, VerdictLevel.INVALID),
+        (FAILED, {"counts": failed(1, **{"wrong-content": 1})}, VerdictLevel.INVALID),
+        (FAILED, {"counts": (replace(GET, attempts=2 * GET.done),)}, VerdictLevel.INDICATIVE),
+        (OPENED, {}, VerdictLevel.VALID),
+        (OPENED, {"opened": GET.done // 2}, VerdictLevel.INDICATIVE),
         (OPENED, {"opened": GET.done, "job": replace(JOB, keep_alive=False)}, None),
-        ("delayed-acknowledgement", {}, Level.VALID),
-        ("delayed-acknowledgement", {"head_ns": 41_000_000}, Level.INDICATIVE),
-        ("delayed-acknowledgement", {"head_ns": 60_000_000}, Level.VALID),
-        ("delayed-acknowledgement", {"head_ns": 41_000_000, "busy": True}, Level.VALID),
-        ("hot-object", {}, Level.VALID),
-        ("hot-object", {"job": replace(JOB, object_count=5)}, Level.INDICATIVE),
+        ("delayed-acknowledgement", {}, VerdictLevel.VALID),
+        ("delayed-acknowledgement", {"head_ns": 41_000_000}, VerdictLevel.INDICATIVE),
+        ("delayed-acknowledgement", {"head_ns": 60_000_000}, VerdictLevel.VALID),
+        ("delayed-acknowledgement", {"head_ns": 41_000_000, "busy": True}, VerdictLevel.VALID),
+        ("hot-object", {}, VerdictLevel.VALID),
+        ("hot-object", {"job": replace(JOB, object_count=5)}, VerdictLevel.INDICATIVE),
         (
             "hot-object",
             {"job": replace(JOB, order=ObjectOrder.ZIPF, zipf_theta=1.5)},
-            Level.INDICATIVE,
+            VerdictLevel.INDICATIVE,
         ),
-        ("hot-object", {"job": replace(JOB, order=ObjectOrder.ZIPF, zipf_theta=0.5)}, Level.VALID),
+        (
+            "hot-object",
+            {"job": replace(JOB, order=ObjectOrder.ZIPF, zipf_theta=0.5)},
+            VerdictLevel.VALID,
+        ),
         ("data-set-in-server-memory", {}, None),
-        ("server-clock", {}, Level.VALID),
-        ("server-clock", {"ahead_min_ms": -90_000.0}, Level.INDICATIVE),
-        ("server-clock", {"ahead_max_ms": 90_000.0}, Level.INDICATIVE),
+        ("server-clock", {}, VerdictLevel.VALID),
+        ("server-clock", {"ahead_min_ms": -90_000.0}, VerdictLevel.INDICATIVE),
+        ("server-clock", {"ahead_max_ms": 90_000.0}, VerdictLevel.INDICATIVE),
         ("server-clock", {"ahead_min_ms": None, "ahead_max_ms": None}, None),
         ("coordinated-omission", {}, None),
-        ("coordinated-omission", {"job": replace(JOB, rate=22_000)}, Level.VALID),
+        ("coordinated-omission", {"job": replace(JOB, rate=22_000)}, VerdictLevel.VALID),
         (
             "coordinated-omission",
             {"job": replace(JOB, rate=90_000), "generator": replace(GENERATOR, unreached=True)},
-            Level.INVALID,
+            VerdictLevel.INVALID,
         ),
         ("bytes-moved", {}, None),
         ("puts-in-memory", {}, None),
         ("puts-in-memory", {"job": PUTTING, "puts": PUTS}, None),
         (COMPARED, {}, None),
-        (COMPARED, {"job": COMPARING, "verified_bytes": READ // 4}, Level.VALID),
+        (COMPARED, {"job": COMPARING, "verified_bytes": READ // 4}, VerdictLevel.VALID),
         (
             COMPARED,
             {"job": COMPARING, "verified_bytes": READ // 9},
-            Level.INDICATIVE,
+            VerdictLevel.INDICATIVE,
         ),
         (LOST, {}, None),
-        (LOST, {"job": READING_BACK}, Level.INDICATIVE),
-        (LOST, read_back(1000), Level.VALID),
-        (LOST, read_back(999, missing=1), Level.INVALID),
-        (LOST, read_back(999, differing=1), Level.INVALID),
-        (LOST, read_back(999, unread=1), Level.INDICATIVE),
+        (LOST, {"job": READING_BACK}, VerdictLevel.INDICATIVE),
+        (LOST, read_back(1000), VerdictLevel.VALID),
+        (LOST, read_back(999, missing=1), VerdictLevel.INVALID),
+        (LOST, read_back(999, differing=1), VerdictLevel.INVALID),
+        (LOST, read_back(999, unread=1), VerdictLevel.INDICATIVE),
         # Whether the missing one is of the PUT that failed nobody knows.
-        (LOST, read_back(1000, missing=1, failed=1), Level.INDICATIVE),
-        (LOST, read_back(1001, failed=1), Level.VALID),
-        (LOST, read_back(1000, unread=1, failed=1), Level.INDICATIVE),
-        (LOST, read_back(0, unread=1000, fault="no connection"), Level.INDICATIVE),
+        (LOST, read_back(1000, missing=1, failed=1), VerdictLevel.INDICATIVE),
+        (LOST, read_back(1001, failed=1), VerdictLevel.VALID),
+        (LOST, read_back(1000, unread=1, failed=1), VerdictLevel.INDICATIVE),
+        (LOST, read_back(0, unread=1000, fault="no connection"), VerdictLevel.INDICATIVE),
         (LOST, read_back(0, missing=9, failed=9, acknowledged=0), None),
-        (LOST, read_back(999, missing=2, failed=1), Level.INVALID),
+        (LOST, read_back(999, missing=2, failed=1), VerdictLevel.INVALID),
         ("generator-bound", {}, None),
-        ("generator-bound", {"generator_limit_iops": 100_000.0}, Level.VALID),
-        ("generator-bound", {"generator_limit_iops": 30_000.0}, Level.INDICATIVE),
-        ("generator-bound", {"generator_limit_fault": "it told nothing"}, Level.INDICATIVE),
+        ("generator-bound", {"generator_limit_iops": 100_000.0}, VerdictLevel.VALID),
+        ("generator-bound", {"generator_limit_iops": 30_000.0}, VerdictLevel.INDICATIVE),
+        ("generator-bound", {"generator_limit_fault": "it told nothing"}, VerdictLevel.INDICATIVE),
     ],
 )
 def test_a_run_is_judged_by_what_its_requests_did(
-    code: str, changes: dict[str, Any], expected: Level | None
+    code: str, changes: dict[str, Any], expected: VerdictLevel | None
 ) -> None:
     assert level(code, **changes) is expected
 
 
 @pytest.mark.parametrize(
-    ("share", "expected"), [(1.05, Level.VALID), (0.95, Level.INDICATIVE), (0.5, Level.INVALID)]
+    ("share", "expected"),
+    [(1.05, VerdictLevel.VALID), (0.95, VerdictLevel.INDICATIVE), (0.5, VerdictLevel.INVALID)],
 )
-def test_contents_are_held_against_what_ports_carried(share: float, expected: Level) -> None:
+def test_contents_are_held_against_what_ports_carried(share: float, expected: VerdictLevel) -> None:
     record = objects_run(endpoints=(FAR,))
     rates = {"rx_bytes_per_s": share * GETS * BLOCK, "tx_bytes_per_s": 1e6}
     telemetry = tuple(
@@ -172,16 +177,20 @@ def test_contents_are_held_against_what_ports_carried(share: float, expected: Le
 
 @pytest.mark.parametrize(
     ("share", "expected", "acknowledged"),
-    [(1.0, Level.VALID, ON_DEVICES), (3.1, Level.VALID, ON_DEVICES), (0.5, None, "in memory")],
+    [
+        (1.0, VerdictLevel.VALID, ON_DEVICES),
+        (3.1, VerdictLevel.VALID, ON_DEVICES),
+        (0.5, None, "in memory"),
+    ],
 )
 def test_puts_are_held_against_what_disks_of_storage_nodes_wrote(
-    share: float, expected: Level | None, acknowledged: str
+    share: float, expected: VerdictLevel | None, acknowledged: str
 ) -> None:
     written = round(share * PUTS * SECONDS * BLOCK)
     record = replace(objects_run(job=PUTTING, puts=PUTS), bystanders=(storing(written),))
     result = judge_run(record, {"c1": facts_of("c1")}, analysis_kinds())
     (check,) = [one for one in result.verdict.checks if one.code == "puts-in-memory"]
-    assert check.level is (expected or Level.INDICATIVE)
+    assert check.level is (expected or VerdictLevel.INDICATIVE)
     assert check.evidence[ACKNOWLEDGED] == acknowledged
 
 
@@ -273,7 +282,7 @@ def test_load_without_contents_is_load() -> None:
     )
     assert result.metrics["object_head_ops_per_s"].value == pytest.approx(2000)
     levels = {check.code: check.level for check in result.verdict.checks}
-    assert levels["object-requests-failed"] is levels["engine-errors"] is Level.VALID
+    assert levels["object-requests-failed"] is levels["engine-errors"] is VerdictLevel.VALID
     line = report_kinds().report_of_result(result).operation_rates_text(result)
     assert line is not None
     assert tells(line, "HEAD", "2 k", "400")

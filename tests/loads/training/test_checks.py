@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.loads.training.checks import lru_hit_share
 from iolab.registry import analysis_kinds
 from tests.analysis.records import facts_of
@@ -17,12 +17,12 @@ from tests.loads.training.records import EPOCH, JOB, RUN, STEP_NS, trained
 KINDS = analysis_kinds()
 
 
-def result(**changes: Any) -> Result:
+def result(**changes: Any) -> RunResult:
     record = trained(**changes)
     return judge_run(record, {host.host: facts_of(host.host) for host in record.hosts}, KINDS)
 
 
-def level(code: str, **changes: Any) -> Level | None:
+def level(code: str, **changes: Any) -> VerdictLevel | None:
     return {check.code: check.level for check in result(**changes).verdict.checks}[code]
 
 
@@ -34,27 +34,31 @@ BUFFERED = replace(JOB, direct=False)
 @pytest.mark.parametrize(
     ("code", "changes", "expected"),
     [
-        ("step-parts", {}, Level.VALID),
-        ("step-parts", {"parts": {"storage": 9}}, Level.INVALID),
-        ("step-parts", {"parts": {"barrier": 0}}, Level.INVALID),
-        ("step-parts", {"steps": 500}, Level.INVALID),
-        ("step-parts", {"steps_least": 250}, Level.INVALID),
-        ("step-parts", {"steps_least": 250, "job": replace(JOB, barrier=False)}, Level.VALID),
-        ("first-epoch", {}, Level.VALID),
-        ("first-epoch", {"later_epochs": FASTER}, Level.INDICATIVE),
-        ("first-epoch", {"later_epochs": FASTER, "first_epoch": SLOW_FIRST}, Level.INVALID),
+        ("step-parts", {}, VerdictLevel.VALID),
+        ("step-parts", {"parts": {"storage": 9}}, VerdictLevel.INVALID),
+        ("step-parts", {"parts": {"barrier": 0}}, VerdictLevel.INVALID),
+        ("step-parts", {"steps": 500}, VerdictLevel.INVALID),
+        ("step-parts", {"steps_least": 250}, VerdictLevel.INVALID),
+        (
+            "step-parts",
+            {"steps_least": 250, "job": replace(JOB, barrier=False)},
+            VerdictLevel.VALID,
+        ),
+        ("first-epoch", {}, VerdictLevel.VALID),
+        ("first-epoch", {"later_epochs": FASTER}, VerdictLevel.INDICATIVE),
+        ("first-epoch", {"later_epochs": FASTER, "first_epoch": SLOW_FIRST}, VerdictLevel.INVALID),
         ("first-epoch", {"later_epochs": replace(EPOCH, steps=0, step_ns=0)}, None),
-        ("generator-late", {}, Level.VALID),
-        ("generator-late", {"parts": {"storage": 3, "lateness": 3}}, Level.INDICATIVE),
-        ("generator-late", {"parts": {"storage": 0, "lateness": 6}}, Level.INVALID),
+        ("generator-late", {}, VerdictLevel.VALID),
+        ("generator-late", {"parts": {"storage": 3, "lateness": 3}}, VerdictLevel.INDICATIVE),
+        ("generator-late", {"parts": {"storage": 0, "lateness": 6}}, VerdictLevel.INVALID),
         ("below-memory", {}, None),
-        ("below-memory", {"job": BUFFERED}, Level.INVALID),
-        ("below-memory", {"job": replace(BUFFERED, files=10_000_000)}, Level.INDICATIVE),
-        ("below-memory", {"job": replace(BUFFERED, files=100_000_000)}, Level.VALID),
+        ("below-memory", {"job": BUFFERED}, VerdictLevel.INVALID),
+        ("below-memory", {"job": replace(BUFFERED, files=10_000_000)}, VerdictLevel.INDICATIVE),
+        ("below-memory", {"job": replace(BUFFERED, files=100_000_000)}, VerdictLevel.VALID),
     ],
 )
 def test_training_is_judged_by_where_its_time_went(
-    code: str, changes: dict[str, Any], expected: Level | None
+    code: str, changes: dict[str, Any], expected: VerdictLevel | None
 ) -> None:
     assert level(code, **changes) is expected
 

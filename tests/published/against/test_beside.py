@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary, summarise_points
 from iolab.core.configuration import Capacity
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
 from iolab.published.audit.document import FigureRange, exact_range
 from iolab.published.recomputed import FigureBasis, MatchedFigure, matched_figures
@@ -115,11 +115,11 @@ def test_the_interval_holds_chance_here_and_rounding_there() -> None:
 def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
     first, *others = reads()
     large = replace(
-        first, is_trusted=False, level=Level.INVALID, metrics={"iops": Metric(1e9, "1/s")}
+        first, is_trusted=False, level=VerdictLevel.INVALID, metrics={"iops": Metric(1e9, "1/s")}
     )
     assert pair(printed(exact_range(1)), points=[large, *others]).axis != large.key.axis
     alone = pair(printed(exact_range(1)), points=[large])
-    assert alone.level is Level.INVALID
+    assert alone.level is VerdictLevel.INVALID
 
 
 def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bench.synthetic import Shape, make_facts, make_plan, make_record
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.run import Point
 from iolab.published.audit.audit import audit_session
 from iolab.published.audit.relations import Agreement, AuditOutcome
@@ -23,7 +23,7 @@ RESULTS: Final = tuple(judge(make_record(run, SHAPE), FACTS) for run in PLAN.run
 POINTS: Final[Mapping[str, Point]] = {point.digest: point for point in PLAN.points}
 
 
-def wrong(result: Result) -> list[AuditOutcome]:
+def wrong(result: RunResult) -> list[AuditOutcome]:
     return [one for one in audit_session((result,), POINTS) if one.agreement.rank]
 
 
@@ -34,7 +34,7 @@ def test_results_as_they_are_made_agree_with_themselves() -> None:
     assert [one.message for one in outcomes if one.agreement is not Agreement.AGREES] == []
 
 
-def changed(key: str, factor: float) -> Result:
+def changed(key: str, factor: float) -> RunResult:
     """The first result with one metric of the fleet multiplied."""
     result = RESULTS[0]
     metric = result.metrics[key]
@@ -66,7 +66,7 @@ def test_a_value_outside_of_its_interval_is_found() -> None:
 
 def test_a_verdict_better_than_its_worst_check_is_found() -> None:
     result = RESULTS[0]
-    other = next(level for level in Level if level is not result.verdict.level)
+    other = next(level for level in VerdictLevel if level is not result.verdict.level)
     made = replace(result, verdict=replace(result.verdict, level=other))
     assert [one.rule for one in wrong(made)] == ["verdict"]
 

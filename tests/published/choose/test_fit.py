@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.analysis.energy_cost import EnergyCost
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.published.choose import (
     Budget,
     MaximumMetric,
@@ -33,7 +33,10 @@ def rate(value: float, low: float | None = None, n: int | None = 3) -> Metric:
 
 
 def seen(
-    value: Metric, depth: int = 1, p99_ns: float | None = None, level: Level | None = Level.VALID
+    value: Metric,
+    depth: int = 1,
+    p99_ns: float | None = None,
+    level: VerdictLevel | None = VerdictLevel.VALID,
 ) -> OfferedPoint:
     latencies = {}
     if p99_ns is not None:
@@ -56,7 +59,7 @@ def needs(least: float, *limits: MaximumMetric) -> Requirements:
         (seen(rate(100, 95)), 96, RequirementFulfilment.LIKELY),
         (seen(rate(100, 95)), 101, RequirementFulfilment.NO),
         (seen(rate(100)), 99, RequirementFulfilment.LIKELY),
-        (seen(rate(100, 95), level=Level.INDICATIVE), 90, RequirementFulfilment.LIKELY),
+        (seen(rate(100, 95), level=VerdictLevel.INDICATIVE), 90, RequirementFulfilment.LIKELY),
         (seen(rate(100, 95, n=None), level=None), 90, RequirementFulfilment.LIKELY),
         (replace(seen(rate(100)), run_count=1), 90, RequirementFulfilment.ONE_RUN),
         (replace(seen(rate(100, 95)), run_count=1), 90, RequirementFulfilment.ONE_RUN),
@@ -78,7 +81,7 @@ def test_an_amplification_is_held_at_the_high_end_of_its_interval(
     high: float, answer: RequirementFulfilment
 ) -> None:
     found = Metric(2.8, "x", 2.7, high, 3)
-    place = OfferedPoint("w", (), {}, {"write_amplification": found}, Level.VALID)
+    place = OfferedPoint("w", (), {}, {"write_amplification": found}, VerdictLevel.VALID)
     limit = MaximumMetric("w", "write_amplification", 3.0)
     fit = evaluate_offer(Requirements(latencies=(limit,)), offer(place), 1.0)
     (part,) = fit.requirement_results

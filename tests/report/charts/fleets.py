@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iolab.analysis.findings import LoadCurve
-from iolab.core.metric import LatencyLayer, Level, Outlier
+from iolab.core.metric import LatencyLayer, Outlier, VerdictLevel
 from iolab.core.run import Point
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts_and_clipped_layers
 from iolab.report.charts.series import NodePanel, NodeTimeline, Panel, PanelLine
@@ -81,7 +81,7 @@ def accounts() -> list[LatencyBreakdown]:
     for (run, direction), means in seen.items():
         layers = tuple(zip(LatencyLayer, means, strict=True))
         parts, capped = latency_parts_and_clipped_layers(layers)
-        level = Level.VALID if run == "4 VMs" else Level.INDICATIVE
+        level = VerdictLevel.VALID if run == "4 VMs" else VerdictLevel.INDICATIVE
         found.append(LatencyBreakdown(run, direction, means[0], parts, layers, capped, level))
     return found
 

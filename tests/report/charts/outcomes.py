@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
+from iolab.core.metric import HostResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Workload
 from iolab.loads.fileio.workload import AccessPattern
@@ -20,7 +20,9 @@ WORKLOAD: Final = workload(
 )
 
 
-def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: int = 1) -> Result:
+def result(
+    depth: int, iops: float | None, level: VerdictLevel = VerdictLevel.VALID, repeat: int = 1
+) -> RunResult:
     """A run of one host at a depth."""
     lat = None if iops is None else depth / iops * 1e9
     metrics = {
@@ -29,7 +31,7 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
         "lat_ns_mean": Metric(lat, "ns"),
         "lat_ns_p99": Metric(None if lat is None else 3 * lat, "ns"),
     }
-    return Result(
+    return RunResult(
         configuration="default",
         workload=WORKLOAD.id,
         axis=(("iodepth", depth),),
@@ -44,7 +46,7 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
     )
 
 
-def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
+def points(results: Sequence[RunResult]) -> tuple[PointSummary, ...]:
     """The results of the workload, those of one depth together."""
     return summarise_points(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.guests.latency_breakdown import latency_breakdown_chart
 from iolab.guests.node_chart import node_timeline_chart
 from iolab.report.charts.chart import Figure
@@ -44,11 +44,11 @@ def lines() -> list[ChartLine]:
     """Two configurations; one has every verdict, and a point without a value, one an interval."""
     first = (
         result(1, 20_000.0),
-        result(4, 70_000.0, Level.INDICATIVE),
-        result(8, 95_000.0, Level.INVALID),
-        result(16, None, Level.INVALID),
+        result(4, 70_000.0, VerdictLevel.INDICATIVE),
+        result(8, 95_000.0, VerdictLevel.INVALID),
+        result(16, None, VerdictLevel.INVALID),
     )
-    again = result(8, 154_000.0, Level.INDICATIVE, repeat=2)
+    again = result(8, 154_000.0, VerdictLevel.INDICATIVE, repeat=2)
     second = (result(1, 25_000.0), result(8, 150_000.0), again, result(8, 151_000.0, repeat=3))
     return [
         ChartLine("Mainstream", SERIES[0], (), points(first)),
@@ -100,7 +100,7 @@ def heat() -> HeatMap:
 def ratios(*values: Metric) -> Figure:
     """How many times as much as was published, a row each with a verdict in turn."""
     rows = [
-        DotRow(f"figure-{place}", (Dot("ours", SERIES[0], value, list(Level)[place % 3]),))
+        DotRow(f"figure-{place}", (Dot("ours", SERIES[0], value, list(VerdictLevel)[place % 3]),))
         for place, value in enumerate(values)
     ]
     made = dot_chart("sample", "Times sample", rows, finding="F.", table=Table("", (), ()))

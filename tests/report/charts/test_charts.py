@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.configuration import LatencyLimit
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.charts.chart import (
     COLUMN_WIDTHS,
     Bars,
@@ -124,7 +124,7 @@ def test_rates_are_bars_over_their_latencies_at_the_same_loads() -> None:
     assert first.places == [(1, 20), (4, 70), (8, 95)]
     assert second.places == [(1, 25), near(8, UPPER)]
     assert (first.slot, second.slot) == ((0, 2), (1, 2))
-    assert first.levels == [Level.VALID, Level.INDICATIVE, Level.INVALID]
+    assert first.levels == [VerdictLevel.VALID, VerdictLevel.INDICATIVE, VerdictLevel.INVALID]
     mean, tail = of(figure, LineMark, FIRST, plot=1)
     assert mean.places == [(1, 50), near(4, 57.142857)]
     assert tail.places == [near(1, 150), near(4, 171.428571)]
@@ -209,7 +209,7 @@ def test_ratios_stand_on_a_logarithmic_axis_with_their_intervals() -> None:
     figure = figures()["beside"]
     assert scale(figure, "x")[0]
     (points,) = of(figure, Markers, FIRST)
-    assert points.levels == [Level.VALID, Level.INDICATIVE]
+    assert points.levels == [VerdictLevel.VALID, VerdictLevel.INDICATIVE]
     assert [x for x, _ in points.places] == [0.5, 2]
     assert [(x, x2) for one in of(figure, LineSegments, FIRST) for x, _, x2, _ in one.segments] == [
         (0.4, 0.6)
@@ -311,7 +311,12 @@ def test_dots_stand_at_their_values() -> None:
     spans = [(x, x2) for one in of(figure, LineSegments) for x, _, x2, _ in one.segments]
     assert [span for span in spans if span[0]] == [(600, 700), (1000, 1100)]
     levels = [level for one in of(figure, Markers) for level in one.levels]
-    assert levels == [Level.VALID, Level.INDICATIVE, Level.INVALID, Level.VALID]
+    assert levels == [
+        VerdictLevel.VALID,
+        VerdictLevel.INDICATIVE,
+        VerdictLevel.INVALID,
+        VerdictLevel.VALID,
+    ]
 
 
 def test_a_mark_tells_a_pointer_its_series_its_interval_and_its_verdicts() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.report.charts.chart import (
     LINE_GAP,
@@ -94,7 +94,7 @@ def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
     (drawn,) = marks(figure, Markers)
     assert [x for x, _ in drawn.places] == [1, 4, 8]
     assert len(figure.table.rows) == 4
-    assert [row[-1].level for row in figure.table.rows][2] is Level.INVALID
+    assert [row[-1].level for row in figure.table.rows][2] is VerdictLevel.INVALID
 
 
 def test_depths_stand_at_doublings() -> None:
@@ -120,10 +120,10 @@ def test_marker_and_upright_tell_what_is_published_of_several_runs() -> None:
 
 
 def test_a_run_that_did_not_enter_is_tabled_with_its_verdict() -> None:
-    found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
+    found = points([result(8, 10e3), result(8, 90e3, VerdictLevel.INVALID, repeat=2)])
     figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
     (large,) = marks(figure, Markers)
-    assert large.levels == [Level.VALID]
+    assert large.levels == [VerdictLevel.VALID]
     texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
     assert texts == [["all", "10 k IOPS"], ["1", "10 k IOPS"], ["2", "90 k IOPS"]]
 
@@ -160,7 +160,9 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
 
 
 def test_of_many_dots_the_best_are_drawn() -> None:
-    dots = tuple(Dot(f"c{i}", SERIES[0], Metric(1.0 + i, "1/s"), Level.VALID) for i in range(40))
+    dots = tuple(
+        Dot(f"c{i}", SERIES[0], Metric(1.0 + i, "1/s"), VerdictLevel.VALID) for i in range(40)
+    )
     for better, least in ((BetterDirection.HIGHER, 41 - DOTS_MAX), (BetterDirection.LOWER, 1)):
         rows = [DotRow("reads", dots)]
         table = Table("t", (), ())
@@ -268,7 +270,7 @@ def test_times_have_few_round_ticks(span_s: float) -> None:
 
 
 def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
-    none = ChartLine("SSD A", SERIES[0], (), points([result(1, None, Level.INVALID)]))
+    none = ChartLine("SSD A", SERIES[0], (), points([result(1, None, VerdictLevel.INVALID)]))
     for drawn, message in (
         ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
         ([none], "No point has both values."),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from iolab.core.metric import CheckResult, LatencyLayer, Level, Outlier, Verdict
+from iolab.core.metric import CheckResult, LatencyLayer, Outlier, Verdict, VerdictLevel
 from iolab.guests.charts import node_timeline_charts, other_io_text
 from iolab.guests.latency_breakdown import (
     RUNS_MAX,
@@ -46,9 +46,9 @@ def test_disks_that_do_many_times_the_load_of_guests_serve_others() -> None:
 
 
 def test_the_node_of_an_invalid_run_is_called_so() -> None:
-    doubtful = CheckResult("start-skew", Level.INVALID, "They started apart.")
-    run = result(8, 349.0, Level.INVALID)
-    lost = replace(run, verdict=Verdict(Level.INVALID, (doubtful,)))
+    doubtful = CheckResult("start-skew", VerdictLevel.INVALID, "They started apart.")
+    run = result(8, 349.0, VerdictLevel.INVALID)
+    lost = replace(run, verdict=Verdict(VerdictLevel.INVALID, (doubtful,)))
     charts = node_timeline_charts(replace(wide_node(2), result=lost), "", "read-70")
     assert charts is not None
     assert tells(charts.figures[0].note, "read-70", "invalid: start-skew", "100 k IOPS")
@@ -126,7 +126,7 @@ def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
         "67 %",
         "0 %",
     )
-    assert table.rows[2][-1].level is Level.INDICATIVE
+    assert table.rows[2][-1].level is VerdictLevel.INDICATIVE
 
 
 def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:

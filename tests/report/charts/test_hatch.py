@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.lines import ChartLine, load_chart, rate_quantity
 from iolab.report.charts.palette import SERIES
@@ -20,7 +20,7 @@ from tests.report.charts.outcomes import points, result
 UNITS = st.floats(min_value=0, max_value=200)
 
 
-def bars(*levels: Level) -> Figure:
+def bars(*levels: VerdictLevel) -> Figure:
     """A point of each level, in turn of one of two configurations."""
     found = [
         ChartLine(
@@ -81,14 +81,16 @@ def test_strokes_are_evenly_apart_and_cross_the_whole_box() -> None:
 
 
 def test_nothing_is_hatched_where_all_is_valid() -> None:
-    figure = bars(Level.VALID, Level.VALID)
+    figure = bars(VerdictLevel.VALID, VerdictLevel.VALID)
     assert hatches(figure) == []
     assert "atched" not in figure.note
     assert list(hatching_line_ends(0, 10, 2, 11)) == []
 
 
 def test_bars_that_are_indicative_are_hatched_where_they_are_drawn() -> None:
-    figure = bars(Level.VALID, Level.INDICATIVE, Level.VALID, Level.INDICATIVE)
+    figure = bars(
+        VerdictLevel.VALID, VerdictLevel.INDICATIVE, VerdictLevel.VALID, VerdictLevel.INDICATIVE
+    )
     assert "atched" in figure.note
     boxes = drawn_boxes(figure, 1)
     assert len(boxes) == 2
@@ -100,7 +102,7 @@ def test_bars_that_are_indicative_are_hatched_where_they_are_drawn() -> None:
 
 
 def test_invalid_bars_are_pale_and_crossed_out_and_not_hatched() -> None:
-    figure = bars(Level.INVALID, Level.INVALID)
+    figure = bars(VerdictLevel.INVALID, VerdictLevel.INVALID)
     assert hatches(figure) == []
     assert tells(figure.note, "Pale or crossed: invalid")
     svg = draw_inline_svg(figure).svg
@@ -119,7 +121,7 @@ def test_invalid_bars_are_pale_and_crossed_out_and_not_hatched() -> None:
 
 
 def test_hatching_lies_over_the_bars() -> None:
-    svg = draw_inline_svg(bars(Level.INDICATIVE)).svg
+    svg = draw_inline_svg(bars(VerdictLevel.INDICATIVE)).svg
     bar = svg.index('fill="var(--series-1)"')
     hatching = svg.index('stroke="var(--paper)"')
     assert bar < hatching

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.configuration import ProcurementCost
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.report.charts.chart import Figure, LineSegments, Mark, Markers, Rectangles, TextMark
 from iolab.report.charts.cost import CONFIGURATIONS_MAX, SHADES, procurement_cost_chart
 from iolab.report.charts.palette import SERIES
@@ -60,10 +60,14 @@ def test_dots_that_are_not_valid_have_marks_of_their_own_that_a_note_explains() 
     figure = drawn(*groups())
     assert figure is not None
     levels = [one.levels for one in marks(figure) if isinstance(one, Markers)]
-    assert levels == [[Level.VALID, Level.INDICATIVE], [Level.INVALID], [Level.VALID]]
+    assert levels == [
+        [VerdictLevel.VALID, VerdictLevel.INDICATIVE],
+        [VerdictLevel.INVALID],
+        [VerdictLevel.VALID],
+    ]
     assert "indicative" in figure.note
     assert "invalid" in figure.note
-    valid = drawn(DotRow("", (Dot("a", SERIES[0], Metric(1.0, "1/s"), Level.VALID),)))
+    valid = drawn(DotRow("", (Dot("a", SERIES[0], Metric(1.0, "1/s"), VerdictLevel.VALID),)))
     assert valid is not None
     assert "invalid" not in valid.note
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles
 from iolab.report.charts.cost import procurement_cost_chart
 from iolab.report.charts.palette import SERIES
@@ -52,18 +52,18 @@ def groups() -> tuple[DotRow, ...]:
                     "Mainstream",
                     SERIES[0],
                     Metric(642.0, "1/s", 600.0, 700.0, 3),
-                    Level.VALID,
+                    VerdictLevel.VALID,
                     "at iodepth 16",
                 ),
-                Dot("High capacity", SERIES[1], Metric(202.0, "1/s"), Level.INVALID),
+                Dot("High capacity", SERIES[1], Metric(202.0, "1/s"), VerdictLevel.INVALID),
                 Dot("Printed", SERIES[2], Metric(1052.0, "1/s", 1000.0, 1100.0)),
             ),
         ),
         DotRow(
             "Random write",
             (
-                Dot("Mainstream", SERIES[0], Metric(308.0, "1/s", n=1), Level.INDICATIVE),
-                Dot("High capacity", SERIES[1], Metric(None, "1/s"), Level.INVALID),
+                Dot("Mainstream", SERIES[0], Metric(308.0, "1/s", n=1), VerdictLevel.INDICATIVE),
+                Dot("High capacity", SERIES[1], Metric(None, "1/s"), VerdictLevel.INVALID),
             ),
         ),
     )

@@ -21,7 +21,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource
 from iolab.core.run import CgroupCpuUse, HostRun, ProcessorUse
 from iolab.text import percent_text
@@ -255,7 +255,7 @@ def check_client_starved(view: RunView, host_index: int) -> CheckAnswer:
         )
     quota = _quota_throttling_answer(view, host_index)
     by_quota = 0.0
-    if quota.level not in {None, Level.VALID}:
+    if quota.level not in {None, VerdictLevel.VALID}:
         by_quota = float(quota.evidence.get("stood_share") or 0.0)
     cores, busy = _cpu_thread_count(view, host), busy_share_of_allowed_cores(view, host_index)
     others = None

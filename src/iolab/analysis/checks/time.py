@@ -27,7 +27,7 @@ from iolab.analysis.steady import EXCESS_TOLERABLE, SteadinessView, fleet_rate_s
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.volume import REACHED_TOLERANCE, provisioned_limit
 from iolab.stats.quantiles import has_few_stalls
@@ -122,9 +122,9 @@ def check_run_too_short(view: RunView) -> CheckAnswer:
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
     level = best_level_for_run_length(asked_s, seconds)
-    if level is Level.INVALID:
+    if level is VerdictLevel.INVALID:
         return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
-    if level is Level.INDICATIVE:
+    if level is VerdictLevel.INDICATIVE:
         if asked_s < RUN_ENOUGH_S:
             planned = f"The run was planned for {asked_s:.0f} s"
             needs = f"valid needs {RUN_ENOUGH_S:.0f} s"

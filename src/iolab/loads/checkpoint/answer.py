@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.loads.checkpoint.metric_specs import RESTORE, SAVE
 from iolab.loads.checkpoint.workload import CheckpointJob, SaveDurability
@@ -63,7 +63,7 @@ def lost_time_table(study: Study, points: Sequence[PointSummary]) -> Table | Non
 def _points_with_save(study: Study, points: Sequence[PointSummary]) -> Iterator[PointSummary]:
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, CheckpointJob)
-        if is_own and point.level is not Level.INVALID and point.metric_value(SAVE.key):
+        if is_own and point.level is not VerdictLevel.INVALID and point.metric_value(SAVE.key):
             yield point
 
 
@@ -110,13 +110,13 @@ def _checkpoint_point_sentence(study: Study, point: PointSummary) -> str:
             f"; at one failure in {format_duration_s(failures_s)}, saving every {interval} costs "
             f"{share} of the time"
         )
-    doubt = " (indicative)" if point.level is Level.INDICATIVE else ""
+    doubt = " (indicative)" if point.level is VerdictLevel.INDICATIVE else ""
     return f"{text}{doubt}."
 
 
-def _was_restored_cold(result: Result) -> bool:
+def _was_restored_cold(result: RunResult) -> bool:
     return any(
-        check.code == "restored-from-memory" and check.level is Level.VALID
+        check.code == "restored-from-memory" and check.level is VerdictLevel.VALID
         for check in result.verdict.checks
     )
 

@@ -23,7 +23,7 @@ from iolab.study.host_targets import (
     host_targets_with_facts,
     is_surely_other_directory,
 )
-from iolab.study.tables import Problem, StudyTables, add_problems, target_host_names
+from iolab.study.tables import ElementFault, StudyTables, add_element_faults, target_host_names
 from iolab.study.targets import targets_of_study
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes
@@ -44,37 +44,39 @@ def add_checkpoint_faults(document: StudyDocument, tables: StudyTables) -> None:
         }
     ) or [1]
     for item, table in tables.items_of_table("workload", CheckpointTable):
-        add_problems(document, item, _checkpoint_problems(table, clients))
+        add_element_faults(document, item, _checkpoint_element_faults(table, clients))
         if document.tree.get("precondition", {}).get("steady"):
             message = f"steady of [precondition] does not go with workload {table.id}."
             hint = "Leave steady out: a checkpoint is saved to new files each time."
             document.add_fault(("precondition", "steady"), message, hint)
 
 
-def _model_problems(table: CheckpointTable) -> Iterator[Problem]:
+def _model_element_faults(table: CheckpointTable) -> Iterator[ElementFault]:
     """Of a model of the study's own too few keys, of another one any."""
     own = (*SHAPE_KEYS, *PARALLEL_KEYS)
     if table.model != CUSTOM:
         for key in own:
             if (value := getattr(table, key)) is not None:
                 has = f"{key} = {value}, but {table.model} has a shape of its own"
-                yield Problem((key,), has, f"Leave {key} out, or write model = '{CUSTOM}'.")
+                yield ElementFault((key,), has, f"Leave {key} out, or write model = '{CUSTOM}'.")
         return
     for key in SHAPE_KEYS:
         if getattr(table, key) is None:
             hint = f"Write for example {key} = {getattr(MODELS['llama3-8b'], key)}."
-            yield Problem((key,), f"model = '{CUSTOM}' and no {key}", hint)
+            yield ElementFault((key,), f"model = '{CUSTOM}' and no {key}", hint)
     hidden, heads, kv_heads = table.hidden or 1, table.heads or 1, table.kv_heads or 1
     if table.hidden and hidden % heads:
         has = f"heads = {heads}, which do not divide hidden = {hidden}"
-        yield Problem(("heads",), has, "Give a divisor of hidden.")
+        yield ElementFault(("heads",), has, "Give a divisor of hidden.")
     if table.heads and kv_heads > heads:
         has = f"kv_heads = {kv_heads}, more than heads = {heads}"
-        yield Problem(("kv_heads",), has, f"Give at most {heads}.")
+        yield ElementFault(("kv_heads",), has, f"Give at most {heads}.")
 
 
-def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator[Problem]:
-    yield from _model_problems(table)
+def _checkpoint_element_faults(
+    table: CheckpointTable, clients: list[int]
+) -> Iterator[ElementFault]:
+    yield from _model_element_faults(table)
     shape, layout = table.shape, table.effective_layout
     ranks = table.ranks or shape.ranks
     if layout is CheckpointLayout.ZERO3 and shape.pipeline_parallel > 1:
@@ -82,21 +84,21 @@ def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator
             f"layout = 'zero3', but {table.model} has {shape.pipeline_parallel} pipeline stages, "
             "which zero3 does not know"
         )
-        yield Problem(("layout",), has, "Write layout = 'megatron' or 'dcp'.")
+        yield ElementFault(("layout",), has, "Write layout = 'megatron' or 'dcp'.")
     if layout is not CheckpointLayout.DCP and ranks % shape.model_parallel:
         has = (
             f"ranks = {ranks}, but {shape.model_parallel} ranks hold one copy of {table.model} "
             f"({shape.tensor_parallel} tensor x {shape.pipeline_parallel} pipeline parallel)"
         )
         hint = f"Give a multiple of {shape.model_parallel}, or write layout = 'dcp'."
-        yield Problem(("ranks",), has, hint)
-    yield from _restore_problems(table, layout, ranks)
+        yield ElementFault(("ranks",), has, hint)
+    yield from _restore_element_faults(table, layout, ranks)
     for key, count in (("ranks", ranks), ("restore_ranks", table.restore_ranks or ranks)):
         uneven = [hosts for hosts in clients if count % hosts]
         if uneven and (key == "ranks" or table.restore_ranks):
             has = f"{key} = {count}, which {counted_noun(uneven[0], 'host')} cannot share evenly"
             hint = f"Give a multiple of {uneven[0]}, or another number of hosts."
-            yield Problem((key,), has, hint)
+            yield ElementFault((key,), has, hint)
     for key, flying in (
         ("writes_in_flight", max(table.writes_in_flight)),
         ("reads_in_flight", max(table.reads_in_flight)),
@@ -104,12 +106,14 @@ def _checkpoint_problems(table: CheckpointTable, clients: list[int]) -> Iterator
         threads = -(-ranks // clients[0]) * flying
         if threads > THREADS_MAX:
             has = f"{key} = {flying}, which takes {threads:,} threads on each host"
-            yield Problem((key,), has, f"At most {THREADS_MAX:,}: give more hosts, or less of it.")
+            yield ElementFault(
+                (key,), has, f"At most {THREADS_MAX:,}: give more hosts, or less of it."
+            )
 
 
-def _restore_problems(
+def _restore_element_faults(
     table: CheckpointTable, layout: CheckpointLayout, rank_count: int
-) -> Iterator[Problem]:
+) -> Iterator[ElementFault]:
     if not table.restore:
         for key, value in (
             ("restore_ranks", table.restore_ranks),
@@ -117,17 +121,19 @@ def _restore_problems(
         ):
             if value is not None:
                 has = f"{key} = {value}, but restore = false"
-                yield Problem((key,), has, f"Leave {key} out, or write restore = true.")
+                yield ElementFault((key,), has, f"Leave {key} out, or write restore = true.")
         return
     if (table.restore_ranks or rank_count) != rank_count and layout is not CheckpointLayout.DCP:
         has = (
             f"restore_ranks = {table.restore_ranks} for {rank_count} ranks, but files of layout "
             f"{quote_value(layout.value)} are restored by as many ranks as saved them"
         )
-        yield Problem(("restore_ranks",), has, "Write layout = 'dcp', or leave restore_ranks out.")
+        yield ElementFault(
+            ("restore_ranks",), has, "Write layout = 'dcp', or leave restore_ranks out."
+        )
     if table.rank_shift is not None and table.rank_shift >= rank_count:
         has = f"rank_shift = {table.rank_shift} of {rank_count} ranks"
-        yield Problem(("rank_shift",), has, f"Give 0 to {rank_count - 1}.")
+        yield ElementFault(("rank_shift",), has, f"Give 0 to {rank_count - 1}.")
 
 
 def request_memory_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:

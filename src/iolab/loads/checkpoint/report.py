@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.checkpoint.answer import checkpoints_sentence, lost_time_table
@@ -45,20 +45,20 @@ RUN_COLUMNS = (
 class CheckpointReport(SingleFigureReport):
     """Times of saves and restores, and the rates that they come to."""
 
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether a save ended."""
         save = result.metrics.get(SAVE.key)
         return save is not None and save.value is not None
 
-    def operation_rates_text(self, result: Result) -> str:
+    def operation_rates_text(self, result: RunResult) -> str:
         """The time of each phase."""
         return ", ".join(f"{name} {text}" for name, text in _phase_time_texts(result.metrics))
 
-    def run_summary_text(self, result: Result, workload: Workload) -> str:
+    def run_summary_text(self, result: RunResult, workload: Workload) -> str:
         """The time that its workload is run for."""
         return metric_value_text(result.metrics.get(workload.headline_metric or SAVE.key))
 
-    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate of the save."""
         return SAVE_RATE.key
 
@@ -88,7 +88,7 @@ class CheckpointReport(SingleFigureReport):
                 charts.setdefault(headline.workload.id, []).insert(0, group)
         return charts
 
-    def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
+    def runs_needing_manifests(self, results: Sequence[RunResult]) -> tuple[RunKey, ...]:
         """All: their manifests tell of ranks."""
         return tuple(result.key for result in results[:RUNS_MAX])
 
@@ -99,7 +99,7 @@ class CheckpointReport(SingleFigureReport):
     def terminal_screen(
         self,
         study: Study,
-        results: Sequence[Result],
+        results: Sequence[RunResult],
         points: Sequence[PointSummary],  # noqa: ARG002 - each checkpoint has a line
         *,
         repeats: bool,  # noqa: ARG002 - as above

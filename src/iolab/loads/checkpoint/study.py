@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
@@ -98,7 +98,7 @@ class CheckpointStudyKind(LoadStudyKind):
         if own:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             yield VerdictLimit(
-                Level.INDICATIVE,
+                VerdictLevel.INDICATIVE,
                 f"{names}: saves are not flushed",
                 "--set workload.*.durable=fsync",
                 point_digests(own),

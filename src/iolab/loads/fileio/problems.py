@@ -33,7 +33,13 @@ from iolab.study.checks import FILES_PER_HOST_MAX, tables_with_targets
 from iolab.study.document import StudyDocument
 from iolab.study.file import XFS
 from iolab.study.schedule import expand_points
-from iolab.study.tables import Problem, StudyTables, add_option_faults, add_problems, table_name
+from iolab.study.tables import (
+    ElementFault,
+    StudyTables,
+    add_element_faults,
+    add_option_faults,
+    table_name,
+)
 from iolab.study.targets import (
     load_host_names,
     load_host_names_of_point,
@@ -70,26 +76,30 @@ def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
     for item in tables.items["workload"]:
         add_option_faults(document, item, "fio", FileTable, FIO_OPTIONS, advice=_option_advice)
     for item, workload in tables.items_of_table("workload", FileTable):
-        add_problems(document, item, _workload_problems(workload, tables))
+        add_element_faults(document, item, _workload_element_faults(workload, tables))
 
 
-def _workload_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
+def _workload_element_faults(workload: FileTable, tables: StudyTables) -> Iterator[ElementFault]:
     """Of any engine, then what its own cannot do as it is written."""
-    yield from _access_pattern_problems(workload, tables)
-    yield from _rate_and_arrival_problems(workload)
-    yield from _queue_depth_problems(workload)
-    yield from _partial_block_problems(workload)
+    yield from _access_pattern_element_faults(workload, tables)
+    yield from _rate_and_arrival_element_faults(workload)
+    yield from _queue_depth_element_faults(workload)
+    yield from _partial_block_element_faults(workload)
     if workload.trace is not None:
-        yield from _trace_problems(workload, tables)
+        yield from _trace_element_faults(workload, tables)
     yield from _PROBLEMS_BY_ENGINE[workload.engine](workload, tables)
 
 
-def _access_pattern_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
+def _access_pattern_element_faults(
+    workload: FileTable, tables: StudyTables
+) -> Iterator[ElementFault]:
     access = f"rw = {quote_value(workload.rw.value)}"
     if workload.rwmixread is not None and not workload.rw.is_mixed:
         mixes = ", ".join(map(str, workload.rwmixread))
         has = f"rwmixread = {mixes} but {access} does not mix"
-        yield Problem(("rwmixread",), has, "Leave rwmixread out, or write rw = 'randrw' or 'rw'.")
+        yield ElementFault(
+            ("rwmixread",), has, "Leave rwmixread out, or write rw = 'randrw' or 'rw'."
+        )
     # fio has no trims of files, and those of guests stay in the guest.
     if not workload.rw.has_trims:
         return
@@ -102,10 +112,10 @@ def _access_pattern_problems(workload: FileTable, tables: StudyTables) -> Iterat
         where = "files in a directory do not take"
     else:
         return
-    yield Problem(("rw",), f"{access}, whose trims {where}", hint)
+    yield ElementFault(("rw",), f"{access}, whose trims {where}", hint)
 
 
-def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
+def _trace_element_faults(workload: FileTable, tables: StudyTables) -> Iterator[ElementFault]:
     """What a replay cannot do, and a trace that cannot be replayed."""
     from iolab.loads.fileio.io_trace import IoTraceError, read_trace
 
@@ -113,24 +123,26 @@ def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Proble
     try:
         trace = read_trace(path)
     except IoTraceError as fault:
-        yield Problem(("trace",), f"a trace, {quote_value(path)}, that {fault}", fault.hint)
+        yield ElementFault(("trace",), f"a trace, {quote_value(path)}, that {fault}", fault.hint)
         return
     if workload.engine != NATIVE_ENGINE:
         hint = "Write engine = 'native', which replays it at the recorded times."
-        yield Problem(("trace",), f"a trace and engine = {quote_value(workload.engine)}", hint)
+        yield ElementFault(("trace",), f"a trace and engine = {quote_value(workload.engine)}", hint)
     for key in _TRACE_CONFLICTS:
         if getattr(workload, key) and (key != "rwmixread" or len(workload.rwmixread or ()) > 1):
-            yield Problem((key,), f"both trace and {key}", "Leave one of them out.")
+            yield ElementFault((key,), f"both trace and {key}", "Leave one of them out.")
     if max(workload.numjobs) > 1 or workload.files > 1:
         has = f"a trace with numjobs = {max(workload.numjobs)} and files = {workload.files}"
-        yield Problem(("trace",), has, "Leave numjobs and files out: one job replays it on a file.")
+        yield ElementFault(
+            ("trace",), has, "Leave numjobs and files out: one job replays it on a file."
+        )
     if workload.objective is Objective.MAX_LOAD:
         has = "objective = 'max-load', which searches a rate, and a trace has its own"
-        yield Problem(("objective",), has, "Leave it out, or replay it with trace_speed = 2.")
+        yield ElementFault(("objective",), has, "Leave it out, or replay it with trace_speed = 2.")
     largest = int(trace.io_sizes.max())
     if largest > min(map(parse_size, workload.filesize)):
         has = f"a trace with an I/O of {format_bytes(largest)}, more than filesize"
-        yield Problem(("filesize",), has, "Raise filesize.")
+        yield ElementFault(("filesize",), has, "Raise filesize.")
     lasts_s = trace.span_ns / 1e9 / workload.trace_speed
     method = tables.method
     wanted_s = method.warmup + method.runtime
@@ -139,21 +151,21 @@ def _trace_problems(workload: FileTable, tables: StudyTables) -> Iterator[Proble
             f"a trace of {lasts_s:.3g} s at that speed, and warm-up and runtime are {wanted_s:g} s"
         )
         hint = f"Give method.warmup and method.runtime that come to at most {lasts_s:.3g} s."
-        yield Problem(("trace",), has, hint)
+        yield ElementFault(("trace",), has, hint)
 
 
-def _queue_depth_problems(workload: FileTable) -> Iterator[Problem]:
+def _queue_depth_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     depth, jobs = max(workload.iodepth), max(workload.numjobs)
     if workload.ioengine in SYNC_IOENGINES and depth > 1:
         has = f"iodepth = {depth} but ioengine = {quote_value(workload.ioengine)} keeps one I/O "
         hint = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
-        yield Problem(("ioengine",), f"{has}in flight", hint)
+        yield ElementFault(("ioengine",), f"{has}in flight", hint)
     if depth * jobs > IN_FLIGHT_MAX:
         has = f"numjobs = {jobs} with iodepth = {depth}: {depth * jobs:,} I/Os in flight on one "
-        yield Problem(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
+        yield ElementFault(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
 
 
-def _partial_block_problems(workload: FileTable) -> Iterator[Problem]:
+def _partial_block_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Whole blocks only: a last part of a block would never be read or written."""
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
@@ -161,14 +173,14 @@ def _partial_block_problems(workload: FileTable) -> Iterator[Problem]:
             has = f"filesize = {quote_value(filesize)}, which is not a multiple of "
             has += f"bs = {quote_value(blocks[0])}"
             hint = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
-            yield Problem(("filesize", index), has, hint)
+            yield ElementFault(("filesize", index), has, hint)
     if workload.shared_file and workload.files > 1:
         hint = "Leave one of them out: all jobs share one file, or each has its own."
-        yield Problem(("shared_file",), f"shared_file and files = {workload.files}", hint)
+        yield ElementFault(("shared_file",), f"shared_file and files = {workload.files}", hint)
     files = max(workload.numjobs) * workload.files
     if files > FILES_PER_HOST_MAX:
         hint = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
-        yield Problem(("files",), f"{files} files on each host", hint)
+        yield ElementFault(("files",), f"{files} files on each host", hint)
 
 
 def _option_advice(option: str) -> str | None:
@@ -188,33 +200,33 @@ def _valid_options(workload: FileTable) -> dict[str, str]:
     }
 
 
-def _fio_problems(workload: FileTable, _: StudyTables) -> Iterator[Problem]:
+def _fio_element_faults(workload: FileTable, _: StudyTables) -> Iterator[ElementFault]:
     """What fio would not do."""
     written = _valid_options(workload)
     for side in written.get("bssplit", "0/100").split(","):
         percent = bssplit_percent_total(side)
         if not 0 < percent <= WHOLE_PERCENT:
             message = f"fio option bssplit, whose shares come to {percent} % in {quote_value(side)}"
-            yield Problem(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
+            yield ElementFault(("fio", "bssplit"), message, "Give shares of 1 to 100 %.")
     for name in written:
         ioengines = FIO_OPTIONS[name].ioengines
         if ioengines and workload.ioengine not in ioengines:
             message = f"fio option {name} and ioengine = {quote_value(workload.ioengine)}"
-            yield Problem(("fio", name), message, f"It belongs to {list_text(ioengines)}.")
+            yield ElementFault(("fio", name), message, f"It belongs to {list_text(ioengines)}.")
     if workload.verify:
         hint = "Leave it out, or write engine = 'native'."
-        yield Problem(("verify",), "verify, which fio is not asked to do", hint)
+        yield ElementFault(("verify",), "verify, which fio is not asked to do", hint)
     if workload.rw.has_trims and max(workload.iodepth) > 1:
         message = (
             f"rw = {quote_value(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
         )
         message += "trims one at a time"
         hint = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
-        yield Problem(("iodepth",), message, hint)
-    yield from _fio_rate_problems(workload)
+        yield ElementFault(("iodepth",), message, hint)
+    yield from _fio_rate_element_faults(workload)
 
 
-def _fio_rate_problems(workload: FileTable) -> Iterator[Problem]:
+def _fio_rate_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Of fio, which reckons with the smallest block, or in bytes, where I/Os are meant."""
     poisson = workload.arrivals is IoArrivals.POISSON
     poisson = poisson or workload.fio.get("rate_process") == "poisson"
@@ -223,18 +235,20 @@ def _fio_rate_problems(workload: FileTable) -> Iterator[Problem]:
         key = next(key for key in FileTable.rates if getattr(workload, key) is not None)
         message = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
         hint = "Write rate without Poisson arrivals, or engine = 'native'."
-        yield Problem(("fio", "bssplit"), message, hint)
+        yield ElementFault(("fio", "bssplit"), message, hint)
     elif workload.rate is not None and workload.rw.is_mixed:
         if "," in program_option_text(workload.fio.get("bssplit", "")):
             message = "rate and fio option bssplit with blocks of their own for reads and writes, "
             message += "of which fio would mix bytes where rwmixread means I/Os"
             hint = "Write the same blocks for both, or leave rate out."
-            yield Problem(("fio", "bssplit"), message, hint)
+            yield ElementFault(("fio", "bssplit"), message, hint)
         elif poisson:
-            yield from _poisson_rate_problems(workload, workload.rate)
+            yield from _poisson_rate_element_faults(workload, workload.rate)
 
 
-def _poisson_rate_problems(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
+def _poisson_rate_element_faults(
+    workload: FileTable, rates: Sequence[int | str]
+) -> Iterator[ElementFault]:
     """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
     mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
     both = [(mix, "reads") for mix in mixes] + [(WHOLE_PERCENT - mix, "writes") for mix in mixes]
@@ -249,33 +263,35 @@ def _poisson_rate_problems(workload: FileTable, rates: Sequence[int | str]) -> I
         message += f"less than one block of {format_bytes(block)} a second"
         least = math.ceil(block * WHOLE_PERCENT / percent)
         hint = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
-        yield Problem(("rate",), message, hint)
+        yield ElementFault(("rate",), message, hint)
 
 
-def _native_engine_problems(workload: FileTable, tables: StudyTables) -> Iterator[Problem]:
+def _native_engine_element_faults(
+    workload: FileTable, tables: StudyTables
+) -> Iterator[ElementFault]:
     """What the native engine cannot do."""
     if workload.ioengine not in METHODS:
         message = (
             f"ioengine = {quote_value(workload.ioengine)}, which the native engine has nothing like"
         )
         hint = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
-        yield Problem(("ioengine",), message, hint)
+        yield ElementFault(("ioengine",), message, hint)
     for name, text in _valid_options(workload).items():
         if not is_supported_natively(name, text):
             value = f" = {quote_value(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
             message = f"fio option {name}{value}, which the native engine cannot do"
-            yield Problem(("fio", name), message, "Leave it out, or write engine = 'fio'.")
-    yield from _conflicting_option_problems(workload)
+            yield ElementFault(("fio", name), message, "Leave it out, or write engine = 'fio'.")
+    yield from _conflicting_option_element_faults(workload)
     if workload.verify:
-        yield from _verify_problems(workload, filled=tables.precondition.fill > 0)
-        yield from _verify_ledger_problems(tables, workload)
+        yield from _verify_element_faults(workload, filled=tables.precondition.fill > 0)
+        yield from _verify_ledger_element_faults(tables, workload)
 
 
 _PROBLEMS_BY_ENGINE: Final[
-    Mapping[EngineName, Callable[[FileTable, StudyTables], Iterator[Problem]]]
+    Mapping[EngineName, Callable[[FileTable, StudyTables], Iterator[ElementFault]]]
 ] = {
-    FIO_ENGINE: _fio_problems,
-    NATIVE_ENGINE: _native_engine_problems,
+    FIO_ENGINE: _fio_element_faults,
+    NATIVE_ENGINE: _native_engine_element_faults,
 }
 
 
@@ -288,31 +304,37 @@ def _native_options(workload: FileTable) -> dict[str, str]:
     }
 
 
-def _conflicting_option_problems(workload: FileTable) -> Iterator[Problem]:
+def _conflicting_option_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Keys that each engine knows, and that mean another load together, or that only fio takes."""
     options = _native_options(workload)
-    yield from _thinktime_problems(workload, options)
-    yield from _offset_problems(workload, options)
-    yield from _polling_problems(workload, options)
+    yield from _thinktime_element_faults(workload, options)
+    yield from _offset_element_faults(workload, options)
+    yield from _polling_element_faults(workload, options)
     for name in ("buffer_compress_percentage", "dedupe_percentage"):
         if workload.contents is WrittenContents.ZEROS and int(options.get(name, "0")):
             message = f"fio option {name} and contents = 'zeros'"
-            yield Problem(("fio", name), message, "Zeros are all alike: leave one of them out.")
+            yield ElementFault(
+                ("fio", name), message, "Zeros are all alike: leave one of them out."
+            )
 
 
-def _thinktime_problems(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
+def _thinktime_element_faults(
+    workload: FileTable, options: Mapping[str, str]
+) -> Iterator[ElementFault]:
     key, depth = ("fio", "thinktime"), max(workload.iodepth)
     if not parse_microseconds(options.get("thinktime", "0")):
         return
     if workload.arrivals is not None or options.get("rate_process") == "poisson":
         hint = "Leave one of them out: what arrives does not think."
-        yield Problem(key, "both arrivals and fio option thinktime", hint)
+        yield ElementFault(key, "both arrivals and fio option thinktime", hint)
     if depth > 1:
         message = f"fio option thinktime and iodepth = {depth}, all of which fio waits for first"
-        yield Problem(key, message, f"Write iodepth = 1, or {_USE_FIO}.")
+        yield ElementFault(key, message, f"Write iodepth = 1, or {_USE_FIO}.")
 
 
-def _offset_problems(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
+def _offset_element_faults(
+    workload: FileTable, options: Mapping[str, str]
+) -> Iterator[ElementFault]:
     split = options.get("bssplit")
     zoned = options.get("random_distribution", "").startswith("zoned")
     if workload.rw.is_random and options.get("norandommap") != "1":
@@ -320,76 +342,88 @@ def _offset_problems(workload: FileTable, options: Mapping[str, str]) -> Iterato
             if is_there:
                 message = f"fio option {name} without norandommap, by which fio goes elsewhere"
                 hint = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
-                yield Problem(("fio", name), message, hint)
+                yield ElementFault(("fio", name), message, hint)
     if split:
         largest = max(size for size, _ in bssplit_shares(split))
         if largest > min(map(parse_size, workload.filesize)):
             message = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
-            yield Problem(("fio", "bssplit"), message, "Raise filesize, or leave those blocks out.")
+            yield ElementFault(
+                ("fio", "bssplit"), message, "Raise filesize, or leave those blocks out."
+            )
 
 
-def _polling_problems(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
+def _polling_element_faults(
+    workload: FileTable, options: Mapping[str, str]
+) -> Iterator[ElementFault]:
     for name in ("hipri", "sqthread_poll"):
         if options.get(name) != "1":
             continue
         if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
             message = f"fio option {name} and ioengine = {quote_value(workload.ioengine)}"
-            yield Problem(("fio", name), message, "Only io_uring polls: leave one of them out.")
+            yield ElementFault(
+                ("fio", name), message, "Only io_uring polls: leave one of them out."
+            )
     if options.get("hipri") == "1":
         if not workload.direct:
             hint = "The page cache is not polled: leave one of them out."
-            yield Problem(("fio", "hipri"), "fio option hipri and direct = false", hint)
+            yield ElementFault(("fio", "hipri"), "fio option hipri and direct = false", hint)
         if workload.rw.has_trims:
             hint = "Trims are plain calls: leave it out."
-            yield Problem(
+            yield ElementFault(
                 ("fio", "hipri"),
                 f"fio option hipri and rw = {quote_value(workload.rw.value)}",
                 hint,
             )
         if workload.rw.has_writes and int(options.get("fsync", "0")):
             hint = "A polled ring does not flush: leave one of them out."
-            yield Problem(("fio", "hipri"), "fio options hipri and fsync", hint)
+            yield ElementFault(("fio", "hipri"), "fio options hipri and fsync", hint)
 
 
-def _verify_problems(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
+def _verify_element_faults(workload: FileTable, *, filled: bool) -> Iterator[ElementFault]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
     options = _native_options(workload)
     hint = "Leave one of them out."
     if workload.rw.has_trims:
-        yield Problem(
+        yield ElementFault(
             ("verify",),
             f"verify and rw = {quote_value(workload.rw.value)}, which leaves no stamps",
             hint,
         )
     if workload.contents is WrittenContents.ZEROS:
-        yield Problem(("verify",), "verify and contents = 'zeros', which bear no stamps", hint)
+        yield ElementFault(("verify",), "verify and contents = 'zeros', which bear no stamps", hint)
     if int(options.get("dedupe_percentage", "0")):
-        yield Problem(
+        yield ElementFault(
             ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", hint
         )
     if "bssplit" in options:
-        yield Problem(("verify",), "verify and fio option bssplit, whose blocks overlap", hint)
+        yield ElementFault(("verify",), "verify and fio option bssplit, whose blocks overlap", hint)
     most = FILLED_BYTES if filled else LAID_OUT_BYTES
     for size in map(parse_size, workload.bs):
         if size > most or size & (size - 1):
             message = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
-            yield Problem(("verify",), message, f"Give a power of two up to {format_bytes(most)}.")
+            yield ElementFault(
+                ("verify",), message, f"Give a power of two up to {format_bytes(most)}."
+            )
 
 
-def _verify_ledger_problems(tables: StudyTables, workload: FileTable) -> Iterator[Problem]:
+def _verify_ledger_element_faults(
+    tables: StudyTables, workload: FileTable
+) -> Iterator[ElementFault]:
     """Of what blocks nobody could know what they must hold."""
     if tables.makes_hosts:
         message = "verify, and the disks of booted guests are laid out without stamps"
-        yield Problem(("verify",), message, "Leave it out.")
+        yield ElementFault(("verify",), message, "Leave it out.")
     files = max(workload.numjobs) * workload.files
     if files > LEDGER_FILES_MAX:
         message = f"verify and {files} files on a host, where a ledger takes {LEDGER_FILES_MAX}"
-        yield Problem(("verify",), message, "Use fewer files or numjobs.")
+        yield ElementFault(("verify",), message, "Use fewer files or numjobs.")
     least = min(map(parse_size, workload.bs))
     blocks = files * max(map(parse_size, workload.filesize)) // least
     if blocks > LEDGER_BLOCKS_MAX:
         message = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
-        yield Problem(("verify",), message, "Raise bs, or use less filesize, files or numjobs.")
+        yield ElementFault(
+            ("verify",), message, "Raise bs, or use less filesize, files or numjobs."
+        )
 
 
 def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
@@ -433,11 +467,11 @@ def _shared_device_serials(study: Study, event: EventPlan) -> list[str]:
     return serials
 
 
-def _rate_and_arrival_problems(workload: FileTable) -> Iterator[Problem]:
+def _rate_and_arrival_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Rates and arrivals among themselves."""
     written = [key for key in FileTable.rates if getattr(workload, key) is not None]
     if len(written) > 1:
-        yield Problem((written[1],), list_text(written), "Leave all but one of them out.")
+        yield ElementFault((written[1],), list_text(written), "Leave all but one of them out.")
     if workload.rate:
         # Less than a block a second is no rate: fio divides by whole I/Os a second.
         slow, most = min(workload.rate, key=parse_size), max(map(parse_size, workload.bs))
@@ -446,17 +480,17 @@ def _rate_and_arrival_problems(workload: FileTable) -> Iterator[Problem]:
                 f"rate = {quote_value(slow)}, less than one block of {format_bytes(most)} a second"
             )
             hint = f"Give at least {format_bytes(most)}, or smaller blocks."
-            yield Problem(("rate",), has, hint)
+            yield ElementFault(("rate",), has, hint)
     if workload.arrivals is None:
         return
     if not written and workload.objective is not Objective.MAX_LOAD:
         hint = "Write rate_iops, the I/Os that arrive at a job in a second, or rate in bytes, or "
         hint += "fleet_rate_iops; or leave arrivals out."
-        yield Problem(("arrivals",), "arrivals but no rate_iops", hint)
+        yield ElementFault(("arrivals",), "arrivals but no rate_iops", hint)
     option = "rate_process"
     if option in workload.fio:
         hint = "Leave one of them out: arrivals sets the option."
-        yield Problem(("fio", option), f"both arrivals and fio option {option}", hint)
+        yield ElementFault(("fio", option), f"both arrivals and fio option {option}", hint)
 
 
 def add_fleet_rate_faults(document: StudyDocument, study: Study) -> None:

@@ -34,7 +34,7 @@ from iolab.analysis.view import RunView
 from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import BlockTrace, DirectionTrace
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Ints
 from iolab.core.workload import Direction
@@ -760,7 +760,7 @@ def _latency_answers_of_host(view: RunView, host_index: int) -> Iterator[CheckAn
     by_device = tuple(_device_latency_answers(view, host_index, bins)) if bins.any() else ()
     yield from by_device
     for answer in _histogram_consistency_answers(view, host_index, bins):
-        if answer.level is Level.VALID and all(other.level is None for other in by_device):
+        if answer.level is VerdictLevel.VALID and all(other.level is None for other in by_device):
             reasons = " ".join(other.message for other in by_device[:1])
             yield replace(answer, message=f"{answer.message} {reasons}".rstrip())
         else:
@@ -770,7 +770,9 @@ def _latency_answers_of_host(view: RunView, host_index: int) -> Iterator[CheckAn
 def is_latency_contradicted_by_device(view: RunView, host_index: int, bins: Ints) -> bool:
     """Whether a host's latencies are told shorter than its device took, of its bins."""
     answers = _device_latency_answers(view, host_index, bins)
-    return any(answer.level in (Level.INDICATIVE, Level.INVALID) for answer in answers)
+    return any(
+        answer.level in (VerdictLevel.INDICATIVE, VerdictLevel.INVALID) for answer in answers
+    )
 
 
 def _histogram_consistency_answers(

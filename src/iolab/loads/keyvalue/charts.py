@@ -16,7 +16,7 @@ from iolab.analysis.pairs import (
     compare_configurations,
 )
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.study import Study
 from iolab.loads.keyvalue.evidence import (
     HostRunsAndFacts,
@@ -597,6 +597,6 @@ def _detail_tables(
         yield table, _STORE_NOTE
 
 
-def _median_run(point: PointSummary) -> Result:
+def _median_run(point: PointSummary) -> RunResult:
     """The run that stands for a point."""
     return (point.results or point.left_out_results)[0]

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.analysis.storage_bytes import distinct_device_deltas
 from iolab.core.host import HostFacts
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import HostRun, RunKey
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
@@ -87,7 +87,7 @@ class HostRunsAndFacts(Record):
 
 
 def device_io_table(
-    named_results: Sequence[tuple[str, Result]], host_runs: HostRunsAndFacts
+    named_results: Sequence[tuple[str, RunResult]], host_runs: HostRunsAndFacts
 ) -> Table | None:
     """What the target's block devices did beside the operations of whole runs; None if unknown.
 
@@ -319,7 +319,7 @@ def statistic_text(statistic: ReportedStatistic) -> str:
 
 
 def rocksdb_statistics_table(
-    named_results: Sequence[tuple[str, Result]], runs: Runs
+    named_results: Sequence[tuple[str, RunResult]], runs: Runs
 ) -> Table | None:
     """What RocksDB told of writes, compaction and stalls in whole runs; None where it did not.
 

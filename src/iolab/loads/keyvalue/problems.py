@@ -36,11 +36,11 @@ from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_free_space_margin
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.tables import (
-    Problem,
+    ElementFault,
     StudyTables,
     TableItem,
+    add_element_faults,
     add_option_faults,
-    add_problems,
     table_name,
     table_name_capitalised,
     target_host_names,
@@ -67,13 +67,15 @@ def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
         add_option_faults(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
         add_option_faults(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_option_text)
     for item, bench in tables.items_of_table("workload", DbBenchTable):
-        add_problems(document, item, _db_bench_problems(bench, item.user_values))
+        add_element_faults(document, item, _db_bench_element_faults(bench, item.user_values))
     for item, mixed in tables.items_of_table("workload", YcsbTable):
-        add_problems(document, item, _mix_problems(mixed))
+        add_element_faults(document, item, _mix_element_faults(mixed))
     _add_server_faults(document, tables)
 
 
-def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Iterator[Problem]:
+def _db_bench_element_faults(
+    workload: DbBenchTable, written: Mapping[str, Any]
+) -> Iterator[ElementFault]:
     name = workload.benchmark
     beside = name.endswith(WRITERS_BESIDE)
     if beside and workload.write_rate is None and "write_rate" not in written:
@@ -81,39 +83,39 @@ def _db_bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> It
             "Write for example write_rate = '2m', the bytes it writes in a second: without a rate "
             "a faster target gets another load."
         )
-        yield Problem(("benchmark",), f"no write_rate, but {name} has a writer", hint)
+        yield ElementFault(("benchmark",), f"no write_rate, but {name} has a writer", hint)
     if workload.write_rate is not None and not beside and name != OVERWRITE:
         hint = "Leave it out, or write benchmark = 'readwhilewriting'."
-        yield Problem(("write_rate",), f"a write_rate, but {name} has no such writer", hint)
+        yield ElementFault(("write_rate",), f"a write_rate, but {name} has no such writer", hint)
     if workload.read_percent is not None and name != READ_RANDOM_WRITE_RANDOM:
         hint = f"Leave it out, or write benchmark = '{READ_RANDOM_WRITE_RANDOM}'."
-        yield Problem(("read_percent",), f"a read_percent, but {name} does not mix", hint)
+        yield ElementFault(("read_percent",), f"a read_percent, but {name} does not mix", hint)
     if workload.database is not None:
         # What it was loaded with must be said: nothing else is held against it.
         missing = [key for key in ("key_size", "value_size") if key not in written]
         if missing:
             has = f"a database but no {' and no '.join(missing)}"
             hint = "Say with what it was loaded: keys, key_size, value_size and block_size."
-            yield Problem(("database",), has, hint)
+            yield ElementFault(("database",), has, hint)
         if len(workload.block_size) > 1:
             has = "several values of block_size for one database"
             hint = (
                 "Give the one it was loaded with, and each further database a workload of its own."
             )
-            yield Problem(("block_size",), has, hint)
+            yield ElementFault(("block_size",), has, hint)
     memory, cache = workload.memory, workload.cache_size
     # With less than its own cache the process would be killed before it has shown anything.
     if memory is not None and parse_size(memory) <= parse_size(cache):
         has = f"memory = {quote_value(memory)} for a cache_size of {quote_value(cache)}"
         hint = "Give more memory than the cache takes, or a smaller cache_size."
-        yield Problem(("memory",), has, hint)
+        yield ElementFault(("memory",), has, hint)
 
 
-def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
+def _mix_element_faults(workload: YcsbTable) -> Iterator[ElementFault]:
     shares = [getattr(workload.mix, key) for key in MixTable.model_fields]
     if not is_sum_of_shares_one(shares):
         hint = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
-        yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", hint)
+        yield ElementFault(("mix",), f"shares in mix that add up to {sum(shares):g}", hint)
 
 
 def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:

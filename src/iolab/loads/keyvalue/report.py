@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.metrics import is_percentile_supported
 from iolab.analysis.points import PointSummary
 from iolab.analysis.steady import rule_measured_window
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import NamedOperation, Workload
@@ -100,11 +100,11 @@ class KeyValueReport(LoadReport):
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
     item_name: ClassVar[str] = "operation"
 
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether it has a rate."""
         return result.metrics[WHOLE_OPERATIONS_RATE_KEY].value is not None
 
-    def operation_rates_text(self, result: Result) -> str:
+    def operation_rates_text(self, result: RunResult) -> str:
         """All operations, and how long the main one took."""
         return operations_line(result)
 
@@ -119,7 +119,7 @@ class KeyValueReport(LoadReport):
         """Every workload."""
         return True
 
-    def compared_host_metric_keys(self, result: Result) -> Sequence[str]:
+    def compared_host_metric_keys(self, result: RunResult) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
         main = main_operation([result.metrics])
         return (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
@@ -128,7 +128,7 @@ class KeyValueReport(LoadReport):
         """See `run_metric_columns`."""
         return run_metric_columns(metrics)
 
-    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate of all operations."""
         return WHOLE_OPERATIONS_RATE_KEY
 
@@ -224,7 +224,7 @@ class KeyValueReport(LoadReport):
         )
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
-    def runs_needing_manifests(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
+    def runs_needing_manifests(self, results: Sequence[RunResult]) -> tuple[RunKey, ...]:
         """All, of which the tables of databases and devices tell."""
         return tuple((result.digest, result.repeat) for result in results[:RUNS_MAX])
 
@@ -232,7 +232,9 @@ class KeyValueReport(LoadReport):
         """How engines were built."""
         return engine_note_texts(brief.study, brief.host_runs)
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
+    def result_table(
+        self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
+    ) -> Table:
         """With rates and latencies of each operation."""
         shown = self.metric_columns([result.metrics for result in results])
         return runs_table(_RUNS_TITLE, study, results, shown, anchors)
@@ -252,11 +254,11 @@ class KeyValueReport(LoadReport):
         )
         return tuple(table for table in tables if table)
 
-    def run_detail_tables(self, result: Result) -> tuple[Table, ...]:
+    def run_detail_tables(self, result: RunResult) -> tuple[Table, ...]:
         """What each operation did and took."""
         return (operations_table(result),)
 
-    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def engine_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
         return statistics_tables(manifest.hosts, server_run_of_run(manifest)) if manifest else ()
@@ -264,7 +266,7 @@ class KeyValueReport(LoadReport):
     def terminal_screen(
         self,
         study: Study,
-        results: Sequence[Result],  # noqa: ARG002
+        results: Sequence[RunResult],  # noqa: ARG002
         points: Sequence[PointSummary],
         *,
         repeats: bool,
@@ -273,7 +275,7 @@ class KeyValueReport(LoadReport):
         ordered = sorted(points, key=point_sort_key)
         yield from key_value_lines(study, ordered, lambda point: point_rows(point, repeats=repeats))
 
-    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """The points where they have repeats, then the runs."""
         shown = self.metric_columns([result.metrics for result in results])
         runs = runs_table(_RUNS_TITLE, study, results, shown, {}, max_rows=len(results))
@@ -283,7 +285,7 @@ class KeyValueReport(LoadReport):
         self,
         study: Study,
         points: Sequence[PointSummary],
-        results: Sequence[Result],  # noqa: ARG002
+        results: Sequence[RunResult],  # noqa: ARG002
     ) -> dict[str, Any]:
         """What configurations gain over the first."""
         return {

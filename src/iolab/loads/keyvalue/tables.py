@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import Axis, PointSummary
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_OPERATIONS_RATE_KEY
@@ -160,7 +160,7 @@ def known_latency_texts(
             yield f"{operation.display_name} {WORDS[name]}", metric_value_text(metric)
 
 
-def operations_line(result: Result) -> str:
+def operations_line(result: RunResult) -> str:
     """A run in a line: `12.3 k ops/s, read mean 299 µs, read p99 4.28 ms`."""
     metrics = result.metrics
     main = main_operation([metrics])
@@ -261,7 +261,7 @@ def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[st
     return shown
 
 
-def operations_table(result: Result) -> Table:
+def operations_table(result: RunResult) -> Table:
     """What each operation of a run did and took, percentile by percentile."""
     metrics = [result.metrics]
     operations = dict.fromkeys([*operations_with_rate(metrics), *timed_operations(metrics)])

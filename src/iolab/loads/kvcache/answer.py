@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.configuration import limit_metric_text
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.kvcache.metric_specs import (
@@ -49,7 +49,7 @@ def read_beats_recompute_sentence(points: Sequence[PointSummary], axis_name: str
     usable = [
         (place, mean < recompute)
         for point in points
-        if point.level is not Level.INVALID
+        if point.level is not VerdictLevel.INVALID
         and (mean := point.metric_value(PREFIX_MEAN_KEY)) is not None
         and (recompute := point.metric_value(RECOMPUTE.key)) is not None
         and (place := axis_value_as_number(axis_name, dict(point.key.axis)[axis_name])) is not None
@@ -81,7 +81,7 @@ def _points_by_all_but_rate(
     grouped: dict[tuple[str, str, Axis], list[PointSummary]] = {}
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, KvCacheJob)
-        if is_own and point.level is not Level.INVALID and point.metric_value(REQUESTS.key):
+        if is_own and point.level is not VerdictLevel.INVALID and point.metric_value(REQUESTS.key):
             others = tuple(pair for pair in point.key.axis if pair[0] != KvCacheJob.limit_axis)
             key = (point.key.workload, point.key.configuration, others)
             grouped.setdefault(key, []).append(point)
@@ -118,7 +118,7 @@ def _highest_rate_sentence(workload: Workload, points: Sequence[PointSummary]) -
         *([f"{metric_value_text(best.metrics[HIT_SHARE.key])} of blocks found"]),
         *([axis_values_text(others)] if others else []),
     ]
-    doubt = " (indicative)" if best.level is Level.INDICATIVE else ""
+    doubt = " (indicative)" if best.level is VerdictLevel.INDICATIVE else ""
     text = (
         f"Serves {metric_value_text(best.metrics[REQUESTS.key])} of the {job.trace} trace "
         f"({', '.join(facts)}): {_prefix_latency_text(best)}{doubt}."

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -83,14 +83,16 @@ _AXIS: Final = "operations a second"
 def operation_charts(
     brief: Brief,
     workload: Workload,
-    results: Sequence[Result],
+    results: Sequence[RunResult],
 ) -> list[ChartGroup]:
     """The workload's summary, rates of every iteration, and latencies of the median one."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return []
     # Of invalid runs alone the table has the rates, and a chart nothing to compare.
-    are_usable = any(own.level is not Level.INVALID for point in points for own in point.operations)
+    are_usable = any(
+        own.level is not VerdictLevel.INVALID for point in points for own in point.operations
+    )
     figures = (
         (iteration_rates_chart(workload.title, points, brief.study, brief.series_styles),)
         if are_usable
@@ -212,7 +214,7 @@ def _mean_label(
 
 def _rates_and_levels(
     statistics: OperationStatistics, point: PointStatistics
-) -> list[tuple[float, Level]]:
+) -> list[tuple[float, VerdictLevel]]:
     """(rate, verdict) of each iteration."""
     return [
         (value, result.verdict.level)
@@ -241,7 +243,7 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
         means = [
             f"{OPERATION_NAMES[statistics.operation].lower()} {mean_rate_text(statistics)}"
             for statistics in own
-            if statistics.level is not Level.INVALID
+            if statistics.level is not VerdictLevel.INVALID
         ]
         worst = max(
             (operation.level for operation in point.operations), key=lambda level: level.rank

@@ -9,7 +9,7 @@ from typing import Final
 from iolab.analysis.points import is_publishable
 from iolab.analysis.stored_results import repeats_disagree_check
 from iolab.core.bins import LATENCY_NAMES, PERCENTILES
-from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
+from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataOperation
 from iolab.record import Record
@@ -32,9 +32,9 @@ class OperationStatistics(Record):
     operation: MetadataOperation
     metric: str
     values: tuple[float, ...]
-    median_result: Result
+    median_result: RunResult
     latencies: Mapping[str, Metric]
-    level: Level
+    level: VerdictLevel
     compared_values: tuple[float, ...]
 
     @property
@@ -92,26 +92,26 @@ class PointStatistics(Record):
     axis: tuple[tuple[str, int | str], ...]
     digest: str
     excluded_hosts: tuple[str, ...]
-    results: tuple[Result, ...]
+    results: tuple[RunResult, ...]
     left_out: int
     operations: tuple[OperationStatistics, ...]
 
 
-def is_metadata_result(result: Result) -> bool:
+def is_metadata_result(result: RunResult) -> bool:
     """Whether the result is of metadata load: its metrics are those of operations."""
     return MetadataOperation.FILE_CREATE.phase_rate_key in result.metrics
 
 
-def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
+def point_statistics(results: Sequence[RunResult]) -> tuple[PointStatistics, ...]:
     """Every point of metadata load among the results, in their order."""
-    grouped: dict[tuple[str, tuple[str, ...]], list[Result]] = {}
+    grouped: dict[tuple[str, tuple[str, ...]], list[RunResult]] = {}
     for result in results:
         if is_metadata_result(result):
             grouped.setdefault((result.digest, result.excluded_hosts), []).append(result)
     return tuple(_point_statistics(group) for group in grouped.values())
 
 
-def _point_statistics(group: Sequence[Result]) -> PointStatistics:
+def _point_statistics(group: Sequence[RunResult]) -> PointStatistics:
     done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
     operations = [_operation_statistics(operation, done) for operation in MetadataOperation]
     first = group[0]
@@ -128,7 +128,7 @@ def _point_statistics(group: Sequence[Result]) -> PointStatistics:
 
 
 def _operation_statistics(
-    operation: MetadataOperation, done_results: Sequence[Result]
+    operation: MetadataOperation, done_results: Sequence[RunResult]
 ) -> OperationStatistics | None:
     """The operation over the iterations; None where none has a rate of it."""
     over_window = operation in FILE_OPERATIONS and all(
@@ -166,7 +166,7 @@ def _operation_statistics(
     )
 
 
-def _metric_value(result: Result, metric_key: str) -> float | None:
+def _metric_value(result: RunResult, metric_key: str) -> float | None:
     metric = result.metrics.get(metric_key)
     return None if metric is None else metric.value
 
@@ -185,4 +185,6 @@ def _point_rank(point: PointStatistics) -> tuple[bool, float]:
     create = next(
         (operation for operation in point.operations if operation.operation is HEADLINE), None
     )
-    return (False, -1.0) if create is None else (create.level is not Level.INVALID, create.mean)
+    return (
+        (False, -1.0) if create is None else (create.level is not VerdictLevel.INVALID, create.mean)
+    )

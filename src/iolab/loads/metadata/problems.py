@@ -26,10 +26,10 @@ from iolab.study.host_targets import (
     is_surely_other_directory,
 )
 from iolab.study.tables import (
-    Problem,
+    ElementFault,
     StudyTables,
+    add_element_faults,
     add_option_faults,
-    add_problems,
     target_host_names,
 )
 from iolab.study.targets import Target
@@ -56,19 +56,19 @@ def add_metadata_faults(document: StudyDocument, tables: StudyTables) -> None:
     for item in tables.items["workload"]:
         add_option_faults(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS)
     for item, workload in tables.items_of_table("workload", MetadataTable):
-        add_problems(document, item, _workload_problems(workload, clients))
+        add_element_faults(document, item, _workload_element_faults(workload, clients))
 
 
-def _workload_problems(workload: MetadataTable, client_count: int) -> Iterator[Problem]:
+def _workload_element_faults(workload: MetadataTable, client_count: int) -> Iterator[ElementFault]:
     engine, ranks = f"engine = {quote_value(workload.engine)}", max(workload.ranks)
     if ranks * client_count > TOTAL_RANKS_MAX:
         has = f"ranks = {ranks}, which makes {ranks * client_count} on {client_count} clients"
-        yield Problem(("ranks",), has, f"Keep ranks x clients at most {TOTAL_RANKS_MAX}.")
+        yield ElementFault(("ranks",), has, f"Keep ranks x clients at most {TOTAL_RANKS_MAX}.")
     # With several ranks one shift fits one point; left out, it is each point's own.
     if workload.rank_shift and len(workload.ranks) > 1:
         has = f"rank_shift = {workload.rank_shift} for several ranks, {quote_value(workload.ranks)}"
         hint = "Leave rank_shift out, and it follows ranks; or write 0."
-        yield Problem(("rank_shift",), has, hint)
+        yield ElementFault(("rank_shift",), has, hint)
     buffers = ranks * parse_size(workload.file_bytes)
     if buffers > BUFFERS_MAX:
         has = (
@@ -76,14 +76,14 @@ def _workload_problems(workload: MetadataTable, client_count: int) -> Iterator[P
         )
         has += f"of memory for {ranks} ranks"
         hint = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
-        yield Problem(("file_bytes",), has, hint)
+        yield ElementFault(("file_bytes",), has, hint)
     if workload.mdtest and workload.engine != MDTEST_ENGINE:
         hint = "Leave it out, or write engine = 'mdtest'."
-        yield Problem(("mdtest",), f"mdtest, which does not go with {engine}", hint)
+        yield ElementFault(("mdtest",), f"mdtest, which does not go with {engine}", hint)
     if workload.phase_runtime is not None and workload.engine == MDTEST_ENGINE:
         has = f"phase_runtime, which does not go with {engine}: that needs a number of files"
         hint = "Leave it out and set files_per_rank, or write engine = 'metadata'."
-        yield Problem(("phase_runtime",), has, hint)
+        yield ElementFault(("phase_runtime",), has, hint)
 
 
 def _largest_client_count(tables: StudyTables) -> int:

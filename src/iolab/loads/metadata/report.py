@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import NamedOperation, Workload
@@ -52,15 +52,15 @@ class MetadataReport(LoadReport):
         operation.key: name for operation, name in OPERATION_NAMES.items()
     }
 
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether any operation was."""
         return any(metric.value is not None for metric in result.metrics.values())
 
-    def operation_rates_text(self, result: Result) -> str:
+    def operation_rates_text(self, result: RunResult) -> str:
         """Of each operation on files."""
         return operation_rates_line(result)
 
-    def compared_host_metric_keys(self, result: Result) -> Sequence[str]:
+    def compared_host_metric_keys(self, result: RunResult) -> Sequence[str]:
         """The rate of each operation on files."""
         return host_rate_keys(result)
 
@@ -68,7 +68,7 @@ class MetadataReport(LoadReport):
         """See `operation_columns`."""
         return operation_columns(metrics)
 
-    def host_ranking_metric_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
+    def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate at which hosts make files."""
         return host_rate_keys(result)[0]
 
@@ -113,7 +113,9 @@ class MetadataReport(LoadReport):
             if self.handles_workload(workload)
         }
 
-    def result_table(self, study: Study, results: Sequence[Result], anchors: RunAnchors) -> Table:
+    def result_table(
+        self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
+    ) -> Table:
         """With the rate of each operation."""
         shown = self.metric_columns([result.metrics for result in results])
         return runs_table("Every run of metadata load", study, results, shown, anchors)
@@ -126,7 +128,7 @@ class MetadataReport(LoadReport):
     def terminal_screen(
         self,
         study: Study,
-        results: Sequence[Result],
+        results: Sequence[RunResult],
         points: Sequence[PointSummary],  # noqa: ARG002
         *,
         repeats: bool,  # noqa: ARG002
@@ -134,7 +136,7 @@ class MetadataReport(LoadReport):
         """A line for each operation of a point, over its iterations."""
         yield from operation_lines(study, results)
 
-    def markdown_tables(self, study: Study, results: Sequence[Result]) -> str:
+    def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """A row for each operation of each point."""
         table = summary_table(point_statistics(results), study, {})
         return f"\n{table_markdown(table)}\n\n{rates_and_latencies_note(table)}\n"
@@ -143,7 +145,7 @@ class MetadataReport(LoadReport):
         self,
         study: Study,  # noqa: ARG002
         points: Sequence[PointSummary],  # noqa: ARG002
-        results: Sequence[Result],
+        results: Sequence[RunResult],
     ) -> dict[str, Any]:
         """The statistics over iterations."""
         return {"iterations": iteration_statistics_document(results)}
@@ -229,7 +231,7 @@ def _operation_objection_code_and_text(
     doubt = statistics.repeats_disagree_check
     code, message = (doubt.code, doubt.message) if doubt and not reason[0] else reason
     rates = _whole_phase_rates_text(statistics)
-    if statistics.level is Level.INVALID and rates and message:
+    if statistics.level is VerdictLevel.INVALID and rates and message:
         return code, f"{rates}; {uncapitalised(message)}"
     return code, message
 
@@ -244,7 +246,7 @@ def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
 
 
 def _phase_objection_code_and_text(
-    runs: Sequence[Result], level: Level, operation: str
+    runs: Sequence[RunResult], level: VerdictLevel, operation: str
 ) -> tuple[str, str] | None:
     """The objection to an operation; else to its run, and which phase that is about.
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts, HostProgram
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
@@ -122,11 +122,14 @@ class MetadataStudyKind(LoadStudyKind):
             seconds = min(job.phase_s or PHASE_SHORT_S for _, job in pairs)
             why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
             hint = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
-            yield VerdictLimit(Level.INDICATIVE, why, hint, point_digests(short))
+            yield VerdictLimit(VerdictLevel.INDICATIVE, why, hint, point_digests(short))
         if blind := [point for point, job in pairs if job.engine == MDTEST_ENGINE]:
             why = "mdtest counts no failed operations and tells no times of its ranks"
             yield VerdictLimit(
-                Level.INDICATIVE, why, "--set workload.*.engine=metadata does", point_digests(blind)
+                VerdictLevel.INDICATIVE,
+                why,
+                "--set workload.*.engine=metadata does",
+                point_digests(blind),
             )
         clients = {item.id: len(item.hosts) for item in study.configurations}
         if own := [
@@ -137,7 +140,7 @@ class MetadataStudyKind(LoadStudyKind):
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
             hint = "a rank shift over two clients of one shared file system avoids it"
-            yield VerdictLimit(Level.INDICATIVE, why, hint, point_digests(own))
+            yield VerdictLimit(VerdictLevel.INDICATIVE, why, hint, point_digests(own))
 
     def host_faults(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
@@ -64,7 +64,7 @@ def rates_and_latencies_note(table: Table) -> str:
     return f"{'; '.join(parts)}. Latencies are of each operation’s own median iteration."
 
 
-def operation_rate_of_run(result: Result, operation: MetadataOperation) -> Metric:
+def operation_rate_of_run(result: RunResult, operation: MetadataOperation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
     for key in (operation.rate_key, operation.phase_rate_key):
         metric = result.metrics.get(key)
@@ -84,7 +84,7 @@ def common_rate_key(metrics: Sequence[Mapping[str, Metric]], operation: Metadata
     return keys[0] if windowed else keys[1]
 
 
-def host_rate_keys(result: Result) -> tuple[str, ...]:
+def host_rate_keys(result: RunResult) -> tuple[str, ...]:
     """The rate of each operation on files by which hosts are set side by side."""
     hosts = [host.metrics for host in result.hosts]
     return tuple(common_rate_key(hosts, operation) for operation in FILE_OPERATIONS)
@@ -94,7 +94,7 @@ def _has_value(metrics: Mapping[str, Metric], metric_key: str) -> bool:
     return metric_key in metrics and metrics[metric_key].value is not None
 
 
-def operation_rates_line(result: Result) -> str:
+def operation_rates_line(result: RunResult) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
         f"{operation.key.removeprefix('file_')} "
@@ -161,7 +161,9 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
 
 def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
-    spread = DASH if statistics.level is Level.INVALID else bare_rate_text(statistics.std_dev)
+    spread = (
+        DASH if statistics.level is VerdictLevel.INVALID else bare_rate_text(statistics.std_dev)
+    )
     return (
         bare_rate_text(statistics.maximum),
         bare_rate_text(statistics.minimum),
@@ -172,7 +174,7 @@ def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
 
 def mean_rate_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
-    return DASH if statistics.level is Level.INVALID else bare_rate_text(statistics.mean)
+    return DASH if statistics.level is VerdictLevel.INVALID else bare_rate_text(statistics.mean)
 
 
 def bare_rate_text(value: float | None) -> str:
@@ -223,7 +225,7 @@ def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, 
     )
 
 
-def iteration_statistics_document(results: Sequence[Result]) -> list[dict[str, Any]]:
+def iteration_statistics_document(results: Sequence[RunResult]) -> list[dict[str, Any]]:
     """The statistics over iterations as `show --json` prints them."""
     return [
         {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from iolab.analysis.stored_results import REPEATS_CHECK_CODE
-from iolab.core.metric import Level, Result
+from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.loads.metadata.iterations import PointStatistics, point_statistics
 from iolab.loads.metadata.tables import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def operation_lines(study: Study, results: Sequence[Result]) -> Iterator[RenderableType]:
+def operation_lines(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
     """Each operation over the iterations of each point, under a line for the point."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
@@ -60,7 +60,7 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
         f"{max(operation.compared_values) / min(operation.compared_values):.3g} times"
         for operation in point.operations
         if operation.repeats_disagree_check
-        and operation.repeats_disagree_check.level is Level.INVALID
+        and operation.repeats_disagree_check.level is VerdictLevel.INVALID
     ]
     if unlike:
         yield literal_text(

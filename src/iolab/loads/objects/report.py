@@ -9,7 +9,7 @@ import numpy as np
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
 from iolab.loads.objects.study import object_sizes_text, operations_text
@@ -53,12 +53,12 @@ class ObjectsReport(SingleFigureReport):
         ObjectRequest,
     )
 
-    def has_measurements(self, result: Result) -> bool:
+    def has_measurements(self, result: RunResult) -> bool:
         """Whether any operation was done."""
         rate = result.metrics.get(RATE)
         return rate is not None and bool(rate.value)
 
-    def operation_rates_text(self, result: Result) -> str | None:
+    def operation_rates_text(self, result: RunResult) -> str | None:
         """Of operations without contents, which have neither IOPS nor bandwidth."""
         iops = result.metrics.get("iops")
         if iops is not None and iops.value is not None:
@@ -85,7 +85,7 @@ class ObjectsReport(SingleFigureReport):
         """The operations and objects of each workload, and where they lie."""
         return (workloads_table(study), object_stores_table(study))
 
-    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+    def engine_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """What went over each endpoint, and to objects of which size, in the whole run."""
         manifest = brief.manifests.get((result.digest, result.repeat))
         if manifest is None:

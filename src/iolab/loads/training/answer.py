@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.analysis.points import Axis, PointSummary
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.training.datasets import CUSTOM, SAMPLE_SETS
@@ -51,7 +51,11 @@ def _points_by_fleet(
     grouped: dict[tuple[str, str, Axis], list[PointSummary]] = {}
     for point in points:
         is_own = isinstance(study.workload(point.key.workload).job, TrainingJob)
-        if is_own and point.level is not Level.INVALID and point.metric_value(UTILISATION.key):
+        if (
+            is_own
+            and point.level is not VerdictLevel.INVALID
+            and point.metric_value(UTILISATION.key)
+        ):
             others = tuple(pair for pair in point.key.axis if pair[0] != AXIS)
             key = (point.key.workload, point.key.configuration, others)
             grouped.setdefault(key, []).append(point)
@@ -111,10 +115,10 @@ def _read_rate_text(point: PointSummary) -> str:
         for check in result.verdict.checks
         if check.code == "first-epoch"
     }
-    if later != {Level.VALID}:
+    if later != {VerdictLevel.VALID}:
         return rate
     return f"{rate}, in later epochs no faster than in the first"
 
 
 def _indicative_suffix(point: PointSummary) -> str:
-    return " (indicative)" if point.level is Level.INDICATIVE else ""
+    return " (indicative)" if point.level is VerdictLevel.INDICATIVE else ""

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.core.workload import Workload
 from iolab.loads.training.answer import AXIS, accelerators_of_point
 from iolab.loads.training.metric_specs import BARRIER_WAIT, LATENESS, STORAGE_WAIT, UTILISATION
@@ -90,7 +90,7 @@ def _step_time_bars(
         style = styles[point.key.configuration]
         name = escape_invisible(style.label) if several else ""
         heading = ": ".join(filter(None, (name, _other_axes_text(point))))
-        doubt = "" if point.level is Level.VALID else f" {point.level.value}"
+        doubt = "" if point.level is VerdictLevel.VALID else f" {point.level.value}"
         yield StackedBar(
             tuple(_step_time_parts(point, style.token)),
             heading if heading != before else "",
@@ -113,7 +113,7 @@ def _accelerators_above_threshold_sentence(
     fed = [
         accelerators_of_point(workload, point)
         for point in points
-        if point.level is not Level.INVALID
+        if point.level is not VerdictLevel.INVALID
         and (point.metric_value(UTILISATION.key) or 0.0) >= job.threshold
     ]
     best = f"Up to {max(fed)} accelerators are" if fed else "No number of accelerators is"

@@ -12,7 +12,7 @@ from iolab.loads.training.workload import TrainingJob
 from iolab.study.checks import FILES_PER_HOST_MAX
 from iolab.study.document import StudyDocument
 from iolab.study.schedule import expand_points
-from iolab.study.tables import Problem, StudyTables, add_problems, table_name
+from iolab.study.tables import ElementFault, StudyTables, add_element_faults, table_name
 from iolab.study.targets import load_host_names_of_point
 from iolab.text import list_text
 
@@ -26,33 +26,35 @@ SAMPLES_MAX: Final = 1 << 28
 def add_training_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of training-read workloads that no single key shows."""
     for item, table in tables.items_of_table("workload", TrainingTable):
-        add_problems(document, item, _training_problems(table))
+        add_element_faults(document, item, _training_element_faults(table))
 
 
-def _training_problems(table: TrainingTable) -> Iterator[Problem]:
-    yield from _data_set_problems(table)
+def _training_element_faults(table: TrainingTable) -> Iterator[ElementFault]:
+    yield from _data_set_element_faults(table)
     if table.step is None or table.mean_sample_bytes is None:
         return
     job = table.build_job()
     if job.sample_stdev and job.samples_per_file > 1:
         has = "sample_stdev and samples_per_file > 1"
         hint = "Leave one out: samples of several sizes have files of their own."
-        yield Problem(("sample_stdev",), has, hint)
+        yield ElementFault(("sample_stdev",), has, hint)
     if job.files > FILES_PER_HOST_MAX:
         has = f"{job.files:,} files ({job.accelerators} accelerators, 500 steps of an epoch)"
-        yield Problem(("files",), has, f"Give files, at most {FILES_PER_HOST_MAX:,}.")
+        yield ElementFault(("files",), has, f"Give files, at most {FILES_PER_HOST_MAX:,}.")
     elif job.samples_per_client > SAMPLES_MAX:
         has = f"{job.samples_per_client:,} samples on a host"
-        yield Problem(("files",), has, f"Give fewer files; {SAMPLES_MAX:,} samples are the most.")
+        yield ElementFault(
+            ("files",), has, f"Give fewer files; {SAMPLES_MAX:,} samples are the most."
+        )
 
 
-def _data_set_problems(table: TrainingTable) -> Iterator[Problem]:
+def _data_set_element_faults(table: TrainingTable) -> Iterator[ElementFault]:
     own = table.sample_set
     if own is None:
         for key, example in (("sample_bytes", '"4m"'), ("batch", "8"), ("compute", '"250ms"')):
             if getattr(table, key) is None:
                 hint = f"Write for example {key} = {example}."
-                yield Problem((key,), f"dataset = '{CUSTOM}' and no {key}", hint)
+                yield ElementFault((key,), f"dataset = '{CUSTOM}' and no {key}", hint)
         return
     if table.accelerator is not None and table.accelerator not in own.steps and table.step is None:
         has = (
@@ -60,7 +62,7 @@ def _data_set_problems(table: TrainingTable) -> Iterator[Problem]:
             f"'{table.dataset}'"
         )
         hint = f"{list_text(own.steps)} have been; or give batch and compute."
-        yield Problem(("accelerator",), has, hint)
+        yield ElementFault(("accelerator",), has, hint)
 
 
 def add_training_point_faults(document: StudyDocument, study: Study) -> None:
@@ -78,11 +80,13 @@ def add_training_point_faults(document: StudyDocument, study: Study) -> None:
             document.add_fault((*where, *problem.key), message, problem.hint, about=about)
 
 
-def _accelerator_share_problem(job: TrainingJob, host_count: int) -> Problem | None:
+def _accelerator_share_problem(job: TrainingJob, host_count: int) -> ElementFault | None:
     """Why so many hosts cannot share the accelerators of a job; None where they can."""
     if job.accelerators < host_count:
         message = f"accelerators = {job.accelerators}, which {host_count} hosts cannot share."
-        return Problem(("accelerators",), message, f"Give at least {host_count}, or fewer hosts.")
+        return ElementFault(
+            ("accelerators",), message, f"Give at least {host_count}, or fewer hosts."
+        )
     most = job.accelerators_of_host(0, host_count)
     threads = most * (job.loaders + 1)
     if threads > THREADS_MAX:
@@ -90,12 +94,12 @@ def _accelerator_share_problem(job: TrainingJob, host_count: int) -> Problem | N
             f"{most} accelerators on a host with {job.loaders} loaders each: {threads} threads."
         )
         hint = f"{THREADS_MAX:,} are the most: take more hosts."
-        return Problem(("accelerators",), message, hint)
+        return ElementFault(("accelerators",), message, hint)
     if job.steps_of_epoch_on_host(most) < 1:
         message = (
             f"files = {job.files} on a host, {job.samples_per_client:,} samples: less than a batch "
             f"of {job.batch} for each of {most} accelerators."
         )
         groups = -(-job.batch // job.samples_per_file)
-        return Problem(("files",), message, f"Give at least {groups * most} files.")
+        return ElementFault(("files",), message, f"Give at least {groups * most} files.")
     return None

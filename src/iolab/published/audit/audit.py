@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.core.bins import PERCENTILES
-from iolab.core.metric import Metric, Result, worst_level
+from iolab.core.metric import Metric, RunResult, worst_level
 from iolab.core.run import Point
 from iolab.published.audit import declared, figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact_range
@@ -60,7 +60,7 @@ def audit_published_set(published: PublishedSet) -> tuple[AuditOutcome, ...]:
 
 
 def audit_session(
-    results: tuple[Result, ...], points: Mapping[str, Point]
+    results: tuple[RunResult, ...], points: Mapping[str, Point]
 ) -> tuple[AuditOutcome, ...]:
     """Every relation of every result of I/O; `points` are the plan's, by digest."""
     return tuple(
@@ -72,7 +72,7 @@ def audit_session(
     )
 
 
-def _host_and_node_sum_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _host_and_node_sum_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """The hosts' rates add up to the fleet's, and so do the nodes'."""
     del point
     parts = (
@@ -91,7 +91,7 @@ def _host_and_node_sum_outcomes(result: Result, point: Point) -> Iterator[AuditO
             )
 
 
-def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _rate_times_size_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the block size is the bandwidth, where every I/O has that size."""
     job = point.job
     if not job.io_alignment_bytes or any(name.startswith("bs") for name, _ in job.options):
@@ -107,7 +107,7 @@ def _rate_times_size_outcomes(result: Result, point: Point) -> Iterator[AuditOut
         )
 
 
-def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _littles_law_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """IOPS times the mean latency is never more than the jobs could hold in flight."""
     iops, mean = _metric_value(result.metrics, "iops"), _metric_value(result.metrics, "lat_ns_mean")
     if iops is None or mean is None or not result.hosts or not point.job.iodepth_per_client:
@@ -121,7 +121,7 @@ def _littles_law_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome
     )
 
 
-def _latency_order_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _latency_order_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """Percentiles ascend, the largest latency is above them, and each lies in its interval."""
     del point
     for way in _DIRECTION_PREFIXES:
@@ -143,7 +143,7 @@ def _latency_order_outcomes(result: Result, point: Point) -> Iterator[AuditOutco
             yield AuditOutcome("order", _result_name(result), Agreement.AGREES, message)
 
 
-def _value_within_interval_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _value_within_interval_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """Every value lies within its own interval."""
     del point
     outside = [key for key, metric in result.metrics.items() if not _is_within_interval(metric)]
@@ -156,7 +156,7 @@ def _value_within_interval_outcomes(result: Result, point: Point) -> Iterator[Au
         yield AuditOutcome("intervals", _result_name(result), Agreement.AGREES, message)
 
 
-def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
+def _verdict_outcomes(result: RunResult, point: Point) -> Iterator[AuditOutcome]:
     """The verdict is that of the worst check."""
     del point
     levels = [check.level for check in result.verdict.checks if check.level is not None]
@@ -167,7 +167,7 @@ def _verdict_outcomes(result: Result, point: Point) -> Iterator[AuditOutcome]:
     yield AuditOutcome("verdict", _result_name(result), verdict, message)
 
 
-_RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
+_RULES: Final[tuple[Callable[[RunResult, Point], Iterator[AuditOutcome]], ...]] = (
     _host_and_node_sum_outcomes,
     _rate_times_size_outcomes,
     _littles_law_outcomes,
@@ -178,7 +178,12 @@ _RULES: Final[tuple[Callable[[Result, Point], Iterator[AuditOutcome]], ...]] = (
 
 
 def _equality_outcome(
-    rule: str, result: Result, text: str, stated: float, computed: float, tolerance: float = EXACT
+    rule: str,
+    result: RunResult,
+    text: str,
+    stated: float,
+    computed: float,
+    tolerance: float = EXACT,
 ) -> AuditOutcome:
     verdict = agreement_of_ranges(exact_range(stated), exact_range(computed), tolerance)
     computed_text = range_text(FigureRange(computed, computed), "")
@@ -201,7 +206,7 @@ def _is_within_interval(metric: Metric) -> bool:
     return metric.low - slack <= metric.value <= metric.high + slack
 
 
-def _result_name(result: Result) -> str:
+def _result_name(result: RunResult) -> str:
     axis = " ".join(f"{name}={value}" for name, value in result.axis)
     many = f" #{result.repeat}" if result.repeat > 1 else ""
     return f"{result.workload} {axis}".strip() + many

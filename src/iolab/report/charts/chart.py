@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
 from iolab.record import Record
 from iolab.report.charts.palette import RAISED, ColorToken, series_token
@@ -114,7 +114,7 @@ class Markers(Mark, kw_only=True):
     """
 
     places: Sequence[tuple[float, float]]
-    levels: Sequence[Level] = ()
+    levels: Sequence[VerdictLevel] = ()
     have_intervals: Sequence[bool] = ()
     marker_style: MarkerStyle = MarkerStyle.SOLID
     size: float = 34
@@ -136,7 +136,7 @@ class Rectangles(Mark, kw_only=True):
     """
 
     boxes: Sequence[tuple[float | None, float | None, float | None, float | None]]
-    levels: Sequence[Level | None] = ()
+    levels: Sequence[VerdictLevel | None] = ()
     has_rim: bool = False
 
 
@@ -148,7 +148,7 @@ class Bars(Mark, kw_only=True):
     """
 
     places: Sequence[tuple[float, float]]
-    levels: Sequence[Level | None] = ()
+    levels: Sequence[VerdictLevel | None] = ()
 
 
 class Band(Mark, kw_only=True):
@@ -359,14 +359,17 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOT
     ]
 
 
-def not_valid_notes(levels: Iterable[Level], *, has_bars: bool = False) -> list[str]:
+def not_valid_notes(levels: Iterable[VerdictLevel], *, has_bars: bool = False) -> list[str]:
     """What marks of points that are not valid say, as far as there are any."""
     found = set(levels)
     hollow = "Hatched or hollow" if has_bars else "Hollow"
     crossed = "Pale or crossed" if has_bars else "Crossed"
     return [
-        *([f"{hollow}: indicative, shows the direction only."] * (Level.INDICATIVE in found)),
-        *([f"{crossed}: invalid, not what was asked."] * (Level.INVALID in found)),
+        *(
+            [f"{hollow}: indicative, shows the direction only."]
+            * (VerdictLevel.INDICATIVE in found)
+        ),
+        *([f"{crossed}: invalid, not what was asked."] * (VerdictLevel.INVALID in found)),
     ]
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import LoadCurve, knee_findings
 from iolab.analysis.points import Axis, PointSummary
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.run import RunKey
 from iolab.core.workload import Workload
 from iolab.report.best import BestPointHeadline, best_point_headlines
@@ -201,7 +201,7 @@ def chart_lines_over_axis(
 def latency_distribution_charts(
     workload: Workload,
     headlines: Sequence[BestPointHeadline],
-    results: Sequence[Result],
+    results: Sequence[RunResult],
     details: Mapping[RunKey, RunChartData],
     styles: SeriesStyles,
 ) -> list[Figure]:
@@ -252,7 +252,7 @@ def latency_distribution_charts(
     ]
 
 
-def _axis_values_label(result: Result) -> str:
+def _axis_values_label(result: RunResult) -> str:
     """A point beside its curve: `iodepth 8`, or of several axes the values alone, for room."""
     if len(result.axis) > 1:
         return escape_invisible(", ".join(str(value) for _, value in result.axis))
@@ -272,7 +272,7 @@ def run_latency_distribution_chart(
     return latency_distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
 
 
-def run_curve_label(result: Result, configuration: str) -> str:
+def run_curve_label(result: RunResult, configuration: str) -> str:
     """What a run is called on a chart; `configuration` is empty where there is only one."""
     label = f"{configuration} {axis_values_text(result.axis[:1])}".strip()
     return escape_invisible(label) or "all I/Os"

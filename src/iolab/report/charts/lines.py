@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.record import Record
 from iolab.report.best import UNKNOWN_METRIC
@@ -139,7 +139,7 @@ def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[
     sign = 1.0 if metric_spec(metric_key).better is BetterDirection.HIGHER else -1.0
 
     def best_value_sort_key(line: ChartLine) -> tuple[bool, float]:
-        sound = [point for point in line.points if point.level is not Level.INVALID]
+        sound = [point for point in line.points if point.level is not VerdictLevel.INVALID]
         values = [
             point.metrics.get(metric_key, UNKNOWN_METRIC).value for point in sound or line.points
         ]
@@ -296,7 +296,9 @@ def _bars_plot(
                 opacity=1.0 if not line.dash else DASHED_BAR_OPACITY,
             )
         )
-    has_invalid = any(Level.INVALID in bars.levels for bars in marks if isinstance(bars, Bars))
+    has_invalid = any(
+        VerdictLevel.INVALID in bars.levels for bars in marks if isinstance(bars, Bars)
+    )
     unit = f"{scale.unit}; crossed: invalid" if has_invalid else ""
     return Plot(height, marks, replace(x_axis, has_line=True), scale, unit=unit)
 
@@ -458,7 +460,7 @@ def line_and_point_marks(
 def markers_with_intervals(
     token: ColorToken,
     places: Sequence[tuple[float, float]],
-    levels: Sequence[Level],
+    levels: Sequence[VerdictLevel],
     tip: MarkTooltip,
 ) -> list[Mark]:
     """Markers by verdict at these places, over the bars of the intervals that the tip tells."""
@@ -473,7 +475,7 @@ def markers_with_intervals(
 def connecting_line_marks(
     token: ColorToken,
     places: Sequence[tuple[float, float]],
-    levels: Sequence[Level],
+    levels: Sequence[VerdictLevel],
     dash: Sequence[float],
 ) -> list[Mark]:
     """The line through places that are not invalid; those stand alone."""
@@ -482,11 +484,11 @@ def connecting_line_marks(
 
 
 def not_invalid_places(
-    places: Sequence[tuple[float, float]], levels: Sequence[Level]
+    places: Sequence[tuple[float, float]], levels: Sequence[VerdictLevel]
 ) -> list[tuple[float, float]]:
     """The places whose points are not invalid."""
     both = zip(places, levels, strict=True)
-    return [place for place, level in both if level is not Level.INVALID]
+    return [place for place, level in both if level is not VerdictLevel.INVALID]
 
 
 def interval_in_scale_unit(
@@ -560,7 +562,7 @@ def point_axis_value(point: PointSummary, axis_name: str) -> float | None:
 
 def points_on_axis(
     line: ChartLine, axis_name: str, metric_key: str
-) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
+) -> list[tuple[float, float, tuple[float, float] | None, VerdictLevel]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     places = [
         (x, metric.value, metric.displayable_interval, point.level)
@@ -633,7 +635,7 @@ def _axis_place_text(axis_name: str, value: float, line: ChartLine) -> str:
     )
 
 
-def worst_verdict_text(levels: Sequence[Level]) -> str:
+def worst_verdict_text(levels: Sequence[VerdictLevel]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
     worst = worst_level(levels)
     return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"

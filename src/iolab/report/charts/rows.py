@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.charts.chart import (
@@ -118,7 +118,7 @@ class Dot(Record):
     name: str
     token: ColorToken
     value: Metric
-    level: Level | None = None
+    level: VerdictLevel | None = None
     note: str = ""
     title: str = ""
 
@@ -202,7 +202,8 @@ def _best_dots_in_order(
     sign = 1.0 if better is BetterDirection.HIGHER else -1.0
     measured = [dot for dot in dots if _value_and_interval_ends(dot)]
     ranked = sorted(
-        measured, key=lambda dot: (dot.level is Level.INVALID, -sign * (dot.value.value or 0.0))
+        measured,
+        key=lambda dot: (dot.level is VerdictLevel.INVALID, -sign * (dot.value.value or 0.0)),
     )[:max_count]
     return tuple(dot for dot in measured if dot in ranked)
 
@@ -280,7 +281,7 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterat
             yield LineSegments(token=token, segments=spread, width=3, opacity=0.45)
         texts = [", ".join(filter(None, (lane.row.title, lane.dot.note))) for lane in own]
         tip = MarkTooltip(own[0].dot.title or own[0].dot.name, texts=texts)
-        levels = [lane.dot.level or Level.VALID for lane in own]
+        levels = [lane.dot.level or VerdictLevel.VALID for lane in own]
         known = [lane.dot.value.displayable_interval is not None for lane in own]
         yield Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
@@ -408,7 +409,8 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
 
 
 def labelled_points_plot(
-    points: Sequence[tuple[str, ColorToken, Metric, Metric, Level | None]], divisor_unit: str = ""
+    points: Sequence[tuple[str, ColorToken, Metric, Metric, VerdictLevel | None]],
+    divisor_unit: str = "",
 ) -> Plot:
     """One figure against another, each point with its name beside it and its intervals through it.
 
@@ -434,7 +436,7 @@ def labelled_points_plot(
     ):
         is_right = x_scale.fraction(place[0]) > 0.5
         dots = Markers(
-            token=token, places=[place], levels=[level or Level.VALID], tip=MarkTooltip(name)
+            token=token, places=[place], levels=[level or VerdictLevel.VALID], tip=MarkTooltip(name)
         )
         bars = [(low, place[1], high, place[1]) for low, high in _interval_ends(x, x_scale)]
         # Beside its interval, which would strike it through.

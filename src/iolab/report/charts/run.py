@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.report.charts.chart import (
     MIDDLE,
     Figure,
@@ -372,7 +372,7 @@ def _highest_latency_text(values: Sequence[float | None]) -> str:
 
 
 def host_rates_chart(
-    subject: str, result: Result, metric_key: str, token: ColorToken, table: Table
+    subject: str, result: RunResult, metric_key: str, token: ColorToken, table: Table
 ) -> Figure | None:
     """The hosts' values of the metric `metric_key`; None where fewer than two have one.
 
@@ -419,7 +419,7 @@ def host_rates_chart(
     )
 
 
-def host_metric_values(result: Result, metric_key: str) -> Mapping[str, float]:
+def host_metric_values(result: RunResult, metric_key: str) -> Mapping[str, float]:
     """The hosts' values of a metric, without those that have none."""
     return {
         host.name: metric.value

@@ -15,7 +15,7 @@ from iolab.analysis.storage_bytes import ByteBalance
 from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
-from iolab.core.metric import Outlier, Result
+from iolab.core.metric import Outlier, RunResult
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.samples import Floats, Ints, unique_io_mask
 from iolab.record import Record
@@ -120,7 +120,7 @@ class RunChartData(Record):
     slowest I/Os where they were requested.
     """
 
-    result: Result
+    result: RunResult
     all_operations: LatencyCurve
     per_operation: tuple[LatencyCurve, ...]
     timeline: Timeline | None
@@ -156,7 +156,7 @@ class NodeTimeline(Record):
     also in those of disks.
     """
 
-    result: Result
+    result: RunResult
     node: str
     guest_count: int
     at_s: tuple[float, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.analysis.points import SentinelAlarm, sentinel_alarm_text
-from iolab.core.metric import Result
+from iolab.core.metric import RunResult
 from iolab.core.target_state import PreconditioningRounds, SteadyStateVerdict
 from iolab.record import Record
 from iolab.report.charts.chart import (
@@ -41,7 +41,7 @@ class SentinelRuns(Record):
     """The sentinel's runs in the order in which they were made; `metric` is what is watched."""
 
     metric: str
-    runs: tuple[Result, ...]
+    runs: tuple[RunResult, ...]
     alarms: tuple[SentinelAlarm, ...]
     last_order: int
     """The order of the session's last run."""

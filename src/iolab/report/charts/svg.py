@@ -14,7 +14,7 @@ from functools import singledispatchmethod
 from html import escape
 from typing import Any, Final
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.charts.chart import (
     ABOVE,
@@ -273,11 +273,11 @@ class _SvgWriter:
                 return self._hatching_element(_box_corners(mark, plot), mark.levels)
             case Bars():
                 corners = list(_bar_corners(mark, plot))
-                drawn = [level is not Level.INVALID for level in mark.levels]
+                drawn = [level is not VerdictLevel.INVALID for level in mark.levels]
                 return (
                     self._hatching_element(
                         [box for box, is_drawn in zip(corners, drawn, strict=False) if is_drawn],
-                        [level for level in mark.levels if level is not Level.INVALID],
+                        [level for level in mark.levels if level is not VerdictLevel.INVALID],
                     )
                     + self._cross_element(mark, corners)
                     + self._bar_interval_elements(mark, corners, plot)
@@ -287,13 +287,13 @@ class _SvgWriter:
     def _hatching_element(
         self,
         corners: Iterable[tuple[float, float, float, float]],
-        levels: Sequence[Level | None],
+        levels: Sequence[VerdictLevel | None],
     ) -> str:
         """Strokes of paper over boxes that are not valid."""
         doubted = [
             piece
             for box, level in zip(corners, levels, strict=False)
-            if level not in (None, Level.VALID)
+            if level not in (None, VerdictLevel.VALID)
             for piece in hatching_line_ends(*box)
         ]
         path = "".join(
@@ -312,7 +312,7 @@ class _SvgWriter:
             f"V{_coord_text(y2)}L{_coord_text(x)},{_coord_text(y)}"
             f"M{_coord_text(x2)},{_coord_text(y)}L{_coord_text(x)},{_coord_text(y2)}"
             for (x, y, x2, y2), level in zip(corners, mark.levels, strict=False)
-            if level is Level.INVALID
+            if level is VerdictLevel.INVALID
         )
         return _element_text("path", d=path, stroke=self.paint(mark.token)) if path else ""
 
@@ -364,15 +364,15 @@ class _SvgWriter:
             stroke, width = (PAPER, 0.9) if mark.marker_style is MarkerStyle.SOLID else (None, 1.0)
         dots = []
         for place, (x, y) in enumerate(mark.places):
-            level, size, own = Level.VALID, mark.size, fill
+            level, size, own = VerdictLevel.VALID, mark.size, fill
             is_bare = bool(mark.have_intervals) and not mark.have_intervals[place]
             if mark.levels:
                 level = mark.levels[place]
-                is_open = is_bare or level is not Level.VALID
+                is_open = is_bare or level is not VerdictLevel.VALID
                 size = 70 if is_open else 42
                 size *= _SMALL_MARKER if mark.is_small else 1.0
                 own = self.paint(PAPER) if is_open else fill
-            is_broken = is_bare and level is not Level.INVALID
+            is_broken = is_bare and level is not VerdictLevel.INVALID
             move = (
                 f"translate({_coord_text(plot.x_in_figure(x) + plot.series_slot_offset(mark.slot))}"
                 ","
@@ -423,7 +423,10 @@ class _SvgWriter:
         return "".join(
             self._rectangle_elements(
                 [box],
-                {"fill": fill, "fill_opacity": f"{_PALE:g}" if level is Level.INVALID else None},
+                {
+                    "fill": fill,
+                    "fill_opacity": f"{_PALE:g}" if level is VerdictLevel.INVALID else None,
+                },
             )
             for box, level in zip(corners, levels, strict=True)
         )
@@ -536,12 +539,12 @@ def _places_with_value(line: Line) -> list[tuple[float, float]]:
     return [(x, y) for x, y in line.places if y is not None]
 
 
-def _verdict_marker_path(level: Level, size: float) -> str:
+def _verdict_marker_path(level: VerdictLevel, size: float) -> str:
     """The marker of a verdict: a circle is valid, a diamond indicative, a cross invalid."""
     r = _coord_text(math.sqrt(size) / 2)
-    if level is Level.VALID:
+    if level is VerdictLevel.VALID:
         return f"M{r},0A{r},{r},0,1,1,-{r},0A{r},{r},0,1,1,{r},0Z"
-    if level is Level.INDICATIVE:
+    if level is VerdictLevel.INDICATIVE:
         return f"M0,-{r}L{r},0L0,{r}L-{r},0Z"
     r = _coord_text(0.35 * math.sqrt(size))
     return f"M-{r},-{r}L{r},{r}M{r},-{r}L-{r},{r}"

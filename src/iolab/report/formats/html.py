@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, Stric
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from iolab.core.metric import Level
+from iolab.core.metric import VerdictLevel
 from iolab.record import Record
 from iolab.report.blocks import (
     Block,
@@ -130,7 +130,7 @@ def render_html(brief: Brief) -> str:
         style=Markup(style),  # noqa: S704 - ours, and its digest stands in the policy
         script=Markup(page_script()),  # noqa: S704 - the same
         policy=content_security_policy(style, page_script()),
-        levels={level.value: level for level in Level},
+        levels={level.value: level for level in VerdictLevel},
         names=configuration_titles_if_several(brief.study),
         draw=_draw_figures,
         logo=_logo_data_uri(brief.user_text),
@@ -261,7 +261,7 @@ def _table_markup(
     return Markup(table_html(contents, anchors, caption=caption, label=label))  # noqa: S704 - it escapes what is foreign
 
 
-def _verdict_badge_markup(level: Level, anchor: str | None) -> Markup:
+def _verdict_badge_markup(level: VerdictLevel, anchor: str | None) -> Markup:
     return Markup(verdict_badge_html(level, anchor))  # noqa: S704 - the same
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import UPPER_NS
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric, RunResult
 from iolab.core.metric_spec import (
     MetricSpec,
     is_declared_metric,
@@ -155,7 +155,7 @@ class SessionCounters(Record):
     `has_timestamps` says whether every moment is told, or the last one alone.
     """
 
-    runs: Sequence[tuple[Result, RunCounters]]
+    runs: Sequence[tuple[RunResult, RunCounters]]
     has_timestamps: bool
 
 
@@ -313,7 +313,7 @@ def openmetrics_samples(
     planned: int,
     points: Sequence[PointSummary],
     counts: SessionCounters,
-    operation_name: Callable[[Result, int], str],
+    operation_name: Callable[[RunResult, int], str],
 ) -> Mapping[_MetricFamily, Sequence[str]]:
     """Every sample of a session by its family.
 
@@ -339,7 +339,9 @@ def openmetrics_samples(
     return samples.lines
 
 
-def _add_run_counts(samples: _SampleLines, results: Sequence[Result], at_s: float | None) -> None:
+def _add_run_counts(
+    samples: _SampleLines, results: Sequence[RunResult], at_s: float | None
+) -> None:
     ended: dict[Labels, int] = {}
     objected: dict[Labels, int] = {}
     for result in results:
@@ -387,7 +389,7 @@ def _value_and_interval_items(metric: Metric) -> Iterator[tuple[str, float]]:
 
 
 def _add_operation_counters(
-    samples: _SampleLines, counts: SessionCounters, operation_name: Callable[[Result, int], str]
+    samples: _SampleLines, counts: SessionCounters, operation_name: Callable[[RunResult, int], str]
 ) -> None:
     """Counters of each point and operation, which go on from run to run."""
     series: dict[Labels, list[CumulativeOperations]] = {}

@@ -21,7 +21,7 @@ import fontpkg_ibm_plex_sans as sans
 import typst
 from msgspec.structs import replace
 
-from iolab.core.metric import CheckResult, Level, Result
+from iolab.core.metric import CheckResult, RunResult, VerdictLevel
 from iolab.errors import ReportError
 from iolab.report.blocks import (
     HARDWARE_TITLE,
@@ -396,7 +396,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
     yield _run_folders_table(others, names, usual, session)
 
 
-def _checks_note_if_unusual(result: Result, usual: str) -> str:
+def _checks_note_if_unusual(result: RunResult, usual: str) -> str:
     note = passed_checks_text(result.verdict)
     return "" if note == usual else note
 
@@ -417,7 +417,7 @@ def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> 
         rows = [
             row_of_cells(
                 run_with_configuration_text(part.result, names),
-                objection.level or Level.INVALID,
+                objection.level or VerdictLevel.INVALID,
                 evidence_text({k: v for k, v in objection.evidence.items() if k not in shared}),
             )
             for part, objection in hits
