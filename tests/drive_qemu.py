@@ -16,7 +16,7 @@ from typing import Final
 
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import LISTS_LIMIT_S, PathPrograms
-from iolab.hosts.kit_cache import KitCache, KitRecipe, cache_folder
+from iolab.hosts.kit_cache import KitCache, KitRecipe, kit_cache_folder
 from tests.processes import run_program
 
 PROGRAM: Final = "qemu-system-x86_64"
@@ -32,7 +32,7 @@ async def drive_qemu() -> tuple[str, ...]:
     if system and has_drives_that_count(system):
         return (system,)
     plan = KitRecipe(f"qemu-{RELEASE}-backports", "fetching QEMU from Debian's backports", _fetch)
-    folder = await KitCache(cache_folder(os.environ)).get_or_build_kit(plan, print)
+    folder = await KitCache(kit_cache_folder(os.environ)).get_or_build_kit(plan, print)
     firmware = (word for path in FIRMWARE for word in ("-L", str(folder / path)))
     return (str(folder / "usr/bin" / PROGRAM), *firmware)
 

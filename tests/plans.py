@@ -23,7 +23,7 @@ def make_plan(study: Study) -> Plan:
 
 def check_ready(study: Study, plan: Plan, *seen: Any, **more: Any) -> None:
     """Whether hosts can serve it."""
-    readiness.require_ready(study, plan, study_kinds(), *seen, **more)
+    readiness.require_plan_ready(study, plan, study_kinds(), *seen, **more)
 
 
 def study_schema() -> dict[str, Any]:

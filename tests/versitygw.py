@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.hosts.kit_cache import DIGEST_SHOWN, KitCache, KitRecipe, cache_folder
+from iolab.hosts.kit_cache import DIGEST_SHOWN, KitCache, KitRecipe, kit_cache_folder
 
 VERSION: Final = "1.8.0"
 MODULE: Final = f"github.com/versity/versitygw/cmd/versitygw@v{VERSION}"
@@ -77,7 +77,7 @@ async def get_or_build_program() -> Path:
     digest = hashlib.sha256(repr(BUILD).encode()).hexdigest()[:DIGEST_SHOWN]
     message = f"building versitygw {VERSION} with Go, once on this machine"
     plan = KitRecipe(f"versitygw-{VERSION}-{digest}", message, _build)
-    folder = await KitCache(cache_folder(os.environ)).get_or_build_kit(plan, print)
+    folder = await KitCache(kit_cache_folder(os.environ)).get_or_build_kit(plan, print)
     return folder / "versitygw"
 
 

@@ -48,7 +48,7 @@ KINDS: Final = (
 """iolab's own kinds of load, in the order shown; one line each."""
 
 
-def _installed_kinds() -> Iterable[EntryPoint]:
+def _installed_kind_entry_points() -> Iterable[EntryPoint]:
     """The kinds of other packages; `entry_points` parses what any package has to offer."""
     found = (
         point
@@ -61,7 +61,7 @@ def _installed_kinds() -> Iterable[EntryPoint]:
 
 LOADS: Final[tuple[LoadKind, ...]] = (
     *map(import_attribute, KINDS),
-    *(point.load() for point in _installed_kinds()),
+    *(point.load() for point in _installed_kind_entry_points()),
 )
 """Every kind of load, in the order shown."""
 

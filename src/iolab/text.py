@@ -119,7 +119,9 @@ def list_text(names: Iterable[str], limit: int | None = None) -> str:
     return " and ".join((between.join(parts[:-1]), parts[-1])) if parts[1:] else "".join(parts)
 
 
-def split_common_part(names: Sequence[str], breaks: str = " ") -> tuple[list[str], str]:
+def distinct_parts_and_common_part(
+    names: Sequence[str], breaks: str = " "
+) -> tuple[list[str], str]:
     """What tells names apart, and what all of them begin or end with.
 
     Parts end at one of the `breaks`, and each name keeps at least one.

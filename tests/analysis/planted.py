@@ -33,7 +33,7 @@ from iolab.core.samples import CounterTable
 from iolab.core.scenario import (
     EventOutcome,
     IoLimit,
-    PhaseEnd,
+    PhaseEndReason,
     PhaseSpan,
     Readback,
     ScenarioOutcome,
@@ -236,7 +236,8 @@ def phased(counts: Sequence[int] = (), **changes: Any) -> RunRecord:
 
     spans = (("before", 0, 90), ("degraded", 90, 110), ("rebuild", 110, 130), ("after", 130, 150))
     phases = tuple(
-        PhaseSpan(name, moment(first), moment(last), PhaseEnd.TIME) for name, first, last in spans
+        PhaseSpan(name, moment(first), moment(last), PhaseEndReason.TIME)
+        for name, first, last in spans
     )
     lost = WitnessExpectation("redundant", state=False)
     event = EventOutcome(
@@ -1418,7 +1419,7 @@ PLANTED: Final = (
         INDICATIVE,
         "The rebuild was not done when its limit came.",
         PHASED,
-        lambda s: spanned(s, ended_by=PhaseEnd.LIMIT),
+        lambda s: spanned(s, ended_by=PhaseEndReason.LIMIT),
     ),
     Planted(
         "baseline-unhealthy",

@@ -24,7 +24,7 @@ from iolab.core.run import (
     DirectionTotals,
     EngineTotals,
     ExtentProof,
-    HostDetails,
+    HostLoadDetails,
     HostRun,
     NeighbourRun,
     PlannedRun,
@@ -276,7 +276,7 @@ def bursts_record(*hosts: Sequence[Burst], job: AnyJob = JOB, **changes: Any) ->
 
 
 def told_record(
-    record: RunRecord, details: HostDetails, generator: GeneratorTotals, **changes: Any
+    record: RunRecord, details: HostLoadDetails, generator: GeneratorTotals, **changes: Any
 ) -> RunRecord:
     """The record of hosts that each told that, whose clocks went well; `changes` of each host."""
     hosts = tuple(

@@ -16,7 +16,7 @@ from iolab.analysis.scenario import PerSecondHistograms, rebuild_window
 from iolab.core.histogram import UPPER_NS, bin_index_of_ns
 from iolab.core.metric import CheckResult, Metric, RunResult, VerdictLevel
 from iolab.core.samples import BinTable, IntervalTable
-from iolab.core.scenario import EventOutcome, PhaseEnd, Readback, WitnessAnswer
+from iolab.core.scenario import EventOutcome, PhaseEndReason, Readback, WitnessAnswer
 from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import field_names
@@ -434,7 +434,7 @@ def left_out_mend(**lost: Any) -> Session:
         error="the witness did not see event 'lose' before it",
     )  # fmt: skip
     phases = list(scenario.phases)
-    phases[2] = replace(phases[2], ended_by=PhaseEnd.WITNESS)
+    phases[2] = replace(phases[2], ended_by=PhaseEndReason.WITNESS)
     scenario = replace(scenario, events=(lose, mend), phases=tuple(phases), answers=ALL_WELL)
     return session.but(replace(session.record, scenario=scenario))
 

@@ -13,7 +13,7 @@ from iolab.analysis.steady import FleetStoppingRule, fleet_rate_series
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunRecord
 from iolab.core.stopping import SteadinessStatus, StoppingRuleSettings
-from iolab.core.workload import ServiceTime
+from iolab.core.workload import ServiceTimeDirection
 from iolab.loads.fileio.checks import check_coordinated_omission
 from iolab.report.numbers import metric_value_text, steadiness_text
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of
@@ -53,7 +53,10 @@ def test_seconds_of_hosts_add_up_from_the_latest_start() -> None:
 
 
 def test_an_io_that_is_timed_twice_is_one_io_of_its_second() -> None:
-    whole, service = Burst(ios=500), Burst(ios=500, lat_ns=1000, direction=ServiceTime.READ)
+    whole, service = (
+        Burst(ios=500),
+        Burst(ios=500, lat_ns=1000, direction=ServiceTimeDirection.READ),
+    )
     found = fleet_rate_series(bursts_record([whole, service]))
     assert found is not None
     assert found.counts.tolist() == [500.0] * 30

@@ -33,7 +33,11 @@ def records(kind: Any, found: set[type[Record]]) -> set[type[Record]]:
         hints = get_type_hints(kind, include_extras=True)
         for name in field_names(kind):
             records(hints[name], found)
-    elif isinstance(kind, type) and kind.__name__ in ("RunDetails", "FleetDetails", "HostDetails"):
+    elif isinstance(kind, type) and kind.__name__ in (
+        "RunLoadDetails",
+        "GuestFleetDetails",
+        "HostLoadDetails",
+    ):
         for part in tagged_classes(kind):
             records(part, found)
     for argument in get_args(kind):

@@ -38,7 +38,7 @@ from iolab.hosts.answers import (
     DirectionTraceAnswer,
     DrivesAnswer,
     Errors,
-    Leftovers,
+    HostLeftovers,
     ScratchAnswer,
     read_answer,
 )
@@ -183,12 +183,12 @@ NOTHING_LEFT: dict[str, list[object]] = {
 
 def _left(name: str, one: object, most: int) -> Case:
     def case(past: int) -> Outcome:
-        return _answer(Leftovers, **{**NOTHING_LEFT, name: [one] * (most + past)})
+        return _answer(HostLeftovers, **{**NOTHING_LEFT, name: [one] * (most + past)})
 
     return case
 
 
-def _remnant(reason: int, count: int = 1) -> Outcome:
+def _leftover(reason: int, count: int = 1) -> Outcome:
     one = {"kind": "file", "name": "/x", "reason": "x" * reason}
     return _answer(ByeAnswer, left=[one] * count)
 
@@ -199,7 +199,7 @@ def _path(past: int) -> Outcome:
 
 def _word(past: int) -> Outcome:
     command = "x" * (limits.WORD_CHARACTERS_MAX + past)
-    return _answer(Leftovers, **{**NOTHING_LEFT, "processes": [{"pid": 1, "command": command}]})
+    return _answer(HostLeftovers, **{**NOTHING_LEFT, "processes": [{"pid": 1, "command": command}]})
 
 
 def _adapted(kind: Any, value: object) -> Outcome:
@@ -642,8 +642,8 @@ CASES: dict[str, Case] = {
     "HEADER_BYTES_MAX": _header,
     "PAYLOAD_BYTES_MAX": _payload,
     "PATH_CHARACTERS_MAX": _path,
-    "REASON_CHARACTERS_MAX": lambda past: _remnant(limits.REASON_CHARACTERS_MAX + past),
-    "REMNANTS_MAX": lambda past: _remnant(1, limits.REMNANTS_MAX + past),
+    "REASON_CHARACTERS_MAX": lambda past: _leftover(limits.REASON_CHARACTERS_MAX + past),
+    "LEFTOVERS_MAX": lambda past: _leftover(1, limits.LEFTOVERS_MAX + past),
     "WORD_CHARACTERS_MAX": _word,
     "LISTED_MAX": _left("processes", ORPHAN, limits.LISTED_MAX),
     "FOLDERS_MAX": _left("folders", FOLDER, limits.FOLDERS_MAX),

@@ -9,8 +9,8 @@ from iolab.core.metric_spec import (
     BetterDirection,
     CombineRule,
     MetricSpec,
+    column_metric_keys_and_labels,
     declare_metrics,
-    declared_metric_keys_and_labels,
     is_declared_metric,
     mean_latency_keys,
     metric_spec,
@@ -27,7 +27,7 @@ def test_a_declared_metric_is_what_its_kind_says() -> None:
     declare_metrics([OWN])
     declare_metrics([OWN])
     assert metric_spec(OWN.key) is OWN
-    assert declared_metric_keys_and_labels([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
+    assert column_metric_keys_and_labels([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
     assert mean_latency_keys(["read_lat_ns_mean", OWN.key]) == ("read_lat_ns_mean",)
     with pytest.raises(ValueError, match=OWN.key):
         declare_metrics([replace(OWN, better=BetterDirection.HIGHER)])

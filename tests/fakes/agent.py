@@ -198,7 +198,7 @@ class FakeAgent:
         return {"is": "done"}
 
     async def _bye(self, _: FakeRequest) -> dict[str, Any]:
-        return {"is": "done", "left": list(self.script.remnants)}
+        return {"is": "done", "left": list(self.script.leftovers_at_close)}
 
     async def _scratch_open(self, request: FakeRequest) -> dict[str, Any]:
         folder = f"{request.arguments['path']}/{request.arguments['name']}"

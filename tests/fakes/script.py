@@ -56,7 +56,7 @@ class FakeScript(Record):
 
     `silent`, `dies` and `garbage` name verbs that are never answered, at which the host breaks
     off, or which it answers with nonsense; `refuses` gives (code, sentence) by verb;
-    `remnants` are what its last answer says to stay. `loads` are
+    `leftovers_at_close` are what its last answer says to stay. `loads` are
     the engine's measured runs in order, the last one again and again; `layouts` likewise, and
     `null` is every run on the device that does nothing.
     `offset_ns` is how far its clock is ahead, `delay_s` how long each way of a message takes.
@@ -83,7 +83,7 @@ class FakeScript(Record):
     dies: frozenset[str] = frozenset()
     garbage: frozenset[str] = frozenset()
     refuses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    remnants: tuple[Mapping[str, str], ...] = ()
+    leftovers_at_close: tuple[Mapping[str, str], ...] = ()
     held_undos: tuple[Mapping[str, object], ...] = ()
     loads: tuple[FakeLoad, ...] = (FakeLoad(),)
     layouts: tuple[FakeLoad, ...] = (FakeLoad(),)

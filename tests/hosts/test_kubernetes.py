@@ -12,7 +12,11 @@ from msgspec.structs import replace
 
 from iolab.core.kubernetes import NO_VOLUME, PodFleet, StorageClassPods, VolumeAccess, VolumeMode
 from iolab.hosts.kubernetes.facts import pod_facts, pod_reference_of_command
-from iolab.hosts.kubernetes.fleet import holder_identity, is_lease_holder_alive, remove_fleet
+from iolab.hosts.kubernetes.fleet import (
+    holder_identity,
+    is_lease_holder_alive,
+    remove_fleet_and_list_kept_volumes,
+)
 from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
 from iolab.hosts.kubernetes.objects import (
     dry_run_objects,
@@ -359,7 +363,10 @@ def test_a_removal_waits_for_a_cluster_that_is_away(
     """An API server that restarts while a session ends would leave its pods for ever."""
     kubectl_that_fails_twice(tmp_path, AWAY)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert asyncio.run(remove_fleet(Kubectl("bench"), "iolab-1", limit_s=30)) == ()
+    assert (
+        asyncio.run(remove_fleet_and_list_kept_volumes(Kubectl("bench"), "iolab-1", limit_s=30))
+        == ()
+    )
     assert (tmp_path / "deleted").exists()
 
 

@@ -10,7 +10,7 @@ from iolab.analysis.metrics import is_percentile_supported
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, dense_counts
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, IntervalTable, empty_bin_table
-from iolab.core.workload import ServiceTime
+from iolab.core.workload import ServiceTimeDirection
 from iolab.report.charts.run_series import build_heat_map
 from iolab.report.charts.series import BANDS_MAX, MOMENTS_MAX, HeatMap
 from iolab.report.gather import HEAT_MAPS_MAX
@@ -58,7 +58,7 @@ def test_service_times_are_no_part_of_the_latencies(record: RunRecord) -> None:
         bins=BinTable(*(np.concatenate([column] * 2) for column in astuple(bins))),
     )
     for table in (twice.intervals, twice.bins):
-        table.direction[len(table) // 2 :] += ServiceTime.READ
+        table.direction[len(table) // 2 :] += ServiceTimeDirection.READ
     assert made(twice).counts == made(record).counts
 
 

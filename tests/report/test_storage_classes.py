@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.configuration import Configuration
-from iolab.core.kubernetes import StorageClassPrice
+from iolab.core.kubernetes import StorageClassMonthlyPrice
 from iolab.core.study import Study
 from iolab.report.storage_classes import storage_classes_sentence
 from tests.hosts.test_kubernetes import FLEET
@@ -18,7 +18,7 @@ from tests.report.synthetic import study_of
 CLASSES = ("fast", "slow")
 
 
-def study(*prices: StorageClassPrice) -> Study:
+def study(*prices: StorageClassMonthlyPrice) -> Study:
     configurations = tuple(Configuration(name, name, (f"{name}-0",), "/data") for name in CLASSES)
     made = study_of("s", "S", "", configurations, (WORKLOAD,))
     return replace(made, kubernetes=replace(FLEET, prices=prices))
@@ -50,11 +50,14 @@ def test_pods_and_their_spread_are_told() -> None:
 
 
 def test_prices_give_what_the_same_money_buys() -> None:
-    prices = (StorageClassPrice("fast", 0.2, "EUR"), StorageClassPrice("slow", 0.1, "EUR"))
+    prices = (
+        StorageClassMonthlyPrice("fast", 0.2, "EUR"),
+        StorageClassMonthlyPrice("slow", 0.1, "EUR"),
+    )
     sentence = storage_classes_sentence(study(*prices), FOURFOLD)
     assert "0.2 EUR and 0.1 EUR" in sentence
     assert "for the same money fast gives 2 times as much" in sentence
-    foreign = (prices[0], StorageClassPrice("slow", 0.1, "USD"))
+    foreign = (prices[0], StorageClassMonthlyPrice("slow", 0.1, "USD"))
     assert "same money" not in storage_classes_sentence(study(*foreign), FOURFOLD)
 
 

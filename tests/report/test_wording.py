@@ -10,12 +10,12 @@ from iolab.core.metric import Metric
 from iolab.report.numbers import DASH, axis_value_as_number, metric_value_text
 from iolab.text import (
     counted_noun,
+    distinct_parts_and_common_part,
     escape_invisible,
     excerpt,
     list_text,
     percent_text,
     quote_value,
-    split_common_part,
 )
 
 
@@ -67,8 +67,14 @@ def test_names_beyond_the_limit_are_counted() -> None:
 
 def test_names_are_parted_at_words() -> None:
     names = ["8B model, tensors / 64", "8B model, tensors / 64, by half"]
-    assert split_common_part(names) == (["tensors / 64", "tensors / 64, by half"], "8B model")
-    assert split_common_part(["Random reads", "Random writes"]) == (["reads", "writes"], "Random")
+    assert distinct_parts_and_common_part(names) == (
+        ["tensors / 64", "tensors / 64, by half"],
+        "8B model",
+    )
+    assert distinct_parts_and_common_part(["Random reads", "Random writes"]) == (
+        ["reads", "writes"],
+        "Random",
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta, PlannedRun, Point
-from iolab.core.target_state import TargetEntry, TargetLedger
+from iolab.core.target_state import TargetLedger, TargetLedgerEntry
 from iolab.hosts.device_counters import DiskCounts, HostDisksSnapshot
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import AccessPattern, Job
@@ -23,7 +23,7 @@ TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
 FACTS = with_device_facts(machine_facts(None), DEVICE)
 BOOT = FACTS.kernel.boot_id
 SITE = WorkDirectory(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
-KNOWN = TargetEntry(
+KNOWN = TargetLedgerEntry(
     "c1", "c1", DEVICE.path, "S5", BOOT, counter_bytes=1000, written_bytes=700, filled=1.0
 )
 
@@ -32,7 +32,7 @@ def look(written: int) -> HostDisksSnapshot:
     return HostDisksSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
 
 
-def gone_on(known: TargetEntry, written: int) -> TargetEntry:
+def gone_on(known: TargetLedgerEntry, written: int) -> TargetLedgerEntry:
     """The account after a new segment has looked."""
     told: list[TargetLedger] = []
     books = SessionLedger(TargetLedger((known,)), told.append)
@@ -70,7 +70,7 @@ def test_bytes_of_nobody_are_foreign() -> None:
         (KNOWN, 999, "replaced"),
     ],
 )
-def test_what_cannot_be_known_is_said(known: TargetEntry, written: int, message: str) -> None:
+def test_what_cannot_be_known_is_said(known: TargetLedgerEntry, written: int, message: str) -> None:
     assert message in (gone_on(known, written).unknown or "")
 
 

@@ -291,7 +291,7 @@ def test_a_recorder_that_cannot_record_ends_the_session_cleanly(
 def test_a_folder_that_cannot_be_removed_is_told_in_the_end() -> None:
     stays = {"kind": "folder", "name": "/mnt/t/x", "reason": "cannot remove it (EIO)"}
     refuses = {"scratch_close": ("EIO", "cannot remove it (EIO)")}
-    script = FakeScript(refuses=refuses, remnants=(stays,))
+    script = FakeScript(refuses=refuses, leftovers_at_close=(stays,))
     stage = Stage({"local": script}).play()
     assert stage.status is SessionStatus.DONE
     (sentence,) = stage.ended.leftover_texts

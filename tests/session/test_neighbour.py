@@ -10,7 +10,7 @@ import pytest
 from iolab.core.events import Event, RunFinished
 from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.scenario import PhaseEnd, ScenarioOutcome
+from iolab.core.scenario import PhaseEndReason, ScenarioOutcome
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript, RefusedOnce
 from tests.judging import judge
@@ -206,7 +206,7 @@ def test_a_load_that_was_told_to_end_was_so_when_it_was_told_first() -> None:
     _, scenario = record_of(played(loads=(FakeLoad(iops=500, killed_at_s=68.0), deaf)))
     begun, _ = scenario.events
     again = scenario.phases[-1]
-    assert again.ended_by is PhaseEnd.LOAD
+    assert again.ended_by is PhaseEndReason.LOAD
     assert begun.undone_real_ns is not None
     assert 0 <= begun.undone_real_ns - again.start_real_ns < 0.1e9
 
@@ -219,7 +219,7 @@ def test_a_limit_whose_lifting_is_cut_short_was_lifted_from_the_first_try_on() -
     )
     _, limit = scenario.events
     again = scenario.phases[-1]
-    assert (again.id, again.ended_by) == ("again", PhaseEnd.LOAD)
+    assert (again.id, again.ended_by) == ("again", PhaseEndReason.LOAD)
     assert again.seconds > 0.2
     assert limit.undone_real_ns is not None
     assert 0 <= limit.undone_real_ns - again.start_real_ns < 0.1e9
@@ -273,7 +273,7 @@ def test_a_phase_that_a_witness_ends_waits_for_the_load_that_begins_in_it() -> N
     assert begun.error == ""
     assert begun.start_real_ns is not None
     assert until.start_real_ns + 7.9e9 < begun.start_real_ns < until.end_real_ns
-    assert until.ended_by is PhaseEnd.WITNESS
+    assert until.ended_by is PhaseEndReason.WITNESS
     assert record.neighbour_intervals is not None
     assert record.neighbour_intervals.ios.sum() <= 300 * 5
 

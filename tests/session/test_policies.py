@@ -294,7 +294,7 @@ def test_what_an_agent_says_to_stay_is_told_when_the_session_ends() -> None:
     stays = {"kind": "folder", "name": "/mnt/t/moved", "reason": "Operation not permitted"}
     process = {"kind": "process", "name": "4711", "reason": "fio did not end when it was killed"}
     for policy in ("stop", "skip-point"):
-        untidy = replace(script(GOOD), remnants=(stays, process))
+        untidy = replace(script(GOOD), leftovers_at_close=(stays, process))
         sets = (f"method.on_failure={policy}",)
         stage = Stage({"c1": untidy, "c2": script(GOOD)}, sets=sets).play()
         folder, run = stage.ended.leftover_texts

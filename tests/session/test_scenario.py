@@ -14,7 +14,7 @@ from iolab.core.events import Event, Notice, SessionPhaseStarted
 from iolab.core.host import TargetProbe
 from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.scenario import PhaseEnd, ScenarioOutcome
+from iolab.core.scenario import PhaseEndReason, ScenarioOutcome
 from iolab.hosts.barrier import StopRequest
 from tests.fakes.fio import FakeLoad
 from tests.fakes.programs import FakeCall, FakeProgram
@@ -140,10 +140,10 @@ def test_an_honest_run_goes_through_all_phases_and_objects_to_nothing() -> None:
     assert record.status is RunStatus.DONE
     assert [phase.id for phase in scenario.phases] == ["before", "degraded", "rebuild", "after"]
     assert [phase.ended_by for phase in scenario.phases] == [
-        PhaseEnd.TIME,
-        PhaseEnd.TIME,
-        PhaseEnd.WITNESS,
-        PhaseEnd.TIME,
+        PhaseEndReason.TIME,
+        PhaseEndReason.TIME,
+        PhaseEndReason.WITNESS,
+        PhaseEndReason.TIME,
     ]
     for before, after in zip(scenario.phases, scenario.phases[1:], strict=False):
         assert before.end_real_ns == after.start_real_ns
@@ -206,7 +206,7 @@ def test_a_load_that_ends_by_itself_leaves_its_phase_and_nothing_to_undo() -> No
     load = FakeLoad(killed_at_s=30.0)
     stage = played(loads=(load,))
     record, scenario = record_of(stage)
-    assert scenario.phases[-1].ended_by is PhaseEnd.LOAD
+    assert scenario.phases[-1].ended_by is PhaseEndReason.LOAD
     assert stage.hosts["a"].agent.contents["/sys/fake/state"] == b"ok"
     assert objections(record)["phase-unfinished"].level is VerdictLevel.INVALID
 
@@ -215,7 +215,10 @@ def test_a_phase_that_is_ended_by_its_limit_takes_no_time_of_the_last_one() -> N
     inventory = INVENTORY.replace('text = "ok"\n\n[[witness]]', 'text = "bad"\n\n[[witness]]')
     # Between two looks at what the witness said.
     record, scenario = record_of(played(inventory, ("phase.rebuild.longest=12.05s",)))
-    assert [phase.ended_by for phase in scenario.phases[2:]] == [PhaseEnd.LIMIT, PhaseEnd.TIME]
+    assert [phase.ended_by for phase in scenario.phases[2:]] == [
+        PhaseEndReason.LIMIT,
+        PhaseEndReason.TIME,
+    ]
     assert [phase.seconds for phase in scenario.phases] == pytest.approx([20, 15, 12.05, 10])
     assert objections(record)["phase-unfinished"].level is VerdictLevel.INDICATIVE
 
@@ -223,7 +226,7 @@ def test_a_phase_that_is_ended_by_its_limit_takes_no_time_of_the_last_one() -> N
 def test_a_load_that_ends_a_moment_before_the_last_phase_went_through_all_of_it() -> None:
     # It begins with the warm-up of 3 s before the phases of 55 s.
     text = STUDY.replace('until = "healthy"\nlongest = "30s"', 'seconds = "10s"')
-    for early_s, expected in ((0.05, PhaseEnd.TIME), (1.0, PhaseEnd.LOAD)):
+    for early_s, expected in ((0.05, PhaseEndReason.TIME), (1.0, PhaseEndReason.LOAD)):
         load = FakeLoad(killed_at_s=58.0 - early_s)
         _, scenario = record_of(played(loads=(load,), text=text))
         assert scenario.phases[-1].ended_by is expected
@@ -458,7 +461,7 @@ def test_what_follows_an_event_that_was_not_seen_is_left_out() -> None:
 def test_a_rebuild_that_does_not_end_is_found() -> None:
     inventory = INVENTORY.replace('text = "ok"\n\n[[witness]]', 'text = "no"\n\n[[witness]]')
     record, scenario = record_of(played(inventory))
-    assert scenario.phases[2].ended_by is PhaseEnd.LIMIT
+    assert scenario.phases[2].ended_by is PhaseEndReason.LIMIT
     assert objections(record)["phase-unfinished"].level is VerdictLevel.INDICATIVE
 
 

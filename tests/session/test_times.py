@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import asdict, replace
 
 from iolab.core.events import SessionPhase
-from iolab.session.times import COMMIT, LOAD, PhaseTimer, engine_seconds
+from iolab.session.times import COMMIT, LOAD, SessionPhaseTimer, engine_seconds
 from iolab.units import NS_PER_S
 from tests.analysis.records import healthy
 
@@ -19,7 +19,7 @@ def counted(seconds: list[float]) -> Callable[[], int]:
 
 
 def test_every_second_is_of_one_phase() -> None:
-    times = PhaseTimer(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
+    times = SessionPhaseTimer(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
     times.begin_session_phase(SessionPhase.IDLE)
     times.begin_session_phase(SessionPhase.MEASURE)
     times.add_load_seconds(10.0)
@@ -35,7 +35,7 @@ def test_every_second_is_of_one_phase() -> None:
 
 
 def test_load_is_no_longer_than_what_measured_it() -> None:
-    times = PhaseTimer(counted([0.0, 0.0, 3.0, 3.0]))
+    times = SessionPhaseTimer(counted([0.0, 0.0, 3.0, 3.0]))
     times.begin_session_phase(SessionPhase.MEASURE)
     times.add_load_seconds(10.0)
     assert {one.phase: one.seconds for one in times.phase_times()} == {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from iolab.core.run import HostDetails, RunStatus
+from iolab.core.run import HostLoadDetails, RunStatus
 from iolab.errors import StoreError
 from iolab.importers.foreign_run import ImportedHost
 from iolab.record import Record
@@ -27,7 +27,7 @@ class Inner(Record):
 
 class WithDetails(Record):
     format: int
-    details: HostDetails | None
+    details: HostLoadDetails | None
 
 
 class Document(Record):

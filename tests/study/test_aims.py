@@ -104,7 +104,11 @@ def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
 
 def test_the_adaptive_method_repeats_in_random_order_unless_the_study_says_otherwise() -> None:
     method = load(SMALL, "method.kind=adaptive").method
-    assert (method.repeats, method.order, method.is_sequential) == (2, RunOrder.RANDOMISED, True)
+    assert (method.repeats, method.order, method.chooses_repeats_by_results) == (
+        2,
+        RunOrder.RANDOMISED,
+        True,
+    )
     written = load(SMALL, "method.kind=adaptive", "method.repeats=3", "method.order=as-written")
     assert (written.method.repeats, written.method.order) == (3, RunOrder.AS_WRITTEN)
     assert (load(SMALL).method.repeats, load(SMALL).method.order) == (1, RunOrder.AS_WRITTEN)

@@ -26,7 +26,7 @@ OUTPUT_LIMIT_BYTES: Final = 1 << 30
 
 
 class AppendEngine:
-    """`appends.py`; see `Engine`."""
+    """`appends.py`; see `SingleProcessEngine`."""
 
     name: EngineName = APPEND_ENGINE
 

@@ -169,7 +169,11 @@ def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     searches = searches_among_points(study, plan.points)
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
-    grid = [GridDecisionGroup(study, listed)] if study.method.is_sequential and listed else []
+    grid = (
+        [GridDecisionGroup(study, listed)]
+        if study.method.chooses_repeats_by_results and listed
+        else []
+    )
     return (*grid, *(_decision_group(study, search) for search in searches))
 
 
@@ -266,7 +270,7 @@ class LoadCurveDecisionGroup:
         if load is not None:
             return (alive[load],)
         measured = [point for point in alive.values() if log.usable_run_count(point.digest)]
-        if self._study.method.is_sequential:
+        if self._study.method.chooses_repeats_by_results:
             return self._repeats.points_to_repeat(log, measured)
         return [p for p in measured if log.usable_run_count(p.digest) < self._study.method.repeats]
 
@@ -493,7 +497,7 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 def chooses_runs_by_results(study: Study) -> bool:
     """Whether a session of the study makes other runs than its plan lists."""
-    return study.method.is_sequential or any(
+    return study.method.chooses_repeats_by_results or any(
         item.search_goal.is_adaptive for item in study.workloads
     )
 

@@ -36,7 +36,7 @@ Asked = TypeVar("Asked", bound=RunView, contravariant=True)
 """What a check looks at: a run, or a run of one kind of load."""
 
 
-class CheckSlot(Enum):
+class HostKindCheckSlot(Enum):
     """Where the checks of a load leave room for those of a kind of host."""
 
     PROCESSORS_REAL = "what ran the hosts"
@@ -87,7 +87,7 @@ def check(
     return check_decorator
 
 
-class GradedAnswer(Record):
+class AnswerToGrade(Record):
     """An answer whose level follows from the thresholds of its check.
 
     `text` is the sentence without its end; `indicative_end` and `invalid_end` go on with it where
@@ -123,18 +123,18 @@ class GradedAnswer(Record):
         return valid_answer(f"{self.text}.", **self.evidence)
 
 
-def graded_answer(
+def answer_to_grade(
     text: str,
     indicative_end: str = "",
     invalid_end: str | None = None,
     /,
     **evidence: EvidenceValue,
-) -> GradedAnswer:
+) -> AnswerToGrade:
     """What a check of one host found; its thresholds say how good that is."""
-    return GradedAnswer(text, evidence, indicative_end, invalid_end)
+    return AnswerToGrade(text, evidence, indicative_end, invalid_end)
 
 
-HostAnswer = CheckAnswer | GradedAnswer | Iterable[CheckAnswer]
+HostAnswer = CheckAnswer | AnswerToGrade | Iterable[CheckAnswer]
 
 
 def per_host(
@@ -149,8 +149,8 @@ def per_host(
 
     `max_key` or `min_key` is the number in the evidence by which a host is worse than another. From
     `valid_limit` on, or below it of the `min_key`, it is no longer valid, from `invalid_limit` on
-    invalid (see `graded_answer`). What `needs_complete_host_run` is not asked of a host whose part
-    of the run broke off, nor of the others of a run that failed: they were stopped.
+    invalid (see `answer_to_grade`). What `needs_complete_host_run` is not asked of a host whose
+    part of the run broke off, nor of the others of a run that failed: they were stopped.
     """
     number = max_key or min_key or ""
 
@@ -162,7 +162,7 @@ def per_host(
             if needs_complete_host_run and is_cut:
                 return (lost_host_answer(view.hosts[host_index]),)
             found = judge(view, host_index)
-            if isinstance(found, GradedAnswer):
+            if isinstance(found, AnswerToGrade):
                 found = found.answer(
                     number, valid_limit, invalid_limit, more_is_worse=max_key is not None
                 )

@@ -19,7 +19,7 @@ from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import RunResult
 from iolab.core.run import Plan, Point
 from iolab.core.stopping import StoppingRuleSettings
-from iolab.core.study import BootedGuests, Method, ServerConfig, Study
+from iolab.core.study import BootedGuestsConfig, Method, ServerConfig, Study
 from iolab.core.workload import AnyJob
 from iolab.errors import Fault, UsageError
 from iolab.record import Record, field_names
@@ -385,7 +385,9 @@ def _guest_differences(baseline: Study, candidate: Study) -> Iterator[Difference
 
 
 def _host_setting_differences(
-    owner_text: str, first: ServerConfig | BootedGuests, second: ServerConfig | BootedGuests
+    owner_text: str,
+    first: ServerConfig | BootedGuestsConfig,
+    second: ServerConfig | BootedGuestsConfig,
 ) -> Iterator[Difference]:
     for field in field_names(first):
         values = (getattr(first, field), getattr(second, field))
@@ -397,7 +399,7 @@ def _host_setting_differences(
 
 
 def _has_server(side: ComparisonSide) -> bool:
-    return any(point.job.uses_server for point in side.points.values())
+    return any(point.job.may_use_study_server for point in side.points.values())
 
 
 def _host_job_counts(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
@@ -587,6 +589,6 @@ _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
     "mount options": lambda facts: facts.target.mount_options if facts.target else "",
     "devices below the target": _target_devices_text,
     "storage class": lambda facts: facts.pod.storage_class_text if facts.pod else "",
-    "limits of the pod": lambda facts: facts.pod.limits_text if facts.pod else "",
+    "limits of the pod": lambda facts: facts.pod.qos_and_limits_text if facts.pod else "",
 }
 """What matters of a host, whatever it is called."""

@@ -94,7 +94,7 @@ def power_measurement(reading: DriveReading) -> DrivePowerMeasurement | None:
         return None
     attributes, size = _page_integer(page, 2, 2), _page_integer(page, 4, 4)
     samples, error = _page_integer(page, 8, 4), page[56]
-    average_w, maximum_w = (_watts(_page_integer(page, at, 4)) for at in (40, 44))
+    average_w, maximum_w = (_decode_watts(_page_integer(page, at, 4)) for at in (40, 44))
     if size < MEASUREMENT_BYTES or not (attributes & IS_MEASURING and samples):
         return None
     if average_w is None or maximum_w is None or average_w > maximum_w:
@@ -109,7 +109,7 @@ def power_measurement(reading: DriveReading) -> DrivePowerMeasurement | None:
     )
 
 
-def _watts(number: int) -> float | None:
+def _decode_watts(number: int) -> float | None:
     """A value of power: 16 bits, and a scale of two bits above them."""
     scale = WATT_SCALES.get(number >> 16)
     return None if scale is None else (number & 0xFFFF) * scale

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from iolab.analysis.bottleneck.resource_use import EVERY_CORE_HOSTS_MAX, WATCHED, run_resources
-from iolab.analysis.check import Check, CheckAnswer, CheckSlot
+from iolab.analysis.check import Check, CheckAnswer, HostKindCheckSlot
 from iolab.analysis.checks.bytes import (
     check_bytes_moved,
     check_hidden_layer,
@@ -103,7 +103,7 @@ WHOLE_RUN: Final = ""
 """The key of the spread that is of a whole run, and not of one of its parts."""
 
 
-CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
+CHECKS: Final[tuple[Check[RunView] | HostKindCheckSlot, ...]] = (
     check_run_unfinished,
     check_hosts_left_out,
     check_versions_differ,
@@ -121,18 +121,18 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
     check_periodic_rate,
     check_wide_interval,
     check_percentile_support,
-    CheckSlot.PROCESSORS_REAL,
-    CheckSlot.LIMITS,
+    HostKindCheckSlot.PROCESSORS_REAL,
+    HostKindCheckSlot.LIMITS,
     check_target_in_memory,
     check_hidden_layer,
     check_bytes_moved,
     check_storage_bytes,
-    CheckSlot.BYTES,
+    HostKindCheckSlot.BYTES,
     check_cpu_bound_client,
     check_client_throttled,
     check_client_starved,
     check_cpu_stolen,
-    CheckSlot.PROCESSORS_FREE,
+    HostKindCheckSlot.PROCESSORS_FREE,
     check_thermal_throttling,
     check_drive_counters,
     check_foreign_drive_writer,
@@ -148,7 +148,7 @@ CHECKS: Final[tuple[Check[RunView] | CheckSlot, ...]] = (
 """What can be asked of whatever reads and writes, in the order shown. A check that stands here is
 asked of every kind of load that does not leave it out."""
 
-CheckOrSlot: TypeAlias = Check[View] | CheckSlot
+CheckOrSlot: TypeAlias = Check[View] | HostKindCheckSlot
 
 ANALYSIS_VERSION: Final = 48
 """Rises whenever the same record could get another number or another level."""
@@ -191,7 +191,7 @@ class LoadAnalysis(Generic[View]):
     Without more its operations are counted as reads and writes, over a window that all hosts share.
     """
 
-    checks: Sequence[Check[View] | CheckSlot] = CHECKS
+    checks: Sequence[Check[View] | HostKindCheckSlot] = CHECKS
     """Its checks in the order shown, and where those of hosts stand among them."""
 
     directions: tuple[Direction, ...] = (Direction.READ, Direction.WRITE)
@@ -261,7 +261,7 @@ class HostKindAnalysis(HostKindQueries, Protocol):
     """A kind of host that is more than a machine, with its checks by the question they answer."""
 
     @property
-    def checks(self) -> Mapping[CheckSlot, tuple[Check[RunView], ...]]:
+    def checks(self) -> Mapping[HostKindCheckSlot, tuple[Check[RunView], ...]]:
         """In the order shown."""
 
 
@@ -300,7 +300,7 @@ class AnalysisKinds(Record):
 
     def _checks_of_kind(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
         for check in kind.checks:
-            if isinstance(check, CheckSlot):
+            if isinstance(check, HostKindCheckSlot):
                 for hosts in self.hosts:
                     yield from hosts.checks.get(check, ())
             else:

@@ -59,7 +59,7 @@ class OperationsView(RunView, Record, dict=True):
             (self.operation_sums.completed[picked, place] / self.load.seconds[picked]).sum()
         )
 
-    def operation_ns(self, hosts: Sequence[int], operation: NamedOperation) -> float:
+    def operation_total_ns(self, hosts: Sequence[int], operation: NamedOperation) -> float:
         """The time that all of an operation took on those hosts together."""
         place = self.named_operations.index(operation)
         return float(self.operation_sums.lat_sum_ns[list(hosts), place].sum())
@@ -75,7 +75,7 @@ class OperationsView(RunView, Record, dict=True):
         """Mean, percentiles and maximum of an operation's latencies, by their keys."""
         statistics = latency_statistics(
             self.operation_histogram(hosts, operation),
-            self.operation_ns(hosts, operation),
+            self.operation_total_ns(hosts, operation),
             self.operation_count(hosts, operation),
             percentiles,
         )

@@ -34,7 +34,7 @@ from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import (
     SERVICE_MEAN,
     BetterDirection,
-    compared_phase_keys,
+    compared_scenario_metric_keys,
     mean_latency_keys,
     metric_spec,
     operations_with_phase_rate,
@@ -93,7 +93,7 @@ def default_metric_keys(workload: Workload, pair: Pair) -> list[str]:
         keys = [*rates, *COMPARED_EFFICIENCIES]
         return [key for key in keys if _has_both_values(pair, key)]
     # A tail that too few I/Os support is no news: it is compared where it is known.
-    beside = _latency_keys(pair) + compared_phase_keys(_phase_ids(pair[0]))
+    beside = _latency_keys(pair) + compared_scenario_metric_keys(_phase_ids(pair[0]))
     beside += COMPARED_EFFICIENCIES
     return list(dict.fromkeys((figure, *(key for key in beside if _has_both_values(pair, key)))))
 

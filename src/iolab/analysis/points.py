@@ -200,7 +200,7 @@ def headline_candidates(
     members = tuple(points)
     trusted = tuple(point for point in members if point.is_trusted)
     if workload.search_goal.objective is Objective.MAX_LOAD:
-        failed = [point for point in members if not _keeps_search_limit(workload, point)]
+        failed = [point for point in members if not _do_all_runs_keep_search_limit(workload, point)]
     elif workload.job.is_paced:
         failed = [
             point
@@ -219,7 +219,7 @@ def headline_candidates(
     return tuple(kept) or trusted
 
 
-def _keeps_search_limit(workload: Workload, point: PointSummary) -> bool:
+def _do_all_runs_keep_search_limit(workload: Workload, point: PointSummary) -> bool:
     return all(keeps_search_limit(workload, run) for run in _done_runs_of_point(point))
 
 
@@ -581,7 +581,7 @@ def sentinel_point(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
     able = [item for item in study.workloads if item.job.can_end_by_rule]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
-    if not study.method.is_sequential or not wanted:
+    if not study.method.chooses_repeats_by_results or not wanted:
         return None
     points = [point for point in expand_points(study) if point.workload == wanted[0].id]
     headline = wanted[0].search_goal.headline

@@ -28,8 +28,8 @@ from iolab.core.power import (
     NAME_SEPARATOR,
     REPORTED_BOUNDARIES,
     PowerBoundary,
-    counted_meters,
     is_addable_meter,
+    meters_to_sum,
 )
 from iolab.core.run import IdleSpan
 from iolab.core.samples import Floats, Ints
@@ -227,7 +227,9 @@ def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
     window = view.load.measured_part.common
     uses = tuple(_power_use(series, window) for series in meter_series(view))
     counted = [
-        use for boundary in REPORTED_BOUNDARIES for use in _counted_uses(view, uses, boundary)
+        use
+        for boundary in REPORTED_BOUNDARIES
+        for use in _uses_summed_over_machines(view, uses, boundary)
     ]
     return tuple(replace(use, is_counted=True) if use in counted else use for use in uses)
 
@@ -333,7 +335,7 @@ def power_metrics(uses: Sequence[PowerUse], metrics: Mapping[str, Metric]) -> di
     return found
 
 
-def _counted_uses(
+def _uses_summed_over_machines(
     view: RunView, uses: Sequence[PowerUse], boundary: PowerBoundary
 ) -> list[PowerUse]:
     """The meters that count of each machine: storage nodes and hypervisors where one is metered.
@@ -345,7 +347,7 @@ def _counted_uses(
         if use.boundary is boundary:
             at_boundary.setdefault(use.host, []).append(use)
     counted = {
-        host: _counted_meters(boundary, of_host, _target_drives(view, host))
+        host: _uses_summed_for_machine(boundary, of_host, _target_drives(view, host))
         for host, of_host in at_boundary.items()
     }
     monitored = [host.host for host in view.record.bystanders]
@@ -364,7 +366,7 @@ def _target_drives(view: RunView, host: str) -> frozenset[str]:
     return frozenset(leaf_device_names(facts.target.devices, facts))
 
 
-def _counted_meters(
+def _uses_summed_for_machine(
     boundary: PowerBoundary, uses: Sequence[PowerUse], target_drives: frozenset[str]
 ) -> list[PowerUse]:
     """Of one machine's meters at one boundary those that count; empty where none has a mean.
@@ -377,7 +379,7 @@ def _counted_meters(
         for use in uses
         if use.watts is not None or is_addable_meter(boundary, use.meter)
     }
-    counted = [named[name] for name in counted_meters(boundary, [*named])]
+    counted = [named[name] for name in meters_to_sum(boundary, [*named])]
     if boundary is PowerBoundary.DRIVE and any(
         is_addable_meter(boundary, use.meter) for use in counted
     ):

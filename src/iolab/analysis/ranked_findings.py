@@ -299,7 +299,7 @@ class ScoreInterval(Record):
 _ScoresByConfiguration = dict[str, ScoreInterval]
 
 
-class _RankedConfigurations(Record):
+class _ConfigurationScores(Record):
     """The configurations that are held against each other, and what is known of all of them.
 
     `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
@@ -346,7 +346,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _build_ranked_configurations(configurations_without_subsets(study.configurations), best)
+    field = _build_configuration_scores(configurations_without_subsets(study.configurations), best)
     if len(field.configuration_ids) < 2:
         return
     if field.capacity:
@@ -380,7 +380,7 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
 
 def _dimension_and_capacity_shares(
-    field: _RankedConfigurations, scores: Mapping[str, _ScoresByConfiguration]
+    field: _ConfigurationScores, scores: Mapping[str, _ScoresByConfiguration]
 ) -> dict[str, _ScoresByConfiguration]:
     """Each as shares of its best, for money where all costs are known, and those of capacity."""
     sides = {name: _shares_of_best(field.scores_per_cost(own)) for name, own in scores.items()}
@@ -390,7 +390,7 @@ def _dimension_and_capacity_shares(
 
 
 def _minimum_over_dimensions(
-    field: _RankedConfigurations, sides: Mapping[str, _ScoresByConfiguration]
+    field: _ConfigurationScores, sides: Mapping[str, _ScoresByConfiguration]
 ) -> _ScoresByConfiguration:
     return {
         configuration_id: _elementwise_minimum_score(
@@ -417,7 +417,7 @@ def value_for_money(
     configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
 ) -> ValueForMoney:
     """Best rates for money, unless a configuration has no cost or rate, or there is only one."""
-    field = _build_ranked_configurations(configurations, best)
+    field = _build_configuration_scores(configurations, best)
     if not field.costs or len(field.configuration_ids) < 2 or not field.workloads:
         return ValueForMoney({}, 0, (), depends_on_weighing=False)
     scores, by_workload = (
@@ -433,9 +433,9 @@ def value_for_money(
     )
 
 
-def _build_ranked_configurations(
+def _build_configuration_scores(
     configurations: Sequence[Configuration], best: Sequence[BestPointFinding]
-) -> _RankedConfigurations:
+) -> _ConfigurationScores:
     owners = tuple(configuration.id for configuration in configurations)
     rates = [
         figure for figure in best if figure.metric in SIDES and (figure.value.value or 0.0) > 0
@@ -460,7 +460,7 @@ def _build_ranked_configurations(
     }
     priced = {configuration_id: cost for configuration_id, cost in priced.items() if cost > 0}
     priced_alike = len(priced) == len(owners) and len(money) == 1
-    return _RankedConfigurations(
+    return _ConfigurationScores(
         configuration_ids=owners,
         capacity=capacity,
         metric=metric,
@@ -588,7 +588,7 @@ def _is_clear_leader(scores: _ScoresByConfiguration, best: str) -> bool:
     )
 
 
-def _capacity_recommendation(contenders: _RankedConfigurations) -> Recommendation:
+def _capacity_recommendation(contenders: _ConfigurationScores) -> Recommendation:
     scores = contenders.capacity_scores()
     best, second, *_ = _configuration_ids_best_first(scores)
     return Recommendation(
@@ -610,7 +610,7 @@ def _capacity_recommendation(contenders: _RankedConfigurations) -> Recommendatio
 
 
 def _performance_recommendation(
-    contenders: _RankedConfigurations,
+    contenders: _ConfigurationScores,
     need: BuyerNeed,
     scores: _ScoresByConfiguration,
     cost_unit: str = "",

@@ -420,7 +420,9 @@ def _phase_figures(
     own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(scenario.phases[0])
     rates, counts = seconds.rates[own], seconds.bin_counts(own)
     p99s = seconds.joined_p99s_ns(span)
-    ratios, unequal = _latency_ratios(seconds, own, first, is_paced=record.run.point.job.is_paced)
+    ratios, unequal = _p50_p99_and_mean_ratios_or_reason(
+        seconds, own, first, is_paced=record.run.point.job.is_paced
+    )
     has_any = bool((counts >= 0.5).any())
     longest_io_s = seconds.longest_io_edges_s(counts)[1]
     return PhaseFigures(
@@ -445,7 +447,7 @@ def _phase_figures(
     )
 
 
-def _latency_ratios(
+def _p50_p99_and_mean_ratios_or_reason(
     seconds: PerSecondHistograms, own: slice, first: slice, *, is_paced: bool
 ) -> tuple[tuple[Metric, Metric, Metric], str]:
     """p50, p99 and mean of a phase over those of the first, or why they are not to be compared.

@@ -20,7 +20,7 @@ from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operati
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTimeDirection
 from iolab.record import Record
 
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
@@ -57,9 +57,9 @@ TOLERABLE_DEEP: Final = 2.5
 
 def sum_service_times(record: RunRecord, load_sums: LoadSums) -> OperationSums | None:
     """The service times of a record in the window of its load; None where it has none."""
-    if not np.isin(record.intervals.direction, list(ServiceTime)).any():
+    if not np.isin(record.intervals.direction, list(ServiceTimeDirection)).any():
         return None
-    return sum_operations_in_window(record, list(ServiceTime), load_sums.measured_part)
+    return sum_operations_in_window(record, list(ServiceTimeDirection), load_sums.measured_part)
 
 
 def service_latency_metrics(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.window import EDGE_SLACK_NS, Window, last_submission_ns, to_controller_clock_ns
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Floats, Ints, rows_by_host, unique_io_mask
+from iolab.core.samples import Floats, Ints, row_indexes_by_host, unique_io_mask
 from iolab.core.stopping import (
     BLOCKS_MIN,
     RAW_BLOCK,
@@ -67,7 +67,7 @@ class FleetRateSeries(Record):
 
 def fleet_rate_series(record: RunRecord, weights: Weights = NO_WEIGHTS) -> FleetRateSeries | None:
     """The series of a record; None where its hosts shared no whole second."""
-    each_host = rows_by_host(record.intervals.host, len(record.hosts))
+    each_host = row_indexes_by_host(record.intervals.host, len(record.hosts))
     hosts = [
         _cumulative_ios_by_host(record, index, rows, weights)
         for index, rows in enumerate(each_host)

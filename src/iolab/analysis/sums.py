@@ -124,7 +124,7 @@ def sum_measured_window(record: RunRecord, window: Window | None = None) -> Load
     measured = find_measured_part(record, window)
     sums = sum_operations_in_window(record, DIRECTIONS, measured)
     lows, highs = _engine_latency_extremes(record.hosts)
-    covered_ns = record.intervals.interval_ns_by_host(
+    covered_ns = record.intervals.watched_ns_by_host(
         len(record.hosts), np.flatnonzero(measured.intervals)
     )
     return LoadSums(

@@ -16,8 +16,8 @@ from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import HypervisorResult, ScenarioFigures
 from iolab.core.resources import ResourceUse
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Floats, Ints, rows_by_host
-from iolab.core.workload import AnyJob, Direction, ServiceTime
+from iolab.core.samples import Floats, Ints, row_indexes_by_host
+from iolab.core.workload import AnyJob, Direction, ServiceTimeDirection
 from iolab.record import Record
 from iolab.units import NS_PER_S
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _Place = tuple[str, str, str]
 """Host, scope and metric of a series."""
 
-_COUNTED_DIRECTIONS: Final = (*Direction, *ServiceTime)
+_COUNTED_DIRECTIONS: Final = (*Direction, *ServiceTimeDirection)
 """The rows of a host's bins of the whole run: directions, then their service times."""
 
 
@@ -79,7 +79,7 @@ class RunView(Record, dict=True):
 
     @cached_property
     def _interval_rows_by_host(self) -> Sequence[Ints]:
-        return rows_by_host(self.record.intervals.host, len(self.record.hosts))
+        return row_indexes_by_host(self.record.intervals.host, len(self.record.hosts))
 
     @cached_property
     def _unsummed_bins(self) -> Sequence[Ints]:
@@ -196,7 +196,7 @@ class RunView(Record, dict=True):
         return np.asarray(rows[self.record.intervals.direction[rows] == direction])
 
     def run_bin_counts(self, host_index: int) -> Ints:
-        """A host's counts (6, BIN_COUNT) of its whole run: by `Direction`, then `ServiceTime`."""
+        """A host's counts (6, BIN_COUNT) of its run by `Direction`, then `ServiceTimeDirection`."""
         counts = np.zeros((len(_COUNTED_DIRECTIONS), BIN_COUNT), dtype=np.int64)
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host_index]
@@ -269,7 +269,7 @@ def _unsummed_bin_parts(cut: MeasuredPart, host_count: int) -> list[Ints]:
     """The parts of each host's bins that are not among the sums of its load."""
     summed = cut.bins & (cut.parts.direction < len(DIRECTIONS))
     places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _COUNTED_DIRECTIONS))
-    return [places[rows] for rows in rows_by_host(cut.parts.host[places], host_count)]
+    return [places[rows] for rows in row_indexes_by_host(cut.parts.host[places], host_count)]
 
 
 class IoTime(Record):

@@ -97,12 +97,12 @@ def find_measured_part(record: RunRecord, measured: Window | None = None) -> Mea
         early_ns = WARMUP_SLACK_NS
     if common is not None:
         first = np.full(len(table), common.start_ns - early_ns)
-        inside = _is_inside_window(starts, ends, first, common.end_ns)
+        inside = _inside_window_mask(starts, ends, first, common.end_ns)
         if len(np.unique(table.host[inside])) < len(hosts):
             common = None
     if common is None:
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
-        inside = _is_inside_window(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
+        inside = _inside_window_mask(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
     parts = record.bins.bin_groups()
     return MeasuredPart(hosts, common, inside, parts, _bin_parts_inside(record, parts, inside))
 
@@ -153,7 +153,7 @@ def intersect_windows(windows: Sequence[Window | None]) -> Window | None:
     return Window(start, end) if end > start else None
 
 
-def _is_inside_window(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
+def _inside_window_mask(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
     """Within the slack, and mostly within: what comes after the end may be shorter than that."""
     middles = starts + (ends - starts) // 2
     return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))

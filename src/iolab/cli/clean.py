@@ -32,7 +32,7 @@ from iolab.units import format_bytes
 
 if TYPE_CHECKING:
     from iolab.errors import IolabError
-    from iolab.hosts.answers import Leftovers
+    from iolab.hosts.answers import HostLeftovers
 
 
 def clean(
@@ -77,7 +77,7 @@ def clean(
     absolute = None if path is None else str(Path(path).absolute())
     searched = asyncio.run(list_or_remove_leftovers(specs, absolute))
     leftovers = {name: left for name, left in searched.results.items() if left.has_any}
-    removed: Mapping[str, Leftovers] = {}
+    removed: Mapping[str, HostLeftovers] = {}
     failed = dict(searched.errors)
     if not as_json:
         _show_leftovers(leftovers)
@@ -118,7 +118,7 @@ def _clean_store_or_namespace(
 
 
 def _cleanup_result_text(
-    leftovers: Mapping[str, Leftovers], removed: Mapping[str, Leftovers], path: str | None
+    leftovers: Mapping[str, HostLeftovers], removed: Mapping[str, HostLeftovers], path: str | None
 ) -> str:
     if not leftovers:
         return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
@@ -127,7 +127,7 @@ def _cleanup_result_text(
     return "Removed."
 
 
-def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
+def _show_leftovers(leftovers: Mapping[str, HostLeftovers]) -> None:
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, terminal_table
 
@@ -141,14 +141,14 @@ def _show_leftovers(leftovers: Mapping[str, Leftovers]) -> None:
         print_renderables(terminal_table(headings, rows))
 
 
-def _show_folders_of_other_hosts(leftovers: Mapping[str, Leftovers]) -> None:
+def _show_folders_of_other_hosts(leftovers: Mapping[str, HostLeftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         message = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
         print_message(one_line(message))
 
 
-def _show_other_users_folders(leftovers: Mapping[str, Leftovers]) -> None:
+def _show_other_users_folders(leftovers: Mapping[str, HostLeftovers]) -> None:
     """Folders of other users, whose sessions may be alive: they are theirs to remove."""
     for name, left in leftovers.items():
         for folder in left.foreign_folders:
@@ -158,7 +158,7 @@ def _show_other_users_folders(leftovers: Mapping[str, Leftovers]) -> None:
             print_message(one_line(message))
 
 
-def _removable_kinds_and_names(leftovers: Leftovers) -> Iterator[tuple[str, str]]:
+def _removable_kinds_and_names(leftovers: HostLeftovers) -> Iterator[tuple[str, str]]:
     for process in leftovers.processes:
         yield "process", f"{process.pid} {process.command}"
     for folder in leftovers.folders:
@@ -176,8 +176,8 @@ def _removable_kinds_and_names(leftovers: Leftovers) -> Iterator[tuple[str, str]
 
 
 def _cleanup_document(
-    leftovers: Mapping[str, Leftovers],
-    removed: Mapping[str, Leftovers],
+    leftovers: Mapping[str, HostLeftovers],
+    removed: Mapping[str, HostLeftovers],
     failed: Mapping[str, IolabError],
 ) -> dict[str, Any]:
     return {

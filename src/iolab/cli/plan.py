@@ -307,7 +307,7 @@ def _discover_facts_and_fault(
 
     from iolab.errors import HostError
     from iolab.registry import study_kinds_of
-    from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
+    from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_plan_ready
 
     kinds = study_kinds_of(study)
     discovery, faults, notes = asyncio.run(_discover_hosts(study))
@@ -318,7 +318,7 @@ def _discover_facts_and_fault(
             if faults:
                 raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
         else:
-            require_ready(
+            require_plan_ready(
                 study,
                 plan,
                 kinds,

@@ -14,19 +14,19 @@ from msgspec.structs import replace
 from iolab.cli.output import ask_for_removal, print_json, print_message, wrap_for_terminal
 from iolab.cli.session import STOPPING_AT_ONCE, stop_on_signals
 from iolab.core.kubernetes import PodFleet, VolumeMode
-from iolab.core.leftover_texts import report_leftover_texts
+from iolab.core.leftover_texts import add_to_collected_leftover_texts
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Fault, HostError, Interrupted, StudyError
 from iolab.hosts.kubernetes.fleet import (
     LEASE_RENEWAL_S,
-    acquire_lease,
+    acquire_lease_or_reuse_kept_pods,
     create_pods,
     kubectl_for_fleet,
     list_leases,
     read_current_context,
-    remove_fleet,
-    renew_lease,
+    remove_fleet_and_list_kept_volumes,
+    renew_lease_or_keep_pods,
     require_cluster_accepts,
     require_namespace,
     wait_until_ready,
@@ -99,14 +99,14 @@ async def temporary_session_pods(
     with _cancelled_by_signals(notify):
         await require_cluster_accepts(fleet)
         # Until there is a Lease of ours, whatever has its name belongs to another session.
-        acquisition = asyncio.ensure_future(acquire_lease(fleet))
+        acquisition = asyncio.ensure_future(acquire_lease_or_reuse_kept_pods(fleet))
         is_kept = False
         renewal = asyncio.create_task(_renew_lease_periodically(fleet))
         try:
             await _ensure_pods_ready(fleet, await asyncio.shield(acquisition), notify)
             yield await _with_device_serials(study, fleet)
             if fleet.keep:
-                await renew_lease(fleet, keep=True)
+                await renew_lease_or_keep_pods(fleet, keep=True)
                 is_kept = True
         finally:
             renewal.cancel()
@@ -125,7 +125,7 @@ def remaining_pods_sentences(fleet: PodFleet) -> Iterator[str]:
 async def _renew_lease_periodically(fleet: PodFleet) -> None:
     while True:
         await asyncio.sleep(LEASE_RENEWAL_S)
-        await renew_lease(fleet)
+        await renew_lease_or_keep_pods(fleet)
 
 
 @contextmanager
@@ -189,12 +189,12 @@ async def _remove_pods(fleet: PodFleet, notify: Callable[[str], None]) -> None:
     notify("Removing the pods and their volumes.")
     with stop_on_signals(lambda: "The pods are being removed, which ends by itself.", notify):
         try:
-            removal = remove_fleet(kubectl_for_fleet(fleet), fleet.name)
+            removal = remove_fleet_and_list_kept_volumes(kubectl_for_fleet(fleet), fleet.name)
             for sentence in await asyncio.shield(removal):
                 notify(sentence)
         except HostError as error:
             again = f"'iolab clean --hosts k8s:{fleet.namespace}' removes what is left."
-            report_leftover_texts([f"{error.message} {error.hint}", again])
+            add_to_collected_leftover_texts([f"{error.message} {error.hint}", again])
 
 
 def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
@@ -213,7 +213,7 @@ def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
     if dead and (yes or (not as_json and ask_for_removal())):
         for name in dead:
             try:
-                messages += asyncio.run(remove_fleet(kubectl, name))
+                messages += asyncio.run(remove_fleet_and_list_kept_volumes(kubectl, name))
                 removed.append(name)
             except HostError as error:
                 messages.append(f"{name}: {error.message} {error.hint}")

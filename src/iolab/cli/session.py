@@ -62,7 +62,7 @@ from iolab.registry import (
 )
 from iolab.session.context import StoppingRule, StoppingRuleFactory
 from iolab.session.session import EarlierSegments, run_session
-from iolab.session.times import COMMIT, JUDGE, PhaseTimer, engine_seconds
+from iolab.session.times import COMMIT, JUDGE, SessionPhaseTimer, engine_seconds
 from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
@@ -121,7 +121,7 @@ class SessionRecorder:
         self._writes = writes
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
-        self._times = PhaseTimer()
+        self._times = SessionPhaseTimer()
         self._loading = threading.Thread(target=parquet.preload_duckdb, daemon=True)
 
     @property

@@ -20,7 +20,9 @@ from iolab.record import Record
 Counts = npt.NDArray[np.int64]
 
 
-def _bin_edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _lower_upper_and_middle_ns_of_bins() -> tuple[
+    npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]
+]:
     index = np.arange(BIN_COUNT, dtype=np.int64)
     octave = np.maximum(index >> BITS, 1) - 1
     base = np.where(index < 2 * BINS_PER_OCTAVE, index, 1 << (octave + BITS))
@@ -34,7 +36,7 @@ def _bin_edges() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDAr
     return edges
 
 
-LOWER_NS, UPPER_NS, MIDDLE_NS = _bin_edges()
+LOWER_NS, UPPER_NS, MIDDLE_NS = _lower_upper_and_middle_ns_of_bins()
 """Smallest, largest and representative nanosecond of each bin, int64 of shape (BIN_COUNT,)."""
 
 _BIN_INDEX_BY_MIDPOINT: Final = {int(value): index for index, value in enumerate(MIDDLE_NS)}

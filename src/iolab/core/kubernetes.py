@@ -56,7 +56,7 @@ class StorageClassPods(Record):
     host_names: tuple[str, ...]
 
 
-class StorageClassPrice(Record):
+class StorageClassMonthlyPrice(Record):
     """What a storage class costs for a GiB and month."""
 
     storage_class: str
@@ -92,7 +92,7 @@ class PodFleet(Record):
     memory: str
     wait_s: float
     keep: bool
-    prices: tuple[StorageClassPrice, ...] = ()
+    prices: tuple[StorageClassMonthlyPrice, ...] = ()
 
     @property
     def volumes_per_class(self) -> int:
@@ -103,13 +103,15 @@ class PodFleet(Record):
             else max(len(item.host_names) for item in self.classes)
         )
 
-    def monthly_cost(self, storage_class: str) -> StorageClassPrice | None:
+    def monthly_cost(self, storage_class: str) -> StorageClassMonthlyPrice | None:
         """What the volumes of a class cost in a month; None where no price is known."""
         price = next((price for price in self.prices if price.storage_class == storage_class), None)
         if price is None:
             return None
         size_gib = self.volumes_per_class * self.volume_bytes / (1 << 30)
-        return StorageClassPrice(storage_class, price.amount * size_gib, f"{price.currency}/month")
+        return StorageClassMonthlyPrice(
+            storage_class, price.amount * size_gib, f"{price.currency}/month"
+        )
 
     @property
     def pod_count(self) -> int:
@@ -180,13 +182,13 @@ class PodFacts(Record):
         others = self.pods_on_node
         parts = (
             f"on {self.node}" if self.node else "",
-            self.limits_text,
+            self.qos_and_limits_text,
             "" if others is None else f"{counted_noun(others, 'other pod')} on the node",
         )
         return ", ".join(part for part in parts if part)
 
     @property
-    def limits_text(self) -> str:
+    def qos_and_limits_text(self) -> str:
         """What the pod may use, in a line."""
         limits = (("CPU limit", self.cpu_limit), ("memory limit", self.memory_limit))
         parts = (self.qos, *(f"{name} {value}" for name, value in limits if value))

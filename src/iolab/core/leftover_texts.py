@@ -1,6 +1,6 @@
 """Sentences on what stays on hosts, collected for the end of whatever closes hosts.
 
-`iolab.hosts.remnants` makes them; a command prints them (`iolab.cli.output`), and the Python
+`iolab.hosts.leftovers` makes them; a command prints them (`iolab.cli.output`), and the Python
 interface warns of them (`iolab.api`).
 """
 
@@ -28,7 +28,7 @@ def collect_leftover_texts() -> Iterator[list[str]]:
         _collected.reset(token)
 
 
-def report_leftover_texts(texts: Iterable[str]) -> None:
+def add_to_collected_leftover_texts(texts: Iterable[str]) -> None:
     """Have them told at the end, each once."""
     collected = _collected.get()
     if collected is not None:

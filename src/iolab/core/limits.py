@@ -55,7 +55,7 @@ REASON_CHARACTERS_MAX: Final = 8192
 WORD_CHARACTERS_MAX: Final = 400
 """Of names and commands that agents tell."""
 
-REMNANTS_MAX: Final = 1000
+LEFTOVERS_MAX: Final = 1000
 """Things that stay on a host; an agent names a hundred."""
 
 LOG_PAGE_CHARACTERS_MAX: Final = 2 * 4096

@@ -140,7 +140,7 @@ def scenario_metric_key(figure: str) -> str:
     return f"scenario.{figure}"
 
 
-def compared_phase_keys(phases: Sequence[str]) -> list[str]:
+def compared_scenario_metric_keys(phases: Sequence[str]) -> list[str]:
     """What tells systems apart that were run through phases: of each but the first, and events."""
     figures = ("iops", "lat_ns_p99", "p50_ratio")
     keys = [phase_metric_key(phase, figure) for phase in phases[1:] for figure in figures]
@@ -183,7 +183,7 @@ def is_declared_metric(metric_key: str) -> bool:
     return metric_key in _DECLARED
 
 
-def declared_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+def column_metric_keys_and_labels(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of those among the keys that have a column, in the order of appearance."""
     keys = dict.fromkeys(key for keys in groups for key in keys if is_declared_metric(key))
     return [(key, _DECLARED[key].label) for key in keys if _DECLARED[key].has_column]

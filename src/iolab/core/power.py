@@ -55,7 +55,7 @@ def is_addable_meter(boundary: PowerBoundary, name: str) -> bool:
     return name.startswith(RAPL_PACKAGE_PREFIX)
 
 
-def counted_meters(boundary: PowerBoundary, names: Sequence[str]) -> list[str]:
+def meters_to_sum(boundary: PowerBoundary, names: Sequence[str]) -> list[str]:
     """Of one machine's meters at one boundary, in order, those whose sum is the machine's watts.
 
     The first that the study describes, else all that can be added, else the first of the kernel's.
@@ -117,7 +117,7 @@ def meter_interval_s(settings: MeterSettings, meter: MeterSpec) -> float | None:
     return None if meter.kind is MeterKind.COMMAND else settings.interval_s
 
 
-def _metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
+def _power_metric_specs(boundary: PowerBoundary) -> Iterator[MetricSpec]:
     name, key = boundary.value, f"{boundary.value}_"
     lower, higher = (
         (BetterDirection.LOWER, CombineRule.MEAN),
@@ -145,7 +145,7 @@ COMPARED_EFFICIENCIES: Final = (
 """What two sides are compared by where both have it, each boundary by itself."""
 
 POWER_METRICS: Final = tuple(
-    spec for boundary in REPORTED_BOUNDARIES for spec in _metric_specs(boundary)
+    spec for boundary in REPORTED_BOUNDARIES for spec in _power_metric_specs(boundary)
 )
 """Watts of a fleet, operations a joule (a watt is a joule a second, so this is IOPS/W) and joules
 for 10^9 bytes, of each boundary, with all and less what idle takes. Net ones are only there where

@@ -245,20 +245,20 @@ class DeviceDelta(Record):
     read_time_ns: int | None = None
     write_time_ns: int | None = None
 
-    def direction_delta(self, direction: Direction) -> DeviceIoDelta:
+    def direction_delta(self, direction: Direction) -> DeviceDirectionDelta:
         """One direction of it; ValueError for trims, of which it tells less."""
         if direction is Direction.READ:
-            return DeviceIoDelta(
+            return DeviceDirectionDelta(
                 self.read_bytes, self.read_ios, self.read_merges, self.read_time_ns
             )
         if direction is Direction.WRITE:
-            return DeviceIoDelta(
+            return DeviceDirectionDelta(
                 self.write_bytes, self.write_ios, self.write_merges, self.write_time_ns
             )
         raise ValueError(f"{direction.name} is neither read nor written")
 
 
-class DeviceIoDelta(Record):
+class DeviceDirectionDelta(Record):
     """One direction of a `DeviceDelta`."""
 
     bytes: int
@@ -400,19 +400,19 @@ class ProcessorUse(Record):
     load_halts: Annotated[tuple[LoadHalt, ...], Meta(max_length=LOAD_HALTS_MAX)] | None = None
 
 
-class HostDetails(TaggedRecord):
+class HostLoadDetails(TaggedRecord):
     """What a kind of load tells of one host in one run, beside its intervals and bins."""
 
     __slots__ = ()
 
 
-class RunDetails(TaggedRecord):
+class RunLoadDetails(TaggedRecord):
     """What a kind of load tells of a run that is of no single client."""
 
     __slots__ = ()
 
 
-class FleetDetails(TaggedRecord):
+class GuestFleetDetails(TaggedRecord):
     """The guests that made a run's load, as their kind of host tells of them."""
 
     __slots__ = ()
@@ -462,7 +462,7 @@ class HostRun(Record):
     clock_offset_after_ns: int | None = None
     clock_error_after_ns: int | None = None
     read_from: HostName = ""
-    details: HostDetails | None = None
+    details: HostLoadDetails | None = None
     generator_limit_iops: float | None = None
     generator_limit_fault: str = ""
     clock_step_ns: int | None = None
@@ -562,13 +562,13 @@ class RunManifest(Record, kw_only=True):
     bystanders: tuple[MonitoredHost, ...] = ()
     meter_faults: tuple[MeterFault, ...] = ()
     idle_spans: tuple[IdleSpan, ...] = ()
-    details: RunDetails | None = None
+    details: RunLoadDetails | None = None
     excluded_hosts: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
     volume: str | None = None
     states: tuple[TargetState, ...] = ()
     rule: StoppingRuleSettings | None = None
-    fleet: FleetDetails | None = None
+    fleet: GuestFleetDetails | None = None
     scenario: ScenarioOutcome | None = None
     failure_hint: str | None = None
     neighbours: tuple[NeighbourRun, ...] = ()

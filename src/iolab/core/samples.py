@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec.structs import astuple
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.workload import COMPOSITES_FROM, ServiceTime
+from iolab.core.workload import COMPOSITES_FROM, ServiceTimeDirection
 from iolab.record import Record
 
 Ints = npt.NDArray[np.int64]
@@ -32,9 +32,9 @@ CHUNK_ROWS: Final = 1 << 16
 
 
 def unique_io_mask(directions: SignedInts) -> npt.NDArray[np.bool_]:
-    """Which rows of a table tell each I/O once: none of `ServiceTime`, and none made of others."""
-    later = (directions > ServiceTime.TRIM) & (directions < COMPOSITES_FROM)
-    return (directions < ServiceTime.READ) | later
+    """Which rows tell each I/O once: none of `ServiceTimeDirection`, none made of others."""
+    later = (directions > ServiceTimeDirection.TRIM) & (directions < COMPOSITES_FROM)
+    return (directions < ServiceTimeDirection.READ) | later
 
 
 class IntervalTable(Record):
@@ -43,7 +43,7 @@ class IntervalTable(Record):
     One row a (host, seq, direction): `seq` counts a host's intervals from 0, `end_real_ns` is the
     host's own clock at the interval's end, `span_ns` its length, `ios` and `bytes` what completed,
     `lat_sum_ns` the sum of their latencies (submission to completion). An I/O stands once more
-    under its `ServiceTime` where that is told beside the time from when it was due.
+    under its `ServiceTimeDirection` where that is told beside the time from when it was due.
     """
 
     host: Ints
@@ -58,7 +58,7 @@ class IntervalTable(Record):
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def interval_ns_by_host(self, host_count: int, rows: Ints) -> Ints:
+    def watched_ns_by_host(self, host_count: int, rows: Ints) -> Ints:
         """How long each of so many hosts was watched by these rows, each interval once."""
         stride = int(self.seq.max(initial=0)) + 1
         _, first = np.unique(self.host[rows] * stride + self.seq[rows], return_index=True)
@@ -137,7 +137,9 @@ class BinTable(Record):
         """The bins in which any of the parts counts an I/O, ascending."""
         is_used = np.zeros(BIN_COUNT, dtype=np.bool_)
         for group in groups.batch_slices():
-            is_used[self.bin[_row_ranges(groups.start[group], groups.size[group])]] = True
+            is_used[self.bin[_row_indexes_of_ranges(groups.start[group], groups.size[group])]] = (
+                True
+            )
         return np.flatnonzero(is_used)
 
     def add_counts_to(
@@ -151,14 +153,14 @@ class BinTable(Record):
         flat, width = sums.reshape(-1), sums.shape[1]
         for group in groups.batch_slices():
             size = groups.size[group]
-            inside = _row_ranges(groups.start[group], size)
+            inside = _row_indexes_of_ranges(groups.start[group], size)
             # Flat, which numpy adds up many times as fast.
             bins = self.bin[inside] if columns is None else columns[self.bin[inside]]
             where = np.repeat(rows[group] * width, size) + bins
             np.add.at(flat, where, self.count[inside].astype(sums.dtype))
 
 
-def _row_ranges(start: Ints, size: Ints) -> slice | Ints:
+def _row_indexes_of_ranges(start: Ints, size: Ints) -> slice | Ints:
     """The rows of several stretches, one after the other."""
     if (start[1:] == start[:-1] + size[:-1]).all():
         first = int(start[0]) if start.size else 0
@@ -228,7 +230,7 @@ class CounterTable(Record):
         return int(self.host.size)
 
 
-def rows_by_host(hosts: SignedInts, count: int) -> list[Ints]:
+def row_indexes_by_host(hosts: SignedInts, count: int) -> list[Ints]:
     """The rows of each of `count` hosts, in the order of the table."""
     order = np.argsort(hosts, kind="stable")
     edges = np.searchsorted(hosts[order], np.arange(count + 1)).tolist()

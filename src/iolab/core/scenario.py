@@ -30,7 +30,7 @@ REASON_CHARACTERS: Final = 4096
 Reason = Annotated[str, Meta(max_length=REASON_CHARACTERS)]
 
 
-def reason_text(text: str) -> str:
+def bounded_reason_text(text: str) -> str:
     """The text as a record holds it: on one line, and cut where it is too long."""
     return excerpt(text, REASON_CHARACTERS)
 
@@ -322,7 +322,7 @@ class ScenarioPlan(Record):
         )
 
 
-class PhaseEnd(StrEnum):
+class PhaseEndReason(StrEnum):
     """Why a phase ended."""
 
     TIME = "time"
@@ -339,7 +339,7 @@ class PhaseSpan(Record):
     id: str
     start_real_ns: int
     end_real_ns: int
-    ended_by: PhaseEnd
+    ended_by: PhaseEndReason
 
     @property
     def seconds(self) -> float:

@@ -120,7 +120,7 @@ class Method(Record):
         return float(self.rule.shortest_run_s), float(self.rule.longest_s)
 
     @property
-    def is_sequential(self) -> bool:
+    def chooses_repeats_by_results(self) -> bool:
         """Whether results decide how often a point is measured."""
         return self.kind is MethodKind.ADAPTIVE
 
@@ -173,7 +173,7 @@ class ServerConfig(TaggedRecord):
         return False
 
 
-class BootedGuests(TaggedRecord):
+class BootedGuestsConfig(TaggedRecord):
     """The settings of guests that a session boots as clients.
 
     `keys_that_must_agree` are as in `ServerConfig`.
@@ -216,7 +216,7 @@ class Study(Record, dict=True):
     inventory: str = ""
     precondition: Precondition = NO_PRECONDITION
     server: ServerConfig | None = None
-    guests: BootedGuests | None = None
+    guests: BootedGuestsConfig | None = None
     kubernetes: PodFleet | None = None
     answer: AnswerKind = AnswerKind.FIGURES
     meters: MeterSettings = NO_IDLE_POWER

@@ -123,7 +123,7 @@ class TargetState(Record):
     unknown: str | None
 
 
-class LedgerRun(Record):
+class LedgerRunEntry(Record):
     """What one run wrote: by its engine's own count and by the device's; None if not known."""
 
     digest: str
@@ -133,7 +133,7 @@ class LedgerRun(Record):
     device_bytes: int | None
 
 
-class TargetEntry(Record):
+class TargetLedgerEntry(Record):
     """The account of one target.
 
     `counter_bytes` is the device's own count of written bytes since the boot named by `boot_id`,
@@ -159,16 +159,16 @@ class TargetEntry(Record):
     start_state_key: str | None = None
     steady: tuple[tuple[str, bool], ...] = ()
     sweeps: tuple[tuple[str, int], ...] = ()
-    runs: tuple[LedgerRun, ...] = ()
+    runs: tuple[LedgerRunEntry, ...] = ()
 
 
 class TargetLedger(Record):
     """The state ledger of a session: its targets, and every series of rounds."""
 
-    targets: tuple[TargetEntry, ...] = ()
+    targets: tuple[TargetLedgerEntry, ...] = ()
     rounds: tuple[PreconditioningRounds, ...] = ()
 
-    def target(self, target_key: str) -> TargetEntry | None:
+    def target(self, target_key: str) -> TargetLedgerEntry | None:
         """The account of that target, None if there is none yet."""
         return next((item for item in self.targets if item.key == target_key), None)
 

@@ -60,7 +60,7 @@ def _gp2_iops_and_bytes_limits(gib: float) -> tuple[float, float]:
     return min(max(3 * gib, 100.0), 16_000.0), (128 if gib <= 170 else 250) * MIB
 
 
-def _fixed_limits(iops: float, megabytes: float) -> _Limits:
+def _fixed_limits_function(iops: float, megabytes: float) -> _Limits:
     return lambda _: (iops, megabytes * MB)
 
 
@@ -69,7 +69,7 @@ LIMITS: Final[Mapping[str, _Limits]] = {
     "gp3": lambda _: (3000.0, 125.0 * MIB),
     "st1": lambda gib: (None, min(40 * gib / 1024, 500.0) * MIB),
     "sc1": lambda gib: (None, min(12 * gib / 1024, 192.0) * MIB),
-    **{name: _fixed_limits(iops, speed) for name, (_, iops, speed) in TIERS.items()},
+    **{name: _fixed_limits_function(iops, speed) for name, (_, iops, speed) in TIERS.items()},
 }
 """Types of volumes that burst, or that a study may name; of gp3 what every volume has."""
 

@@ -111,7 +111,7 @@ class Direction(NamedOperation):
     TRIM = 2
 
 
-class ServiceTime(NamedOperation):
+class ServiceTimeDirection(NamedOperation):
     """The same I/Os from their submission, those of `Direction` being from when they were due.
 
     Only an open loop has both, and an engine that tells them.
@@ -124,7 +124,7 @@ class ServiceTime(NamedOperation):
     @property
     def direction(self) -> Direction:
         """The direction whose I/Os they are."""
-        return Direction(self - ServiceTime.READ)
+        return Direction(self - ServiceTimeDirection.READ)
 
     @property
     def display_name(self) -> str:
@@ -223,14 +223,14 @@ class AnyJob(TaggedRecord):
         return None
 
     @property
-    def uses_server(self) -> bool:
+    def may_use_study_server(self) -> bool:
         """Whether it may work against the study's server."""
         return False
 
     @property
-    def works_against_server(self) -> bool:
+    def is_answered_by_server(self) -> bool:
         """Whether a server answers it, which may use the processors of the same machine."""
-        return self.uses_server
+        return self.may_use_study_server
 
     @property
     def has_busy_polling(self) -> bool:

@@ -9,8 +9,8 @@ from iolab.analysis.busy import is_resource_full, is_resource_near_limit
 from iolab.analysis.check import (
     Check,
     CheckAnswer,
-    CheckSlot,
     EvidenceValues,
+    HostKindCheckSlot,
     check,
     indicative_answer,
     invalid_answer,
@@ -392,12 +392,12 @@ def _fleet_byte_evidence(account: FleetBytes) -> EvidenceValues:
 class GuestAnalysis:
     """Hosts that live on a node which is looked at from inside, too."""
 
-    checks: Final[Mapping[CheckSlot, tuple[Check[RunView], ...]]] = {
-        CheckSlot.PROCESSORS_REAL: (check_emulated_guest, check_modelled_disk),
-        CheckSlot.LIMITS: (check_limited_disk,),
-        CheckSlot.BYTES: (check_guest_bytes,),
-        CheckSlot.LATENCY: (check_guest_bound,),
-        CheckSlot.PROCESSORS_FREE: (check_guest_starved,),
+    checks: Final[Mapping[HostKindCheckSlot, tuple[Check[RunView], ...]]] = {
+        HostKindCheckSlot.PROCESSORS_REAL: (check_emulated_guest, check_modelled_disk),
+        HostKindCheckSlot.LIMITS: (check_limited_disk,),
+        HostKindCheckSlot.BYTES: (check_guest_bytes,),
+        HostKindCheckSlot.LATENCY: (check_guest_bound,),
+        HostKindCheckSlot.PROCESSORS_FREE: (check_guest_starved,),
     }
     self_limited_hosts = staticmethod(self_limited_guests)
     hosts_with_external_cpu_count = staticmethod(guests_counted_by_node)

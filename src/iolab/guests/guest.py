@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 
 from iolab.core.host import HostTransport
 from iolab.core.host_name import HostName
-from iolab.core.run import FleetDetails, RunManifest
-from iolab.core.study import BootedGuests, Study
+from iolab.core.run import GuestFleetDetails, RunManifest
+from iolab.core.study import BootedGuestsConfig, Study
 from iolab.core.workload import Direction
 from iolab.record import Record
 from iolab.study.targets import hypervisors_of_study
@@ -78,7 +78,7 @@ class Pinning(StrEnum):
     """Those of one NUMA node, guest after guest, and memory of that node."""
 
 
-class GuestSettings(BootedGuests, Record, tag="vm"):
+class GuestSettings(BootedGuestsConfig, Record, tag="vm"):
     """The guests that a session boots on every hypervisor of its study, all alike.
 
     `latency_ns` is of a modelled disk. `iops_limit` bounds each guest's disk, None does not.
@@ -152,7 +152,7 @@ class GuestRun(Record):
     booted_s: float | None = None
 
 
-class GuestFleet(FleetDetails, Record, tag="vm"):
+class GuestFleet(GuestFleetDetails, Record, tag="vm"):
     """The guests that made a run's load, `settings` those of guests that we booted, else None.
 
     `per_node` is how many of each node took part; `idle` are guests that were up and had no part.

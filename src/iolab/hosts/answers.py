@@ -45,7 +45,7 @@ class ScratchAnswer(Record, kw_only=True):
     left_over_bytes: Count = 0
 
 
-class RemnantKind(StrEnum):
+class LeftoverKind(StrEnum):
     """What stayed on a host."""
 
     FOLDER = "folder"
@@ -56,10 +56,10 @@ class RemnantKind(StrEnum):
     DEVICE = "device"
 
 
-class Remnant(Record, kw_only=True):
+class Leftover(Record, kw_only=True):
     """One thing that an agent could not end or remove: its path or process id, and why."""
 
-    kind: RemnantKind
+    kind: LeftoverKind
     name: _Path
     reason: Annotated[str, Meta(max_length=limits.REASON_CHARACTERS_MAX)]
 
@@ -67,7 +67,7 @@ class Remnant(Record, kw_only=True):
 class ByeAnswer(Record, kw_only=True):
     """The last answer of an agent: what stays on its host."""
 
-    left: Annotated[tuple[Remnant, ...], Meta(max_length=limits.REMNANTS_MAX)] = ()
+    left: Annotated[tuple[Leftover, ...], Meta(max_length=limits.LEFTOVERS_MAX)] = ()
 
 
 class OrphanAnswer(Record, kw_only=True):
@@ -86,7 +86,7 @@ class AbandonedFolderAnswer(Record, kw_only=True):
     host: Annotated[str, Meta(max_length=limits.PATH_CHARACTERS_MAX)] = ""
 
 
-class Leftovers(Record, kw_only=True):
+class HostLeftovers(Record, kw_only=True):
     """What killed agents left on a host, and the sentences of what could not be removed of it.
 
     The folders `elsewhere` may be held by other hosts that share the directory, and

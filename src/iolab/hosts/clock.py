@@ -99,13 +99,13 @@ async def measure_clock_offset(
     """
     enough_ns = 0 if earlier_rtt_ns is None else round(ENOUGH_RATIO * earlier_rtt_ns)
     offsets: list[ClockOffset] = []
-    async with _measurement_semaphore():
+    async with _clock_measurement_semaphore():
         while len(offsets) < ROUND_TRIPS and not any(trip.rtt_ns <= enough_ns for trip in offsets):
             offsets.append(await _measure_round_trip(host, clock))
     return min(offsets, key=lambda offset: offset.rtt_ns)
 
 
-def _measurement_semaphore() -> asyncio.Semaphore:
+def _clock_measurement_semaphore() -> asyncio.Semaphore:
     """What lets so many through at once, one in each event loop."""
     return _SEMAPHORES.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(CLOCKS_AT_ONCE))
 

@@ -16,10 +16,10 @@ from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
 from iolab.hosts.host import AgentLink, Host
 from iolab.hosts.kubernetes.facts import pod_reference_of_command, read_pod_facts
+from iolab.hosts.leftovers import close_hosts_and_report_leftovers
 from iolab.hosts.message import HostCommandError
 from iolab.hosts.process import exit_text, run_local_process, start_local_process
 from iolab.hosts.push import CommandHostFiles, CommandPrefix, agent_binary, install_agent
-from iolab.hosts.remnants import close_hosts
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
@@ -206,13 +206,13 @@ async def open_hosts(
 ) -> AsyncIterator[dict[str, Host]]:
     """Hosts by name, not connected yet; every one is closed at the end, whatever happens.
 
-    What stays there is reported (`iolab.hosts.remnants`).
+    What stays there is reported (`iolab.hosts.leftovers`).
     """
     hosts = create_hosts(specs, agent, ssh_connections, link_timeout_s)
     try:
         yield hosts
     finally:
-        await close_hosts(hosts.values())
+        await close_hosts_and_report_leftovers(hosts.values())
 
 
 def _create_host(

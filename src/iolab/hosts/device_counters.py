@@ -54,21 +54,21 @@ def disks_snapshot_from_sample(sample: Message) -> HostDisksSnapshot:
     rows = header.get("disks")
     if not isinstance(rows, list):
         raise ValueError("it has no list of disks")  # noqa: TRY004 - text of a host, not a bug
-    merges = dict(_merge_counts(header.get("merges")))
+    merges = dict(_merged_io_counts_by_device(header.get("merges")))
     disks = {
         name: replace(counts, **merges.get(name, {}))
-        for name, counts in (_disk_counts(row) for row in rows)
+        for name, counts in (_parse_disk_row(row) for row in rows)
     }
     return HostDisksSnapshot(_require_count(header.get("mono_ns")), disks)
 
 
-async def take_snapshot(host: Host) -> HostDisksSnapshot:
+async def take_disks_snapshot(host: Host) -> HostDisksSnapshot:
     """The host's devices now. Raises HostError."""
-    devices, _ = await take_snapshot_and_sample(host)
+    devices, _ = await take_disks_snapshot_and_sample(host)
     return devices
 
 
-async def take_snapshot_and_sample(
+async def take_disks_snapshot_and_sample(
     host: Host, inode_path: str | None = None
 ) -> tuple[HostDisksSnapshot, Mapping[str, Any]]:
     """The same and the whole sample, seven times as large, where asked with a path's inodes."""
@@ -150,7 +150,7 @@ def _difference_if_known(now: int | None, then: int | None) -> int | None:
     return None if now is None or then is None else now - then
 
 
-def _disk_counts(row: object) -> tuple[str, DiskCounts]:
+def _parse_disk_row(row: object) -> tuple[str, DiskCounts]:
     if not isinstance(row, list) or len(row) < 6 or not isinstance(row[0], str):
         raise ValueError("a row of its disks is not one")
     counts = dict(zip(DISK, row[1:], strict=False))
@@ -159,7 +159,7 @@ def _disk_counts(row: object) -> tuple[str, DiskCounts]:
     return row[0], DiskCounts(**{name: _require_count(counts[name]) for name in known})
 
 
-def _merge_counts(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
+def _merged_io_counts_by_device(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
     """Of each device of a snapshot; an agent need not tell them."""
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.run import EngineTotals, HostDetails
+from iolab.core.run import EngineTotals, HostLoadDetails
 from iolab.core.scenario import IoLimit
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError
@@ -91,7 +91,7 @@ class ParsedEngineOutput(Record):
     intervals: Sequence[Interval]
     totals: EngineTotals | None
     faults: tuple[str, ...]
-    details: HostDetails | None = None
+    details: HostLoadDetails | None = None
 
 
 class OutputFaults(list[str]):
@@ -131,7 +131,7 @@ class LoadEngine(Protocol):
 JobT = TypeVar("JobT", bound=AnyJob, contravariant=True)
 
 
-class Engine(LoadEngine, Protocol[JobT]):
+class SingleProcessEngine(LoadEngine, Protocol[JobT]):
     """A maker of load that runs as one process on each host, in a folder of its own."""
 
     def command(self, job: JobT, directory: str, *, seconds: float, seed: int) -> Command:

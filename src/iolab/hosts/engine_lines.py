@@ -11,7 +11,7 @@ import numpy as np
 
 from iolab.core import limits
 from iolab.core.bins import BIN_COUNT
-from iolab.core.run import EngineTotals, HostDetails
+from iolab.core.run import EngineTotals, HostLoadDetails
 from iolab.core.samples import Ints, SignedInts
 from iolab.core.workload import NamedOperation
 from iolab.hosts.engine import OutputFaults, ParsedEngineOutput
@@ -109,7 +109,7 @@ class EngineLineReader(ABC):
     engine_title: ClassVar[str]
 
     def __init__(self) -> None:
-        self.details: HostDetails | None = None
+        self.details: HostLoadDetails | None = None
         self._rest = b""
         self._faults = OutputFaults()
         self._log = IntervalLog()
@@ -148,7 +148,7 @@ class EngineLineReader(ABC):
         """Everything that the output told."""
         if self._rest.strip():
             self._parse_line(self._rest)
-        totals = self._checked_totals()
+        totals = self._parse_totals_or_add_fault()
         start_ns, end_ns = self._start_and_end_ns()
         return ParsedEngineOutput(
             version=self.version_text(self._head),
@@ -173,7 +173,7 @@ class EngineLineReader(ABC):
             self._faults.add_fault("it ended before it began")
         return start_ns, end_ns
 
-    def _checked_totals(self) -> EngineTotals | None:
+    def _parse_totals_or_add_fault(self) -> EngineTotals | None:
         if self._end is None:
             if not self._faults:
                 self._faults.add_fault("it ended without its last line")

@@ -11,7 +11,7 @@ from iolab.core.generator import GeneratorTotals, SlowIo, SubmissionLateness, Ve
 from iolab.core.histogram import Histogram, dense_counts
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Ints
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTimeDirection
 from iolab.hosts.engine_lines import (
     LineError,
     optional_count,
@@ -239,6 +239,6 @@ def _parse_service_time_interval(
 ) -> DirectionInterval:
     """The same I/Os from their submission."""
     bins, counts = parse_bins(table)
-    way = ServiceTime(direction + ServiceTime.READ)
+    way = ServiceTimeDirection(direction + ServiceTimeDirection.READ)
     sum_ns = float(require_count(table, "lat_sum_ns"))
     return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
-from iolab.hosts.answers import ByeAnswer, Remnant, read_answer, read_hello
+from iolab.hosts.answers import ByeAnswer, Leftover, read_answer, read_hello
 from iolab.hosts.channel import Channel, FrameWriter
 from iolab.hosts.message import Hello, HostLostError, Message, ReplyStream
 
@@ -64,7 +64,7 @@ class Host(ABC):
         self._broken: HostError | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._borne_s: float | None = None
-        self.remnants: tuple[Remnant, ...] = ()
+        self.leftovers_at_close: tuple[Leftover, ...] = ()
         """What its agent could not end or remove, once it was closed."""
         self.open_folders: set[str] = set()
         """Scratch folders that its agent holds, and after the end those that it said nothing of."""
@@ -164,7 +164,7 @@ class Host(ABC):
         if self._channel and self._hello and not self.lost_reason:
             with contextlib.suppress(HostError):
                 answer = await self.request("bye", deadline_s=BYE_LIMIT_S)
-                self.remnants = read_answer(self.name, ByeAnswer, answer).left
+                self.leftovers_at_close = read_answer(self.name, ByeAnswer, answer).left
                 self.open_folders.clear()
         if self._channel:
             await self._channel.close()

@@ -21,11 +21,11 @@ from iolab.core.samples import (
     empty_interval_table,
     with_narrowest_type,
 )
-from iolab.core.workload import COMPOSITES_FROM, ServiceTime
+from iolab.core.workload import COMPOSITES_FROM, ServiceTimeDirection
 from iolab.record import Record
 from iolab.units import NS_PER_S
 
-SERVICE_TIMES: Final = frozenset(ServiceTime)
+SERVICE_TIMES: Final = frozenset(ServiceTimeDirection)
 """What counts the same I/Os a second time, from their submission."""
 
 _HEAD: Final = 4
@@ -41,8 +41,8 @@ _WIDTHS: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
 class DirectionInterval(Record):
     """What completed in one direction during an interval: `counts[i]` I/Os fell into `bins[i]`.
 
-    `direction` is the number that stands in files: a `Direction`, a `ServiceTime`, or an operation
-    of the kind of load.
+    `direction` is the number that stands in files: a `Direction`, a
+    `ServiceTimeDirection`, or an operation of the kind of load.
     `lat_sum_ns` is the sum of their latencies from submission to completion. `bins` and `counts`
     are whole numbers of any width.
     """
@@ -163,12 +163,12 @@ class IntervalLog(Sequence[Interval]):
         self._parts[2::_PART] = array("q", part_bytes)
 
     @property
-    def head_rows(self) -> Ints:
+    def seq_end_span_and_part_count_rows(self) -> Ints:
         """A row an interval: seq, end_real_ns, span_ns, number of parts."""
         return np.array(self._heads, dtype=np.int64).reshape(-1, _HEAD)
 
     @property
-    def interval_direction_rows(self) -> Ints:
+    def direction_ios_bytes_and_bin_count_rows(self) -> Ints:
         """A row a part, in the order of the intervals: direction, ios, bytes, number of bins."""
         return np.array(self._parts, dtype=np.int64).reshape(-1, _PART)
 
@@ -209,9 +209,9 @@ class IntervalLog(Sequence[Interval]):
 
     def __iter__(self) -> Iterator[Interval]:
         bins, counts = self.bins, self.counts
-        parts = self.interval_direction_rows.tolist()
+        parts = self.direction_ios_bytes_and_bin_count_rows.tolist()
         part = start = 0
-        for seq, end_ns, span_ns, size in self.head_rows.tolist():
+        for seq, end_ns, span_ns, size in self.seq_end_span_and_part_count_rows.tolist():
             made = []
             for way, ios, moved, width in parts[part : part + size]:
                 inside = slice(start, start + width)
@@ -270,9 +270,16 @@ class IntervalCollector:
             return empty_interval_table()
         host, seq, direction = _host_seq_direction_columns(logs)
         heads = np.concatenate(
-            [np.repeat(log.head_rows, log.head_rows[:, 3], axis=0) for _, log in logs]
+            [
+                np.repeat(
+                    log.seq_end_span_and_part_count_rows,
+                    log.seq_end_span_and_part_count_rows[:, 3],
+                    axis=0,
+                )
+                for _, log in logs
+            ]
         )
-        parts = np.concatenate([log.interval_direction_rows for _, log in logs])
+        parts = np.concatenate([log.direction_ios_bytes_and_bin_count_rows for _, log in logs])
         return IntervalTable(
             host=host,
             seq=seq,
@@ -297,7 +304,9 @@ class IntervalCollector:
         trim_malloc_heap()
         counts = np.concatenate([log.pop_counts() for _, log in logs])
         trim_malloc_heap()
-        sizes = np.concatenate([log.interval_direction_rows[:, 3] for _, log in logs])
+        sizes = np.concatenate(
+            [log.direction_ios_bytes_and_bin_count_rows[:, 3] for _, log in logs]
+        )
         # Narrowed before they are repeated: this is the longest table of a run.
         host, seq, direction = (
             np.repeat(with_narrowest_type(column), sizes)
@@ -311,10 +320,22 @@ class IntervalCollector:
 
 def _host_seq_direction_columns(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:
     """Host, seq and direction of every part."""
-    sizes = np.array([log.interval_direction_rows.shape[0] for _, log in logs], dtype=np.int64)
+    sizes = np.array(
+        [log.direction_ios_bytes_and_bin_count_rows.shape[0] for _, log in logs], dtype=np.int64
+    )
     host = np.repeat(np.array([host for host, _ in logs], dtype=np.int64), sizes)
-    seq = np.concatenate([np.repeat(log.head_rows[:, 0], log.head_rows[:, 3]) for _, log in logs])
-    direction = np.concatenate([log.interval_direction_rows[:, 0] for _, log in logs])
+    seq = np.concatenate(
+        [
+            np.repeat(
+                log.seq_end_span_and_part_count_rows[:, 0],
+                log.seq_end_span_and_part_count_rows[:, 3],
+            )
+            for _, log in logs
+        ]
+    )
+    direction = np.concatenate(
+        [log.direction_ios_bytes_and_bin_count_rows[:, 0] for _, log in logs]
+    )
     return host, seq, direction.copy()
 
 

@@ -108,7 +108,7 @@ class KitCache(Record):
         return folder
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path:
+def kit_cache_folder(environment: Mapping[str, str]) -> Path:
     """Where this user's kits lie: below `$XDG_CACHE_HOME` or `~/.cache`."""
     home = Path(environment.get("HOME", "~")).expanduser()
     return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
@@ -116,7 +116,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 async def _build_and_name_kit(plan: KitRecipe, folder: Path) -> None:
     """Make a kit where nobody looks, then give it its name."""
-    await asyncio.to_thread(_remove_abandoned_folder, folder)
+    await asyncio.to_thread(_remove_abandoned_builds, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         made = await plan.build(aside)
@@ -270,7 +270,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _remove_abandoned_folder(folder: Path) -> None:
+def _remove_abandoned_builds(folder: Path) -> None:
     """What builds of this kit left that were killed: nobody else has the lock."""
     for left in (*folder.parent.glob(f".{folder.name}.*"), folder):
         if left.is_symlink():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from iolab.analysis.check import Check, CheckSlot
+from iolab.analysis.check import Check, HostKindCheckSlot
 from iolab.analysis.checks import bytes as moved
 from iolab.analysis.checks import fleet, libraries, run, time
 from iolab.analysis.evenness import host_evenness
@@ -92,7 +92,7 @@ UNANSWERABLE_CHECKS: Final[tuple[Check[RunView], ...]] = (
 class ImportedAnalysis(LoadAnalysis[ImportedView]):
     """The figures that files tell, and what can be held against each other in them."""
 
-    checks: Sequence[Check[ImportedView] | CheckSlot] = (
+    checks: Sequence[Check[ImportedView] | HostKindCheckSlot] = (
         *ANSWERABLE_CHECKS,
         *(checks.unanswerable_check(check) for check in UNANSWERABLE_CHECKS),
     )

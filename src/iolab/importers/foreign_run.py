@@ -11,7 +11,7 @@ from msgspec import field
 
 from iolab.core.engine import EngineName
 from iolab.core.metric import SYNC
-from iolab.core.run import HostDetails, RunDetails
+from iolab.core.run import HostLoadDetails, RunLoadDetails
 from iolab.core.workload import AnyJob, Direction
 from iolab.loads.fileio.workload import BANDWIDTH_BLOCK_BYTES
 from iolab.record import Record
@@ -142,7 +142,7 @@ class FileEvidence(Record):
     key: str
 
 
-class ImportedHost(HostDetails, Record, tag="imported"):
+class ImportedHost(HostLoadDetails, Record, tag="imported"):
     """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
 
     `group` is the number of the phase that it says it was of, None where it says none. Latencies
@@ -157,7 +157,7 @@ class ImportedHost(HostDetails, Record, tag="imported"):
     time_step_ns: float = 1.0
 
 
-class ImportedRun(RunDetails, Record, tag="imported"):
+class ImportedRun(RunLoadDetails, Record, tag="imported"):
     """A run that another tool made.
 
     `claimed` is what the tool says of all clients together, `phases` of how many phases that ran

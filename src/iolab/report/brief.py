@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 from msgspec import field
 
 from iolab.core.tagged import type_tag_of
-from iolab.core.workload import COMPOSITES_FROM, Direction, ServiceTime
+from iolab.core.workload import COMPOSITES_FROM, Direction, ServiceTimeDirection
 from iolab.record import Record
 from iolab.report.user_text import EMPTY_USER_TEXT, UserText
 
@@ -278,7 +278,7 @@ class LoadReport(ABC):
     uses_laid_out_files: ClassVar[bool] = False
     """Whether files are laid out for it before its runs."""
 
-    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTime)
+    operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTimeDirection)
     """What intervals count."""
 
     item_name: ClassVar[str] = "I/O"
@@ -315,7 +315,7 @@ class LoadReport(ABC):
 
     def non_overlapping_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
-        once = set(operation_numbers) - set(ServiceTime)
+        once = set(operation_numbers) - set(ServiceTimeDirection)
         return {number for number in once if number < COMPOSITES_FROM}
 
     def has_published_figures(self, workload: Workload) -> bool:  # noqa: ARG002 - of kinds that have some

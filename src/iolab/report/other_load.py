@@ -54,7 +54,7 @@ def other_load_sentence(study: Study, results: Sequence[RunResult]) -> str:
     may use its machine's cores for it: of these nothing is known.
     """
     done = [result for result in results if result.status is RunStatus.DONE]
-    served = {workload.id for workload in study.workloads if workload.job.works_against_server}
+    served = {workload.id for workload in study.workloads if workload.job.is_answered_by_server}
     own = [result for result in done if result.workload not in served]
     parts = [
         *_other_load_parts(own, _other_processor_share, "{} of the cores"),

@@ -235,7 +235,11 @@ def _repeat_count_text(brief: Brief) -> str:
     numbers = {method.repeats for method in methods}
     own = [member.session for member in brief.sessions.members] or [brief.session]
     ended = all(session.status is SessionStatus.DONE for session in own)
-    if not ended or len(numbers) > 1 or any(method.is_sequential for method in methods):
+    if (
+        not ended
+        or len(numbers) > 1
+        or any(method.chooses_repeats_by_results for method in methods)
+    ):
         return "its"
     return str(numbers.pop())
 

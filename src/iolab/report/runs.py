@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
 from iolab.core.metric import Evidence, HostEvenness, Metric, RunResult, Verdict, VerdictLevel
-from iolab.core.metric_spec import declared_metric_keys_and_labels
+from iolab.core.metric_spec import column_metric_keys_and_labels
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -128,7 +128,7 @@ def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str
     ]
     if any(key in metric for metric in metrics for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
-    return shown + declared_metric_keys_and_labels(metrics)
+    return shown + column_metric_keys_and_labels(metrics)
 
 
 def host_shares_table(result: RunResult, metric_headings: Sequence[tuple[str, str]]) -> Table:

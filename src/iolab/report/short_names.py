@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.study import Study
-from iolab.text import escape_invisible, excerpt, split_common_part
+from iolab.text import distinct_parts_and_common_part, escape_invisible, excerpt
 
 LABEL_CHARACTERS: Final = 18
 """What fits beside a plot at 12 units."""
@@ -40,9 +40,9 @@ def short_configuration_names(
     titles = [escape_invisible(configuration.title) for configuration in configurations]
     ids = [configuration.id for configuration in configurations]
     plain = [title.partition(" (")[0] for title in titles]
-    distinct_titles = split_common_part(titles)[0]
+    distinct_titles = distinct_parts_and_common_part(titles)[0]
     first_words = [_words_that_fit(name, max_length) for name in distinct_titles]
-    distinct_ids = split_common_part(ids, "-_.")[0]
+    distinct_ids = distinct_parts_and_common_part(ids, "-_.")[0]
     for names in (titles, plain, distinct_titles, first_words, ids, distinct_ids):
         are_short = all(0 < len(name) <= max_length for name in names)
         if are_short and len(set(names)) == len(names):

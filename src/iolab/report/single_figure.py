@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, RunResult, operations_with_latency
-from iolab.core.metric_spec import MEAN, declared_metric_keys_and_labels, metric_spec
+from iolab.core.metric_spec import MEAN, column_metric_keys_and_labels, metric_spec
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Direction, Workload
@@ -170,7 +170,7 @@ class SingleFigureReport(LoadReport):
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """The points where they have repeats, then the runs."""
-        own = declared_metric_keys_and_labels(result.metrics for result in results)
+        own = column_metric_keys_and_labels(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)
         runs = runs_table("Every run", study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, (*POINT_METRICS, *own), runs)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iolab.core.metric import Metric, RunResult, VerdictLevel, operations_with_latency
-from iolab.core.metric_spec import declared_metric_keys_and_labels
+from iolab.core.metric_spec import column_metric_keys_and_labels
 from iolab.core.stopping import SteadinessStatus
 from iolab.core.study import Study
 from iolab.record import Record
@@ -437,7 +437,7 @@ def points_terminal_table(
     headings += [Column("95 %", is_number=True)] if repeated else []
     headings += [Column(name, is_number=True) for name in ("mean", "p99")]
     headings += [Column("p99.9", is_number=True, is_optional=True)]
-    own = declared_metric_keys_and_labels(point.metrics for point in points)
+    own = column_metric_keys_and_labels(point.metrics for point in points)
     headings += [Column(name, is_number=True, is_optional=True) for _, name in own]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:

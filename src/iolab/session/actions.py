@@ -8,7 +8,7 @@ from typing import Any, Final
 from iolab.core.scenario import Action, ActionKind, ScenarioPlan
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.hosts.answers import Leftovers, ResolvedActionAnswer, read_answer
+from iolab.hosts.answers import HostLeftovers, ResolvedActionAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusalError
@@ -119,7 +119,7 @@ async def _action_preflight(
         if host is None:
             continue
         try:
-            await _try_action(study, host, action)
+            await _require_action_possible(study, host, action)
         except AgentRefusalError as refusal:
             if refusal.code in LASTING_REFUSALS or place == 0:
                 faults.append(_refused_action_fault(action, refusal))
@@ -131,7 +131,7 @@ async def _action_preflight(
     return EventPreflight(tuple(faults), tuple(notes))
 
 
-async def _try_action(study: Study, host: Host, action: Action) -> None:
+async def _require_action_possible(study: Study, host: Host, action: Action) -> None:
     """AgentRefusalError where the host refuses the action, or lacks what it is done with."""
     await resolve_action(study, host, action)
     for program in filter(None, (action.argv[:1], action.undo_argv[:1])):
@@ -158,9 +158,9 @@ def _refused_action_fault(action: Action, refusal: AgentRefusalError) -> Fault:
     return Fault(message, hint)
 
 
-async def _host_leftovers(host: Host) -> Leftovers:
+async def _host_leftovers(host: Host) -> HostLeftovers:
     answer = await host.request("leftovers", deadline_s=AGENT_LIMIT_S, path=None, remove=None)
-    return read_answer(host.name, Leftovers, answer)
+    return read_answer(host.name, HostLeftovers, answer)
 
 
 def _action_request(action: Action) -> dict[str, object]:

@@ -15,7 +15,7 @@ from iolab.core.host import DeviceFacts, HostFacts, HostRole, HostSpec, TargetPr
 from iolab.core.run import PreRunActivity
 from iolab.core.study import Study
 from iolab.errors import HostError
-from iolab.hosts.answers import Leftovers, read_answer, read_facts
+from iolab.hosts.answers import HostLeftovers, read_answer, read_facts
 from iolab.hosts.barrier import HostOutcomes, gather_hosts
 from iolab.hosts.clock import ClockOffset, ControllerClock, measure_clock_offset
 from iolab.hosts.connect import open_hosts
@@ -70,14 +70,14 @@ async def list_or_remove_leftovers(
     specs: Iterable[HostSpec],
     path: str | None,
     *,
-    remove: Mapping[str, Leftovers] = MappingProxyType({}),
-) -> HostOutcomes[Leftovers]:
+    remove: Mapping[str, HostLeftovers] = MappingProxyType({}),
+) -> HostOutcomes[HostLeftovers]:
     """Reach every host, look, and let go; `path` is for hosts that name none of their own.
 
     With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
     """
 
-    async def _connect_and_list_leftovers(host: Host) -> Leftovers:
+    async def _connect_and_list_leftovers(host: Host) -> HostLeftovers:
         await host.connect()
         return await list_or_remove_host_leftovers(host, path, remove=remove.get(host.name))
 
@@ -86,14 +86,14 @@ async def list_or_remove_leftovers(
 
 
 async def list_or_remove_host_leftovers(
-    host: Host, path: str | None, *, remove: Leftovers | None = None
-) -> Leftovers:
+    host: Host, path: str | None, *, remove: HostLeftovers | None = None
+) -> HostLeftovers:
     """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
     asked = None if host.spec.serial else host.spec.path or path
     limit_s = CLOSE_LIMIT_S if remove else LOOK_LIMIT_S
     names = None if remove is None else sorted(remove.all_process_ids_and_paths)
     answer = await host.request(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
-    return read_answer(host.name, Leftovers, answer)
+    return read_answer(host.name, HostLeftovers, answer)
 
 
 class DiscoveredHosts(Record):
@@ -166,7 +166,7 @@ async def discover_hosts_and_targets(
         hello = await host.connect()
         path = spec.path if host.name in carrying else None
         answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
-        facts = _with_monitored_devices(spec, read_facts(host.name, answer))
+        facts = _with_devices_named_by_spec(spec, read_facts(host.name, answer))
         return DiscoveredHosts({host.name: hello}, {host.name: facts}, {})
 
     visits = await gather_hosts([hosts[name] for name in (*by_host, *watched)], discover_host)
@@ -203,7 +203,7 @@ async def _discover_targets(
             continue
         if target.work_only:
             answered = _without_target_devices(answered)
-        host_facts = facts[target.key] = _with_monitored_devices(spec, answered, is_client=True)
+        host_facts = facts[target.key] = _with_devices_named_by_spec(spec, answered, is_client=True)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if host_facts.target is not None and host_facts.target.writable:
             probes[target.key] = await _probe_target(host, target.path, rights=rights)
@@ -224,7 +224,7 @@ async def _probe_target(host: Host, path: str, *, rights: bool) -> TargetProbe:
     return read_answer(host.name, TargetProbe, answer)
 
 
-def _with_monitored_devices(
+def _with_devices_named_by_spec(
     spec: HostSpec, facts: HostFacts, *, is_client: bool = False
 ) -> HostFacts:
     """The facts with the devices that the host's table names; HostError when it has none such.
@@ -290,7 +290,7 @@ class InspectedHost(Record):
     activity: HostActivity
     clock_offset: ClockOffset
     hello: Hello
-    leftovers: Leftovers | None
+    leftovers: HostLeftovers | None
     drives: tuple[DriveReading, ...] = ()
     meters: tuple[MeterCheck, ...] = ()
 
@@ -336,7 +336,7 @@ def _target_directory(spec: HostSpec, path: str | None) -> str | None:
     return None if spec.serial else spec.path or path
 
 
-_Inspection = tuple[HostFacts, TargetProbe | None, Hello, Leftovers | None]
+_Inspection = tuple[HostFacts, TargetProbe | None, Hello, HostLeftovers | None]
 
 
 async def _inspect_host(

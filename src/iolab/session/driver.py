@@ -22,7 +22,7 @@ from iolab.core.run import (
     DeviceDelta,
     ExtentProof,
     FileIdentityCheck,
-    HostDetails,
+    HostLoadDetails,
     HostRun,
     LoadHalt,
     PlannedRun,
@@ -82,7 +82,7 @@ class HostRunInProgress(Struct):
     was_halted: bool = False
     error: str | None = None
     has_enough: bool = False
-    details: HostDetails | None = None
+    details: HostLoadDetails | None = None
     span: tuple[int, int] | None = None
     generator_limit_iops: float | None = None
     generator_limit_fault: str = ""
@@ -236,7 +236,7 @@ def discard_impossible_counters(
     """Keep nothing of hosts whose intervals cannot be of this run; the error, if there are any."""
     refused = []
     for host_run in host_runs:
-        heads = host_run.intervals.head_rows
+        heads = host_run.intervals.seq_end_span_and_part_count_rows
         reading = host_run.reading
         moments = (
             [at_ns for at_ns in host_run.load_begin_and_end_ns if at_ns is not None]

@@ -11,7 +11,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import Fault
-from iolab.hosts.engine import Engine, FileEngine
+from iolab.hosts.engine import FileEngine, SingleProcessEngine
 from iolab.hosts.telemetry import CounterCollector
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -52,7 +52,7 @@ class LoadSessionKind(Record):
     preflight: Callable[[SessionContext], Awaitable[Sequence[Fault]]] | None = None
 
     @classmethod
-    def for_engines(cls, *engines: Engine[Any]) -> LoadSessionKind:
+    def for_engines(cls, *engines: SingleProcessEngine[Any]) -> LoadSessionKind:
         """That of engines that run as one process on each host."""
         drivers = {engine.name: partial(ProcessDriver, engine) for engine in engines}
         return cls(drivers=drivers)

@@ -332,7 +332,7 @@ class RunLoop:
             record = await self._states.record_run(record, workdirs)
             trim_malloc_heap()
             await self._emit_run_finished(record)
-            _require_undone(record)
+            _require_events_undone(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
             if self._session.stop.is_requested or not self._apply_failure_policy(
@@ -430,7 +430,7 @@ class RunLoop:
         self._session.emit(Notice(text.strip()))
 
 
-def _require_undone(record: RunRecord) -> None:
+def _require_events_undone(record: RunRecord) -> None:
     """HostError where an event was not undone: no run begins in the state that it left."""
     faults = tuple(
         Fault(

@@ -15,7 +15,7 @@ from iolab.core.events import Notice, SessionPhase
 from iolab.core.power import MILLIWATTS_PER_WATT, MeterKind, MeterSpec
 from iolab.core.run import IdleSpan, MeterFault, PlannedRun
 from iolab.hosts.barrier import gather_hosts
-from iolab.hosts.device_counters import take_snapshot_and_sample
+from iolab.hosts.device_counters import take_disks_snapshot_and_sample
 from iolab.hosts.meters import MeterError, MeterReading, open_meter
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
@@ -96,7 +96,7 @@ class MeterWatch:
             await stop.sleep(min(self._settings.interval_s, left_s))
 
     async def _sample_host(self, host_run: HostRunInProgress) -> None:
-        _, sample = await take_snapshot_and_sample(host_run.workdir.host)
+        _, sample = await take_disks_snapshot_and_sample(host_run.workdir.host)
         if rows := sample.get("power"):
             try:
                 self._add_meter_reading(self._indexes[host_run.name], sample.get("real_ns"), rows)

@@ -24,8 +24,8 @@ from iolab.hosts.device_counters import (
     cpu_busy_share,
     device_deltas,
     parse_core_times,
-    take_snapshot,
-    take_snapshot_and_sample,
+    take_disks_snapshot,
+    take_disks_snapshot_and_sample,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import HostLostError, ReplyStream
@@ -111,7 +111,7 @@ class HostWatch:
                 self._add_sample(self._held)
                 newest = last
                 if newest is None:
-                    _, newest = await take_snapshot_and_sample(self._host, self._inode_path)
+                    _, newest = await take_disks_snapshot_and_sample(self._host, self._inode_path)
                 self._steps.add_reading(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:
@@ -245,7 +245,7 @@ class HostMonitors:
     async def _begin_watch(self, monitored: _MonitoredHostState) -> None:
         await monitored.watch.begin()
         monitored.offset = await measure_clock_offset(monitored.host, self._session.clock)
-        monitored.before = await take_snapshot(monitored.host)
+        monitored.before = await take_disks_snapshot(monitored.host)
 
     async def _follow_watch(self, monitored: _MonitoredHostState) -> None:
         now_ns = self._session.clock.real_ns()
@@ -254,5 +254,5 @@ class HostMonitors:
         )
 
     async def _end_watch(self, monitored: _MonitoredHostState) -> None:
-        monitored.after, sample = await take_snapshot_and_sample(monitored.host)
+        monitored.after, sample = await take_disks_snapshot_and_sample(monitored.host)
         await monitored.watch.end(sample)

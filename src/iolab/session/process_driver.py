@@ -18,7 +18,7 @@ from iolab.core.events import SessionPhase, StoppingRuleStatus
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
-from iolab.hosts.engine import Command, Engine, OutputReader
+from iolab.hosts.engine import Command, OutputReader, SingleProcessEngine
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.message import ReplyStream
 from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault_text
@@ -227,7 +227,7 @@ class ProcessDriver(LoadDriver):
     phase_runner: PhaseRunner | None = None
     """What follows the phases of the last run, None where it had none."""
 
-    def __init__(self, engine: Engine[Any]) -> None:
+    def __init__(self, engine: SingleProcessEngine[Any]) -> None:
         self.engine = engine
 
     async def prepare_for_load(

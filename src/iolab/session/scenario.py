@@ -17,7 +17,7 @@ from iolab.core.scenario import (
     READBACK_PHASE,
     EventOutcome,
     EventPlan,
-    PhaseEnd,
+    PhaseEndReason,
     PhasePlan,
     PhaseSpan,
     Readback,
@@ -26,7 +26,7 @@ from iolab.core.scenario import (
     Witness,
     WitnessAnswer,
     WitnessExpectation,
-    reason_text,
+    bounded_reason_text,
 )
 from iolab.core.study import Study
 from iolab.errors import HostError
@@ -185,7 +185,7 @@ class PhaseRunner:
         Also when it is called again after it was cancelled: what is not confirmed is tried again.
         """
         if self._current_phase is not None:
-            self._close_phase(PhaseEnd.LOAD)
+            self._close_phase(PhaseEndReason.LOAD)
         self._tell_loads_to_end(self._undos)
         if begun := self._tasks_of_events(are_begun=True):
             await asyncio.wait(begun)  # What is done after an undo would undo that.
@@ -288,17 +288,17 @@ class PhaseRunner:
 
     async def _wait_for_phase_end(
         self, phase: PhasePlan, start_ns: int, events: Sequence[asyncio.Task[None]]
-    ) -> PhaseEnd:
+    ) -> PhaseEndReason:
         if phase.until is None:
             await self._sleep_until(start_ns + round(phase.max_duration_s * NS_PER_S))
-            return PhaseEnd.TIME
+            return PhaseEndReason.TIME
         limit_ns = start_ns + round(phase.longest_s * NS_PER_S)
         while self._session.clock.real_ns() < limit_ns:
             since_ns = max([start_ns, *self._event_ends_ns(phase)])
             if all(task.done() for task in events) and self._is_confirmed(phase.until, since_ns):
-                return PhaseEnd.WITNESS
+                return PhaseEndReason.WITNESS
             await asyncio.sleep(POLL_S)
-        return PhaseEnd.LIMIT
+        return PhaseEndReason.LIMIT
 
     def _event_ends_ns(self, phase: PhasePlan) -> list[int]:
         of_phase = (o for o in self._outcomes.values() if o.phase == phase.id)
@@ -314,16 +314,20 @@ class PhaseRunner:
         last = states[-CONFIRMATIONS:]
         return len(last) == CONFIRMATIONS and all(state is expected.state for state in last)
 
-    def _close_phase(self, ended_by: PhaseEnd) -> int:
+    def _close_phase(self, ended_by: PhaseEndReason) -> int:
         if self._current_phase is None:
             raise ValueError("no phase is open")
         (phase, start_ns), self._current_phase = self._current_phase, None
         end_ns = max(self._session.clock.real_ns(), start_ns)
         planned_ns = start_ns + round(phase.max_duration_s * NS_PER_S)
         is_last = phase is self._plan.phases[-1]
-        if ended_by is PhaseEnd.LOAD and is_last and planned_ns - end_ns < END_MARGIN_S * NS_PER_S:
-            ended_by = PhaseEnd.TIME if phase.until is None else PhaseEnd.LIMIT
-        if ended_by in (PhaseEnd.TIME, PhaseEnd.LIMIT):
+        if (
+            ended_by is PhaseEndReason.LOAD
+            and is_last
+            and planned_ns - end_ns < END_MARGIN_S * NS_PER_S
+        ):
+            ended_by = PhaseEndReason.TIME if phase.until is None else PhaseEndReason.LIMIT
+        if ended_by in (PhaseEndReason.TIME, PhaseEndReason.LIMIT):
             end_ns = planned_ns  # A later look would take its time from the phases after it.
         self._spans.append(PhaseSpan(phase.id, start_ns, end_ns, ended_by))
         return end_ns
@@ -629,9 +633,9 @@ class PhaseRunner:
         """The outcome with the answers that show its effect, and texts that a record can hold."""
         outcome = replace(
             outcome,
-            action=reason_text(outcome.action),
-            error=reason_text(outcome.error),
-            undo_error=reason_text(outcome.undo_error),
+            action=bounded_reason_text(outcome.action),
+            error=bounded_reason_text(outcome.error),
+            undo_error=bounded_reason_text(outcome.undo_error),
         )
         if outcome.expected is None or outcome.start_real_ns is None:
             return outcome

@@ -17,7 +17,7 @@ from iolab.core.events import (
     SessionStatus,
 )
 from iolab.core.host import HostRole, HostTransport
-from iolab.core.leftover_texts import report_leftover_texts
+from iolab.core.leftover_texts import add_to_collected_leftover_texts
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
@@ -25,8 +25,8 @@ from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, ControllerClock
 from iolab.hosts.host import Host
+from iolab.hosts.leftovers import close_hosts_and_report_leftovers, unreachable_folder_text
 from iolab.hosts.meters import find_meter_faults
-from iolab.hosts.remnants import close_hosts, unreachable_folder_text
 from iolab.record import Record
 from iolab.session.actions import event_preflight
 from iolab.session.context import SessionContext, StoppingRuleFactory
@@ -41,7 +41,7 @@ from iolab.session.driver import SessionDrivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
-from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_ready
+from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_plan_ready
 from iolab.study.targets import study_without_hosts, targets_of_study
 from iolab.targets.work_directories import WorkDirectories, open_scratch_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
@@ -132,13 +132,15 @@ async def _remove_host_folders(
     finally:
         if host.lost_reason:
             host.open_folders.clear()  # What it held is looked for here.
-        remnants = await close_hosts([fresh]) if fresh is not None else ()
+        leftovers_at_close = (
+            await close_hosts_and_report_leftovers([fresh]) if fresh is not None else ()
+        )
     reported_paths = {f"{path.rstrip('/')}/{folder}" for path, folder in left}
-    named = {remnant.name for remnant in fresh.remnants} if fresh is not None else set()
+    named = {leftover.name for leftover in fresh.leftovers_at_close} if fresh is not None else set()
     uncertain = (
         unreachable_folder_text(host.spec, folder) for folder in sorted(reported_paths - named)
     )
-    return (*remnants, *uncertain)
+    return (*leftovers_at_close, *uncertain)
 
 
 class CleanupTexts(NamedTuple):
@@ -169,8 +171,8 @@ async def clean_up(
         )
     except Interrupted:
         swept = await remove_folders_of_lost_hosts(session, None)
-    report_leftover_texts(swept)
-    return CleanupTexts(faults, (*swept, *await close_hosts(hosts.values())))
+    add_to_collected_leftover_texts(swept)
+    return CleanupTexts(faults, (*swept, *await close_hosts_and_report_leftovers(hosts.values())))
 
 
 class EarlierSegments(Record):
@@ -297,7 +299,7 @@ async def _discover_and_measure(
     study = study_without_hosts(session.study, session.excluded_host_names)
     present = await parts.workdirs.existing_layout_bytes()
     events = await event_preflight(study, session.all_hosts)
-    require_ready(
+    require_plan_ready(
         study,
         session.plan,
         kinds.study,

@@ -14,8 +14,8 @@ from iolab.hosts.clock import ClockOffset, measure_clock_offset
 from iolab.hosts.device_counters import (
     HostDisksSnapshot,
     pre_run_activity,
-    take_snapshot,
-    take_snapshot_and_sample,
+    take_disks_snapshot,
+    take_disks_snapshot_and_sample,
 )
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.engine import Command
@@ -123,10 +123,10 @@ async def watch_for_background_io(
     session.begin_session_phase(SessionPhase.IDLE, run, "checking for background I/O", longest_s)
 
     async def watch_devices_of_host(host_run: HostRunInProgress) -> None:
-        before = await take_snapshot(host_run.workdir.host)
+        before = await take_disks_snapshot(host_run.workdir.host)
         await asyncio.sleep(left_s[host_run.name])
         proof = pre_run_activity(
-            before, await take_snapshot(host_run.workdir.host), host_run.workdir.devices
+            before, await take_disks_snapshot(host_run.workdir.host), host_run.workdir.devices
         )
         host_run.idle = host_run.idle.combined_with(proof) if host_run.idle and proof else proof
 
@@ -157,10 +157,10 @@ async def watch_for_background_io_during(
     before: dict[str, HostDisksSnapshot] = {}
 
     async def snapshot_disks_before_watch(host_run: HostRunInProgress) -> None:
-        before[host_run.name] = await take_snapshot(host_run.workdir.host)
+        before[host_run.name] = await take_disks_snapshot(host_run.workdir.host)
 
     async def judge_disks_after_watch(host_run: HostRunInProgress) -> None:
-        after = await take_snapshot(host_run.workdir.host)
+        after = await take_disks_snapshot(host_run.workdir.host)
         proof = pre_run_activity(before[host_run.name], after, host_run.workdir.devices)
         host_run.idle = proof if proof and proof.is_quiet else None
 
@@ -195,7 +195,7 @@ async def start_load_together(
             host_run.workdir.host, host_run.workdir.devices
         )
         host_run.offset = await measure_clock_offset(host_run.workdir.host, session.clock)
-        host_run.before = await take_snapshot(host_run.workdir.host)
+        host_run.before = await take_disks_snapshot(host_run.workdir.host)
 
     async def run_watched_load(host_run: HostRunInProgress) -> None:
         go = HostStartTime(start.start_on_host_clock_ns(host_run), start.lead_s)
@@ -254,5 +254,7 @@ async def run_process_then_snapshot(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    host_run.after, host_run.last_sample = await take_snapshot_and_sample(host_run.workdir.host)
+    host_run.after, host_run.last_sample = await take_disks_snapshot_and_sample(
+        host_run.workdir.host
+    )
     return ending

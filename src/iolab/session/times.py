@@ -30,15 +30,14 @@ def engine_seconds(record: RunRecord) -> float:
     table = record.intervals
     if len(table):
         return (
-            int(table.interval_ns_by_host(len(record.hosts), np.arange(len(table))).max())
-            / NS_PER_S
+            int(table.watched_ns_by_host(len(record.hosts), np.arange(len(table))).max()) / NS_PER_S
         )
     starts = [host.start_real_ns for host in record.hosts if host.start_real_ns is not None]
     ends = [host.end_real_ns for host in record.hosts if host.end_real_ns is not None]
     return max(0, max(ends) - min(starts)) / NS_PER_S if starts and ends else 0.0
 
 
-class PhaseTimer:
+class SessionPhaseTimer:
     """A stopwatch that is always in one phase; what comes before the first is of no phase."""
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:

@@ -117,7 +117,7 @@ def find_change_points(values: Floats, sigma: float) -> tuple[ChangePoint, ...]:
     step = -(-values.size // PLACES_MAX)
     cuts = _best_cuts(levels, np.arange(step, values.size, step), penalty)
     while step > 1 and cuts:
-        places, step = _candidate_cuts_near(cuts, step, values.size)
+        places, step = _candidate_cuts_and_spacing(cuts, step, values.size)
         cuts = _best_cuts(levels, places, penalty)
     edges = [0, *cuts, values.size]
     return tuple(
@@ -126,7 +126,7 @@ def find_change_points(values: Floats, sigma: float) -> tuple[ChangePoint, ...]:
     )
 
 
-def _candidate_cuts_near(cuts: list[int], step: int, count: int) -> tuple[Ints, int]:
+def _candidate_cuts_and_spacing(cuts: list[int], step: int, count: int) -> tuple[Ints, int]:
     """Places within a step of a cut, and how far apart they are: less than before."""
     spacing = min(-(-len(cuts) * (2 * step + 1) // (2 * PLACES_MAX)), step // 2)
     near = np.arange(-step, step + 1, spacing)

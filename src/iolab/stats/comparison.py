@@ -130,7 +130,7 @@ def inverted_comparison(comparison: Comparison) -> Comparison:
     )
 
 
-def with_adjusted_p(comparison: Comparison, adjusted_p: float) -> Comparison:
+def without_unsupported_claim(comparison: Comparison, adjusted_p: float) -> Comparison:
     """The comparison among others: without its claim where Holm's p-value is 5 % or more."""
     claims = comparison.verdict in {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE}
     if not claims or adjusted_p < _ALPHA:
@@ -254,5 +254,6 @@ def apply_holm_correction(comparisons: Sequence[Comparison]) -> list[Comparison]
     """All comparisons shown together, without the claims that Holm's correction does not bear."""
     adjusted = holm_adjusted_p_values([comparison.p for comparison in comparisons])
     return [
-        with_adjusted_p(comparison, p) for comparison, p in zip(comparisons, adjusted, strict=True)
+        without_unsupported_claim(comparison, p)
+        for comparison, p in zip(comparisons, adjusted, strict=True)
     ]

@@ -99,7 +99,7 @@ def predict_rate(
     loads = tuple(point.load for point in points)
     widths = [Z95 * log_rate_sd / math.sqrt(point.runs) for point in points]
     law = _usl_fit(loads, tuple(point.rate for point in points), tuple(widths))
-    middle, low, high = _mixture_median_and_ends(points, log_rate_sd, min(freedom, DF_MAX), load)
+    middle, low, high = _log_rate_median_and_ends(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.predicted_rate(load)) if law.fits_well else middle
     ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
     rate, low, high = (end if limit is None else min(end, limit) for end in ends)
@@ -115,7 +115,7 @@ def _usl_fit(
     return fit_usl(loads, rates, half_width_shares)
 
 
-def _mixture_median_and_ends(
+def _log_rate_median_and_ends(
     points: Sequence[MeasuredLoad], log_rate_sd: float, freedom: int, load: float
 ) -> tuple[float, float, float]:
     """Median and ends of the logarithm of the rate, by the weight of every curve.
@@ -150,12 +150,14 @@ def _candidate_log_rates_and_weights(
     loads: tuple[float, ...], load: float
 ) -> tuple[Floats, Floats]:
     """Logarithms of rates at those loads and the last one, a row a curve, and each one's weight."""
-    kinds = list(_curve_families(np.array([*loads, load]), loads[0], loads[-1]))
+    kinds = list(_curve_family_weights_and_log_rates(np.array([*loads, load]), loads[0], loads[-1]))
     shares = [np.full(len(shapes), weight / len(shapes)) for weight, shapes in kinds]
     return np.concatenate([shapes for _, shapes in kinds]), np.concatenate(shares)
 
 
-def _curve_families(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats]]:
+def _curve_family_weights_and_log_rates(
+    n: Floats, first: float, last: float
+) -> Iterator[tuple[float, Floats]]:
     """Each kind of curve with its weight in the whole before anything was measured.
 
     Bends may lie from half the smallest load to eight times the largest; steps to four times.

@@ -43,7 +43,7 @@ from iolab.study.file import (
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
-from iolab.study.scenario import build_scenario_plan, neighbour_ids
+from iolab.study.scenario import build_scenario_plan, neighbour_workload_ids
 from iolab.study.ssh_addresses import parse_jump_host
 from iolab.study.tables import StudyTables, expand_clients
 from iolab.study.values import program_option_text
@@ -86,7 +86,7 @@ def build_study(
         )
         for item, table in tables.items_of_table("workload", LoadTable)
     )
-    begun_by_events = neighbour_ids(tables)
+    begun_by_events = neighbour_workload_ids(tables)
     scenario = build_scenario_plan(
         tables, tuple(workload for workload in workloads if workload.id in begun_by_events)
     )

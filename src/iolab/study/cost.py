@@ -289,7 +289,7 @@ def plan_demand(
     demands = [kind.load_demand(study, runs, rate, kinds.hosts) for kind in kinds.loads]
     of_hosts = kinds.hosts.host_demand(study, len(runs), rate)
     prepared = sum(demand.prepared_runs for demand in demands)
-    time_items = _time_items(study, _layout_time_items(most, rate), demands, len(runs))
+    time_items = _plan_time_items(study, _layout_time_items(most, rate), demands, len(runs))
     time_items += tuple(precondition_time_items(study, data_sets, runs, rate))
     time_items += tuple(item for demand in demands for item in demand.own_preparation)
     time_items += of_hosts.time_items
@@ -368,7 +368,7 @@ def _layout_time_items(layout_bytes: int, rate: float) -> tuple[TimeItem, ...]:
     return ((f"lay out {size} on each host at {speed} (assumed)", layout_bytes / rate),)
 
 
-def _time_items(
+def _plan_time_items(
     study: Study, layout: tuple[TimeItem, ...], demands: Sequence[LoadDemand], run_count: int
 ) -> tuple[TimeItem, ...]:
     method, prepared = study.method, sum(demand.prepared_runs for demand in demands)

@@ -113,7 +113,7 @@ def _too_many_hosts_error(text: str) -> HostNamesError:
     )
 
 
-def expand_hosts(document: StudyDocument) -> None:
+def expand_host_ranges(document: StudyDocument) -> None:
     """Replace hosts and lists of hosts that hold ranges by what they stand for.
 
     Every host keeps the lines of what it was written as. What is no range at all is left for the

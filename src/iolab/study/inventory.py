@@ -30,7 +30,7 @@ from iolab.study.file import (
     TargetPath,
     WrittenKind,
 )
-from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_hosts, expand_names
+from iolab.study.host_ranges import HOSTS_MAX, HostNamesError, expand_host_ranges, expand_names
 from iolab.study.load_tables import NumJobs, StudyTable
 from iolab.study.scenario_tables import INVENTORY_ONLY, ActionTable, WitnessTable
 from iolab.study.ssh_addresses import PORT_MAX, is_valid_ssh_address, is_valid_user_name
@@ -136,7 +136,7 @@ def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
     document = read_inventory(Inventory(text, file_name), faults)
     if document is None:
         raise StudyError(faults.all_faults)
-    expand_hosts(document)
+    expand_host_ranges(document)
     items = read_table_array(document, "host")
     add_host_faults(document, items)
     if faults.all_faults:
@@ -236,7 +236,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
     faults: list[Fault] = []
     for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
         try:
-            if (entry := _parse_line(line)) is not None:
+            if (entry := _parse_mpi_line(line)) is not None:
                 _add_entry(entries, entry, number)
         except HostNamesError as fault:
             faults.append(Fault(fault.message, fault.hint, file_name, number))
@@ -278,7 +278,7 @@ def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: 
         raise HostNamesError(message, f"Write the same in line {number} and above.")
 
 
-def _parse_line(line: str) -> _MpiHostEntry | None:
+def _parse_mpi_line(line: str) -> _MpiHostEntry | None:
     """The host of a line, None when there is none."""
     words = re.sub(r"\s*=\s*", "=", line.split("#", 1)[0]).split()
     if not words:

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 from iolab.core.kubernetes import (
     CONTAINER,
     PodFleet,
+    StorageClassMonthlyPrice,
     StorageClassPods,
-    StorageClassPrice,
     VolumeAccess,
     VolumeMode,
 )
@@ -194,9 +194,9 @@ def pod_fleet(table: KubernetesTable, mount_path: str = MOUNT_PATH) -> PodFleet:
     )
 
 
-def _class_price(text: str) -> StorageClassPrice:
+def _class_price(text: str) -> StorageClassMonthlyPrice:
     name, amount, currency = _PRICE.findall(text)[0]
-    return StorageClassPrice(name, float(amount), currency)
+    return StorageClassMonthlyPrice(name, float(amount), currency)
 
 
 def kubectl_exec_command(fleet: PodFleet, host_name: str) -> list[str]:

@@ -14,7 +14,7 @@ from iolab.study.build import build_study
 from iolab.study.checks import add_cross_table_faults, add_device_faults, add_path_faults
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileSchema
-from iolab.study.host_ranges import expand_hosts
+from iolab.study.host_ranges import expand_host_ranges
 from iolab.study.inventory import Inventory, read_inventory, replace_hosts
 from iolab.study.kinds import StudyKinds
 from iolab.study.kubernetes import SECTION
@@ -27,7 +27,7 @@ from iolab.study.overrides import (
     set_target_path,
 )
 from iolab.study.pods import expand_pods
-from iolab.study.scenario import add_phase_and_event_faults, refuse_inventory_tables
+from iolab.study.scenario import add_phase_and_event_faults, drop_inventory_tables_with_faults
 from iolab.study.tables import read_tables
 from iolab.text import quote_value, suggestion
 
@@ -109,7 +109,7 @@ def _build_study_at_scale(
     kinds: StudyKinds,
 ) -> Study | None:
     """One reading of the document under one scale; None when any fault was found."""
-    refuse_inventory_tables(document)
+    drop_inventory_tables_with_faults(document)
     if options.inventory is not None:
         hosts = read_inventory(options.inventory, document.faults)
         if hosts is None:
@@ -118,7 +118,7 @@ def _build_study_at_scale(
         document.tree.pop(SECTION, None)  # the pods are there already
     form = kinds.file_schema
     _add_default_host(document, form)
-    expand_hosts(document)
+    expand_host_ranges(document)
     if scale is not None:
         apply_scale(document, options.scale, scale, form)
     overrides = _apply_overrides(document, options, form)

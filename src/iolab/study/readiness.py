@@ -235,7 +235,7 @@ def programs_for_targets(study: Study) -> dict[str, list[str]]:
     return programs
 
 
-def require_ready(
+def require_plan_ready(
     study: Study,
     plan: Plan,
     kinds: StudyKinds,
@@ -550,7 +550,7 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
         for part in parts
         for key, was, value in _changed_fields(getattr(before, part), getattr(now, part))
     ]
-    for part, was, is_ in _named_parts(before, now):
+    for part, was, is_ in _list_elements_by_name(before, now):
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
                 changed += _changed_values(f"{part}.{name}", was.get(name), is_.get(name))
@@ -565,7 +565,7 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
     )
 
 
-def _named_parts(
+def _list_elements_by_name(
     before: Study, now: Study
 ) -> Iterator[tuple[str, Mapping[str, object], Mapping[str, object]]]:
     """The elements of each list of both studies by their names, with what one is called."""
@@ -636,5 +636,5 @@ _COMPARED_FACTS: Final[dict[str, Callable[[HostFacts], str]]] = {
     "kernel": lambda facts: facts.kernel.release,
     "processor": lambda facts: f"{facts.cpu.model}, {counted_noun(facts.cpu.threads, 'thread')}",
     "target": _file_system_and_devices_text,
-    "pod": lambda facts: facts.pod.limits_text if facts.pod else "",
+    "pod": lambda facts: facts.pod.qos_and_limits_text if facts.pod else "",
 }

@@ -41,7 +41,11 @@ def repeats_advice(study: Study, kinds: StudyKinds) -> RepeatsAdvice | None:
         not workload.repeats and workload.search_goal.objective is Objective.GRID
         for workload in study.workloads
     )
-    if not follows_method or method.is_sequential or method.repeats >= REPEATS_FOR_INTERVAL:
+    if (
+        not follows_method
+        or method.chooses_repeats_by_results
+        or method.repeats >= REPEATS_FOR_INTERVAL
+    ):
         return None
     enough = replace(study, method=replace(method, repeats=REPEATS_FOR_INTERVAL))
     return RepeatsAdvice(method.repeats, demand_duration_text(make_plan(enough, kinds).budget))

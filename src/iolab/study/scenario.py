@@ -63,7 +63,7 @@ ENGINES: Final = (EngineName("native"), EngineName("fio"))
 """Those of I/O on files; with the native one latency begins when an I/O is due."""
 
 
-def refuse_inventory_tables(document: StudyDocument) -> None:
+def drop_inventory_tables_with_faults(document: StudyDocument) -> None:
     """Add a fault for what only an inventory may say, and leave it out."""
     for section in INVENTORY_ONLY:
         if section in document.tree:
@@ -151,7 +151,7 @@ def _inventory_hint(table: str, name: str, known: Collection[str]) -> str:
     return f"{hint} It has {list_text([quote_value(other) for other in known])}." if known else hint
 
 
-def neighbour_ids(tables: StudyTables) -> frozenset[str]:
+def neighbour_workload_ids(tables: StudyTables) -> frozenset[str]:
     """The workloads that events begin, which are no points of their own."""
     events = tables.items_of_table("event", EventTable)
     return frozenset(event.workload for _, event in events if event.workload is not None)
@@ -160,7 +160,7 @@ def neighbour_ids(tables: StudyTables) -> frozenset[str]:
 def _add_neighbour_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add a fault for each workload of an event that cannot be a neighbour's, or is not there."""
     loads = {load.id: (item, load) for item, load in tables.items_of_table("workload", LoadTable)}
-    names = neighbour_ids(tables)
+    names = neighbour_workload_ids(tables)
     for item, event in tables.items_of_table("event", EventTable):
         if event.workload is not None and event.workload not in loads:
             has = f"workload = {quote_value(event.workload)}, which is none"
@@ -407,7 +407,7 @@ def build_scenario_plan(
 ) -> ScenarioPlan | None:
     """The scenario of tables without faults; None where the study has no phases.
 
-    `neighbours` are the workloads of `neighbour_ids`.
+    `neighbours` are the workloads of `neighbour_workload_ids`.
     """
     phases = tuple(
         _build_phase_plan(table) for _, table in tables.items_of_table("phase", PhaseTable)

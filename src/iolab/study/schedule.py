@@ -106,7 +106,7 @@ def _build_neighbour_plan(
 ) -> NeighbourPlan:
     hosts = neighbour_host_names(study, configuration.id, event)
     point = _build_point(study, configuration, workload, ())
-    own = _host_numjobs(study, hosts)
+    own = _own_job_counts_by_host(study, hosts)
     jobs_of = dict(own)
     total = sum(jobs_of.get(name, workload.job.jobs_per_client) for name in hosts)
     job = workload.job.with_share_of_fleet_rate(total)
@@ -181,7 +181,7 @@ def _build_point(
         int(dict(axis).get(name, 0)) for name in (VMS_PER_NODE_AXIS, HOSTS_AXIS)
     )
     hosts = load_host_names(study, configuration.id, per_node, host_count)
-    own = _host_numjobs(study, hosts) if files else ()
+    own = _own_job_counts_by_host(study, hosts) if files else ()
     jobs_of = dict(own)
     job = job.with_share_of_fleet_rate(
         sum(jobs_of.get(name, job.jobs_per_client) for name in hosts)
@@ -213,7 +213,7 @@ def _build_point(
     )
 
 
-def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+def _own_job_counts_by_host(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], ...]:
     """The clients that have a number of jobs of their own."""
     return tuple(
         (name, numjobs) for name in hosts if (numjobs := study.host(name).numjobs) is not None
@@ -341,7 +341,7 @@ def max_runs_of_search(study: Study, search: SearchSpace) -> int:
         return 1 + LOAD_RUNS_MAX + method.repeats_max
     if search.workload.search_goal.objective is Objective.PEAK:
         return min(len(search.points), PEAK_RUNS_MAX) + confirming
-    each = method.repeats_max if method.is_sequential else method.repeats
+    each = method.repeats_max if method.chooses_repeats_by_results else method.repeats
     return len(search.points) * each
 
 
@@ -363,7 +363,9 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     chosen = {point.digest for point in certain}
     runs = tuple(
         PlannedRun(order, repeat, point)
-        for order, (repeat, point) in enumerate(_ordered_runs(study, certain), start=1)
+        for order, (repeat, point) in enumerate(
+            _ordered_repeats_and_points(study, certain), start=1
+        )
     )
     more = _max_extra_runs(study, searches, runs)
     neighbours = neighbour_plans(study)
@@ -380,7 +382,9 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     )
 
 
-def _ordered_runs(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Point]]:
+def _ordered_repeats_and_points(
+    study: Study, points: tuple[Point, ...]
+) -> Iterator[tuple[int, Point]]:
     shuffler = random.Random(study.method.seed)  # noqa: S311 - an order, not a secret
     repeats = {item.id: _fixed_repeat_count(study, item) for item in study.workloads}
     for repeat in range(1, max(repeats.values()) + 1):
@@ -409,7 +413,7 @@ def _max_extra_runs(
     owners = {search.workload.id for search in searches}
     certain = sum(1 for run in runs if run.point.workload in owners)
     more = sum(max_runs_of_search(study, search) for search in searches) - certain
-    if not method.is_sequential:
+    if not method.chooses_repeats_by_results:
         return more
     own = {item.id for item in study.workloads if item.repeats} | owners
     grid = {run.point.digest for run in runs if run.point.workload not in own}
@@ -435,7 +439,7 @@ def _search_digest_content(study: Study) -> dict[str, object]:
     ]
     method = study.method
     turns = [method.repeats_max, method.target_half_width, method.sentinel]
-    return {"aims": [*aims, turns]} if aims or method.is_sequential else {}
+    return {"aims": [*aims, turns]} if aims or method.chooses_repeats_by_results else {}
 
 
 def _stopping_rule_digest_content(study: Study) -> dict[str, object]:

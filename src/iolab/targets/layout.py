@@ -15,7 +15,7 @@ from iolab.core.events import SessionPhase
 from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.device_counters import take_snapshot
+from iolab.hosts.device_counters import take_disks_snapshot
 from iolab.hosts.engine import Command, ParsedEngineOutput, command_verified_against_ledger
 from iolab.hosts.message import AgentRefusalError
 from iolab.hosts.remote_process import CORRECT_HINT, ProcessEnding, exit_fault_text, run_process
@@ -77,7 +77,7 @@ async def wait_for_hang_and_raise(workdir: WorkDirectory, doing: str) -> None:
         await asyncio.sleep(LOOK_S)
         if not workdir.devices:
             continue
-        snapshot = await take_snapshot(workdir.host)
+        snapshot = await take_disks_snapshot(workdir.host)
         now = [snapshot.disks.get(name) for name in workdir.devices]
         still_s = still_s + LOOK_S if now == before else 0.0
         before = now

@@ -16,15 +16,15 @@ from iolab.core.run import EngineTotals, PlannedRun, RunRecord
 from iolab.core.target_state import (
     PreconditioningRounds,
     PurgeMethod,
-    TargetEntry,
     TargetLedger,
+    TargetLedgerEntry,
     TargetState,
 )
 from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import gather_hosts, run_with_background
-from iolab.hosts.device_counters import HostDisksSnapshot, take_snapshot
+from iolab.hosts.device_counters import HostDisksSnapshot, take_disks_snapshot
 from iolab.hosts.engine import (
     Command,
     OutputReader,
@@ -311,7 +311,7 @@ class Preconditioner:
             if workdir.host.lost_reason:
                 continue
             try:
-                self._ledger.update_counter(workdir, await take_snapshot(workdir.host))
+                self._ledger.update_counter(workdir, await take_disks_snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
                 self._ledger.save_entries(
@@ -351,7 +351,7 @@ class Preconditioner:
             return used_region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at_target(self._context.plan, target))
 
-    def _needs_preconditioning(self, entry: TargetEntry, run: PlannedRun) -> bool:
+    def _needs_preconditioning(self, entry: TargetLedgerEntry, run: PlannedRun) -> bool:
         """Whether the start state is to be made, as there is none any more or the study wishes."""
         spoilt = entry.pending_write == PREPARING or entry.unknown is not None
         turn = start_state_key(self._precondition.restore, run)
@@ -535,12 +535,12 @@ class Preconditioner:
             self._ledger.update_counter(workdir, snapshots[workdir.name])
 
 
-def _purged_entry(entry: TargetEntry) -> TargetEntry:
+def _purged_entry(entry: TargetLedgerEntry) -> TargetLedgerEntry:
     """The entry of a target that was just purged."""
     return replace(entry, filled=0.0, written_bytes=0, foreign_bytes=0, unknown=None, steady=())
 
 
-def _refilled_entry(entry: TargetEntry) -> TargetEntry:
+def _refilled_entry(entry: TargetLedgerEntry) -> TargetLedgerEntry:
     """The entry of a target that is written over whole: what was there before matters no more.
 
     Bytes are counted from here on where they were not known.
@@ -549,11 +549,11 @@ def _refilled_entry(entry: TargetEntry) -> TargetEntry:
     return replace(entry, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
 
 
-def _with_filled_bytes(workdir: WorkDirectory, entry: TargetEntry) -> WorkDirectory:
+def _with_filled_bytes(workdir: WorkDirectory, entry: TargetLedgerEntry) -> WorkDirectory:
     if not workdir.is_raw_device:
         return workdir
     return replace(workdir, filled_bytes=entry.region_bytes if entry.filled >= 1 else 0)
 
 
 async def _snapshot_counters(workdir: WorkDirectory) -> HostDisksSnapshot:
-    return await take_snapshot(workdir.host)
+    return await take_disks_snapshot(workdir.host)

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, RunRecord
 from iolab.core.target_state import (
-    LedgerRun,
+    LedgerRunEntry,
     PreconditioningRounds,
-    TargetEntry,
     TargetLedger,
+    TargetLedgerEntry,
     TargetState,
 )
 from iolab.core.workload import DataSet, Direction
@@ -43,7 +43,7 @@ class SessionLedger:
         self._on_change = on_change
         self._opened: set[str] = set()
 
-    def entry_of_target(self, workdir: WorkDirectory) -> TargetEntry:
+    def entry_of_target(self, workdir: WorkDirectory) -> TargetLedgerEntry:
         """The entry of a work directory that was opened by `open_entry`."""
         entry = self._ledger.target(workdir.key)
         if entry is None:
@@ -54,7 +54,7 @@ class SessionLedger:
         """Whether there is an entry of the work directory already."""
         return self._ledger.target(workdir.key) is not None
 
-    def save_entries(self, *entries: TargetEntry) -> None:
+    def save_entries(self, *entries: TargetLedgerEntry) -> None:
         """Put these entries in the place of the old ones, and report the change."""
         new = {item.key: item for item in entries}
         kept = [new.pop(item.key, item) for item in self._ledger.targets]
@@ -78,7 +78,7 @@ class SessionLedger:
         counter, boot = bytes_written_since_boot(workdir, snapshot), facts.kernel.boot_id
         old = self._ledger.target(workdir.key)
         if old is None:
-            new = TargetEntry(
+            new = TargetLedgerEntry(
                 key=workdir.key,
                 host=workdir.name,
                 path=target.path,
@@ -120,7 +120,7 @@ def workload_key(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def entry_with_run_begun(entry: TargetEntry, run: PlannedRun) -> TargetEntry:
+def entry_with_run_begun(entry: TargetLedgerEntry, run: PlannedRun) -> TargetLedgerEntry:
     """The entry with the run under way; the first of a sweep is what others compare with.
 
     Of what a run trims nothing is left: from its beginning on there is no start state any more, so
@@ -138,7 +138,7 @@ def entry_with_run_begun(entry: TargetEntry, run: PlannedRun) -> TargetEntry:
     return new
 
 
-def state_before_run(entry: TargetEntry, run: PlannedRun) -> TargetState:
+def state_before_run(entry: TargetLedgerEntry, run: PlannedRun) -> TargetState:
     """The state in which the run begins."""
     key = workload_key(run)
     return TargetState(
@@ -156,7 +156,7 @@ def state_before_run(entry: TargetEntry, run: PlannedRun) -> TargetState:
     )
 
 
-def entry_at_end(entry: TargetEntry, record: RunRecord, host: HostRun) -> TargetEntry:
+def entry_at_end(entry: TargetLedgerEntry, record: RunRecord, host: HostRun) -> TargetLedgerEntry:
     """The entry after a run: the larger of the engine's and the device's count is believed."""
     totals, run = host.totals, record.run
     engine = None
@@ -164,7 +164,7 @@ def entry_at_end(entry: TargetEntry, record: RunRecord, host: HostRun) -> Target
         engine = totals.write.bytes if totals.write else 0
     moved = [delta.write_bytes for delta in host.devices[:1]]
     device = moved[0] if moved else None
-    line = LedgerRun(run.point.digest, run.repeat, run.attempt, engine, device)
+    line = LedgerRunEntry(run.point.digest, run.repeat, run.attempt, engine, device)
     # A directory's disk may serve others too: there only the engine's own count is the session's.
     known = [count for count in (engine, device if entry.serial else None) if count is not None]
     unknown = entry.unknown
@@ -180,15 +180,15 @@ def entry_at_end(entry: TargetEntry, record: RunRecord, host: HostRun) -> Target
 
 
 def states_before_run(
-    entries: Mapping[str, TargetEntry], workdirs: Sequence[WorkDirectory], run: PlannedRun
+    entries: Mapping[str, TargetLedgerEntry], workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[TargetState, ...]:
     """The states of all work directories of a run."""
     return tuple(state_before_run(entries[workdir.key], run) for workdir in workdirs)
 
 
 def _entry_with_foreign_bytes(
-    old: TargetEntry, workdir: WorkDirectory, boot: str, counter: int | None
-) -> TargetEntry:
+    old: TargetLedgerEntry, workdir: WorkDirectory, boot: str, counter: int | None
+) -> TargetLedgerEntry:
     """An entry that was kept before, with what the device's counter has moved by since."""
     new = replace(old, boot_id=boot, counter_bytes=counter)
     if not workdir.is_raw_device:

@@ -18,7 +18,7 @@ from iolab.core.generator import SubmissionLateness, VerifyTotals
 from iolab.core.metric import VerdictLevel
 from iolab.core.resources import Resource
 from iolab.core.run import RunRecord
-from iolab.core.workload import ServiceTime
+from iolab.core.workload import ServiceTimeDirection
 from iolab.loads.fileio.checks import (
     check_coordinated_omission,
     check_depth_not_reached,
@@ -59,7 +59,7 @@ def open_loop(
 ) -> RunRecord:
     """Thirty seconds of four jobs' arrivals, each I/O served in a tenth of a millisecond."""
     whole = Burst(ios=ios, lat_ns=response_ns)
-    service = Burst(ios=ios, lat_ns=100_000, direction=ServiceTime.READ)
+    service = Burst(ios=ios, lat_ns=100_000, direction=ServiceTimeDirection.READ)
     return generated(bursts_record([whole, service], job=job), **changes)
 
 

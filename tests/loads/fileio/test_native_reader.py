@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTimeDirection
 from iolab.hosts.engine import ParsedEngineOutput
 from iolab.hosts.intervals import Interval
 from iolab.loads.fileio.engines.native import NativeEngine
@@ -138,7 +138,10 @@ def test_an_open_loop_has_both_times() -> None:
     )
     live, reading = told(output)
     (only,) = reading.intervals
-    assert [part.direction for part in only.directions] == [Direction.READ, ServiceTime.READ]
+    assert [part.direction for part in only.directions] == [
+        Direction.READ,
+        ServiceTimeDirection.READ,
+    ]
     assert [part.lat_sum_ns for part in only.directions] == [150_000.0, 3000.0]
     assert (live[0].ios, live[0].bytes, live[0].lat_ns_mean) == (30, 30 * 4096, 5000.0)
     assert reading.totals is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.analysis.service_time import SERVICE_KEYS
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTimeDirection
 from tests.analysis.records import MIXED, Burst, bursts_record, facts_of, healthy
 from tests.judging import judge
 
@@ -20,8 +20,8 @@ def test_each_direction_and_both_together() -> None:
         [
             Burst(ios=1000, lat_ns=5_000_000),
             Burst(ios=1000, lat_ns=5_000_000, direction=Direction.WRITE),
-            Burst(ios=1000, lat_ns=100_000, direction=ServiceTime.READ),
-            Burst(ios=1000, lat_ns=300_000, direction=ServiceTime.WRITE),
+            Burst(ios=1000, lat_ns=100_000, direction=ServiceTimeDirection.READ),
+            Burst(ios=1000, lat_ns=300_000, direction=ServiceTimeDirection.WRITE),
         ],
         job=MIXED,
     )
@@ -37,7 +37,10 @@ def test_each_direction_and_both_together() -> None:
 
 
 def test_a_percentile_needs_ios_behind_it() -> None:
-    few = [Burst(ios=1, lat_ns=1000), Burst(ios=1, lat_ns=1000, direction=ServiceTime.READ)]
+    few = [
+        Burst(ios=1, lat_ns=1000),
+        Burst(ios=1, lat_ns=1000, direction=ServiceTimeDirection.READ),
+    ]
     metrics = judge(bursts_record(few), {"c1": facts_of()}).metrics
     assert metrics["service_lat_ns_p99"].value is None
     assert metrics["service_lat_ns_mean"].value == pytest.approx(1000)
@@ -47,10 +50,13 @@ def test_a_percentile_needs_ios_behind_it() -> None:
 def test_hosts_are_merged_bin_by_bin() -> None:
     # A hundredth and a bit more of all I/Os, those of the second host, are slow.
     hosts = [
-        [Burst(ios=980, lat_ns=9_000_000), Burst(ios=980, lat_ns=1000, direction=ServiceTime.READ)],
+        [
+            Burst(ios=980, lat_ns=9_000_000),
+            Burst(ios=980, lat_ns=1000, direction=ServiceTimeDirection.READ),
+        ],
         [
             Burst(ios=20, lat_ns=9_000_000),
-            Burst(ios=20, lat_ns=100_000, direction=ServiceTime.READ),
+            Burst(ios=20, lat_ns=100_000, direction=ServiceTimeDirection.READ),
         ],
     ]
     facts = {name: facts_of(name) for name in ("c1", "c2")}
@@ -64,9 +70,16 @@ def test_the_warm_up_is_no_part_of_it() -> None:
     slow, fast = 1_000_000, 1000
     told = [
         Burst(spans=5, ios=1000, lat_ns=slow),
-        Burst(spans=5, ios=1000, lat_ns=slow, direction=ServiceTime.READ),
+        Burst(spans=5, ios=1000, lat_ns=slow, direction=ServiceTimeDirection.READ),
         Burst(start_s=5, first_seq=5, spans=30, ios=1000, lat_ns=slow),
-        Burst(start_s=5, first_seq=5, spans=30, ios=1000, lat_ns=fast, direction=ServiceTime.READ),
+        Burst(
+            start_s=5,
+            first_seq=5,
+            spans=30,
+            ios=1000,
+            lat_ns=fast,
+            direction=ServiceTimeDirection.READ,
+        ),
     ]
     metrics = judge(bursts_record(told, warmup_s=5.0), {"c1": facts_of()}).metrics
     assert metrics["service_lat_ns_mean"].value == pytest.approx(fast)

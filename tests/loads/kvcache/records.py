@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.run import RunRecord
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTimeDirection
 from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheOperation, KvCacheRun
 from tests.analysis.records import GENERATOR as SOUND
 from tests.analysis.records import Burst, bursts_record, told_record
@@ -70,8 +70,8 @@ def replayed(
     bursts = [
         Burst(ios=20_000, lat_ns=900_000),
         Burst(ios=70_000, lat_ns=900_000, direction=Direction.WRITE),
-        Burst(ios=20_000, lat_ns=400_000, direction=ServiceTime.READ),
-        Burst(ios=70_000, lat_ns=400_000, direction=ServiceTime.WRITE),
+        Burst(ios=20_000, lat_ns=400_000, direction=ServiceTimeDirection.READ),
+        Burst(ios=70_000, lat_ns=400_000, direction=ServiceTimeDirection.WRITE),
     ]
     if prefix_ns:
         bursts += [

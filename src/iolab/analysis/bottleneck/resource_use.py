@@ -168,7 +168,7 @@ def engine_cpu_share(view: RunView, host: HostRun) -> float | None:
         percent = totals.user_cpu_percent + totals.system_cpu_percent
         return min(percent / 100 * jobs / facts.cpu.threads, 1.0)
     use = host.processor
-    if job.iodepth_per_client or job.works_against_server or use is None or not use.watched_ns:
+    if job.iodepth_per_client or job.is_answered_by_server or use is None or not use.watched_ns:
         return None
     return min(use.run_ns / use.watched_ns / facts.cpu.threads, 1.0)
 

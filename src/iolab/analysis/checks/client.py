@@ -10,8 +10,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -142,7 +142,7 @@ def check_cpu_stolen(view: RunView, host_index: int) -> HostAnswer:
         f"The hypervisor took {percent_text(share)} of the processors' "
         f"time{view.host_suffix_text(host)}"
     )
-    return graded_answer(text, host=host.host, steal_share=share)
+    return answer_to_grade(text, host=host.host, steal_share=share)
 
 
 @check("thermal-throttling", "Thermal throttling")

@@ -24,7 +24,7 @@ from iolab.analysis.sums import engine_totals_by_direction
 from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.target_state import TargetState
-from iolab.core.workload import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTimeDirection
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count
 
@@ -154,10 +154,10 @@ def check_totals_disagree(view: RunView) -> CheckAnswer:
     """Whether the intervals and bins add up to what the engine says of the whole run."""
     counted, binned = np.zeros((2, len(view.hosts)), dtype=np.int64)
     table = view.record.intervals
-    once = table.direction < ServiceTime.READ
+    once = table.direction < ServiceTimeDirection.READ
     np.add.at(counted, table.host[once], table.ios[once])
     parts = view.load.measured_part.parts
-    first = parts.direction < ServiceTime.READ
+    first = parts.direction < ServiceTimeDirection.READ
     np.add.at(binned, parts.host[first], view.record.bins.group_totals(parts)[first])
     return worst_answer(
         _engine_totals_answer(view, index, int(counted[index]), int(binned[index]))

@@ -27,7 +27,7 @@ from iolab.analysis.scenario import (
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.metric import ScenarioFigures
-from iolab.core.scenario import EventOutcome, PhaseEnd, ScenarioOutcome
+from iolab.core.scenario import EventOutcome, PhaseEndReason, ScenarioOutcome
 from iolab.core.workload import Direction
 from iolab.study.forecast import PHASE_S_MIN
 from iolab.text import counted_noun, list_text, percent_text, quote_value
@@ -199,15 +199,15 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
         answers.append(invalid_answer("No phase began."))
     for phase in phases:
         name = quote_value(phase.id)
-        if phase.ended_by is PhaseEnd.LOAD:
+        if phase.ended_by is PhaseEndReason.LOAD:
             text = f"The load ended {phase.seconds:.1f} s into phase {name}, before that did."
             answers.append(invalid_answer(text, phase=phase.id, seconds=phase.seconds))
-        elif phase.ended_by is PhaseEnd.LIMIT:
+        elif phase.ended_by is PhaseEndReason.LIMIT:
             text = f"Phase {name} was ended after its {phase.seconds:.0f} s: no witness ended it."
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
         elif phase.seconds < PHASE_S_MIN:
             text = f"Phase {name} lasted {phase.seconds:.1f} s, too short for a rate."
-            if phase.ended_by is PhaseEnd.WITNESS:
+            if phase.ended_by is PhaseEndReason.WITNESS:
                 text += f" {_short_phase_reason(view, phase.id)}"
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
     return worst_answer((*answers, *_silent_host_answers(view)))

@@ -11,8 +11,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -151,7 +151,7 @@ def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
     text = (
         f"The intervals{view.host_suffix_text(host)} cover {percent_text(share)} of {whole_s:.1f} s"
     )
-    return graded_answer(text, host=host.host, covered_share=share, seconds=whole_s)
+    return answer_to_grade(text, host=host.host, covered_share=share, seconds=whole_s)
 
 
 @check("percentile-support", "Too few I/Os for a percentile")

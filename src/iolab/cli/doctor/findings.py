@@ -14,7 +14,7 @@ from iolab.units import format_bytes, significant_digits_text
 if TYPE_CHECKING:
     from iolab.core.drive import DriveReading
     from iolab.core.host import HostFacts, HostProgram, TargetFacts, TargetProbe
-    from iolab.hosts.answers import Leftovers
+    from iolab.hosts.answers import HostLeftovers
     from iolab.hosts.host import Host
     from iolab.hosts.message import Hello
     from iolab.hosts.meters import MeterCheck
@@ -230,7 +230,9 @@ def target_probe_findings(probe: TargetProbe) -> Iterator[Finding]:
         yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", hint)
 
 
-def leftover_and_rights_findings(hello: Hello, leftovers: Leftovers | None) -> Iterator[Finding]:
+def leftover_and_rights_findings(
+    hello: Hello, leftovers: HostLeftovers | None
+) -> Iterator[Finding]:
     """What killed sessions left, what rights are missing, whether load can outlive its agent."""
     if leftovers is not None and leftovers.has_any_but_agent_files:
         counts = (

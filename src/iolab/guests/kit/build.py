@@ -50,9 +50,9 @@ from iolab.hosts.kit_cache import (
     KitCache,
     KitRecipe,
     Notify,
-    cache_folder,
     copy_jars_to_host,
     is_file_visible_on_host,
+    kit_cache_folder,
 )
 from iolab.hosts.push import agent_binary
 from iolab.record import Record
@@ -108,7 +108,7 @@ class KitBuildEnvironment(Record):
 def default_kit_build_environment() -> KitBuildEnvironment:
     """The one of this user and this machine."""
     asked = dict(os.environ)
-    cache = cache_folder(asked)
+    cache = kit_cache_folder(asked)
     programs = PathPrograms(asked)
     return KitBuildEnvironment(
         cache, programs, AptKernelSource(programs, cache.parent / "apt"), machine=platform.machine()

@@ -90,9 +90,7 @@ def pod_facts(
     """The facts of these objects; None for what could not be read."""
     limits = _container_limits(pod, container)
     kind, volume_id = (
-        _volume_kind_and_source(volume)
-        if volume
-        else _inline_volume_kind_and_source(pod, container, path)
+        _volume_kind_and_id(volume) if volume else _inline_volume_kind_and_id(pod, container, path)
     )
     parameters = _mapping_at(storage_class, "parameters")
     modes = value_at(claim, "status", "accessModes") or value_at(claim, "spec", "accessModes")
@@ -107,7 +105,10 @@ def pod_facts(
         storage_class=_excerpt_at(claim, "spec", "storageClassName"),
         provisioner=_excerpt_at(storage_class, "provisioner"),
         parameters=tuple(
-            (excerpt(str(key), TEXT_CHARACTERS_MAX), _parameter_text(str(key), value))
+            (
+                excerpt(str(key), TEXT_CHARACTERS_MAX),
+                _parameter_text_without_secret(str(key), value),
+            )
             for key, value in sorted(parameters.items())[:PARAMETERS_MAX]
         ),
         volume=_excerpt_at(volume, "metadata", "name"),
@@ -162,7 +163,7 @@ def _container_limits(pod: Object, container: str) -> Mapping[str, Any]:
     return {}
 
 
-def _volume_kind_and_source(volume: Object) -> tuple[str, str]:
+def _volume_kind_and_id(volume: Object) -> tuple[str, str]:
     spec = _mapping_at(volume, "spec")
     for kind, (server, name) in _VOLUME_SOURCE_KEYS.items():
         source = spec.get(kind)
@@ -175,9 +176,7 @@ def _volume_kind_and_source(volume: Object) -> tuple[str, str]:
     return "", ""
 
 
-def _inline_volume_kind_and_source(
-    pod: Object, container: str, path: str | None
-) -> tuple[str, str]:
+def _inline_volume_kind_and_id(pod: Object, container: str, path: str | None) -> tuple[str, str]:
     """Of a volume that is written in the pod itself: `emptyDir`, `hostPath`, `nfs`, or of none."""
     item = _volume_at(pod, container, path)
     if item is None:
@@ -185,10 +184,10 @@ def _inline_volume_kind_and_source(
     if isinstance(item.get("emptyDir"), Mapping):
         is_memory = _excerpt_at(item, "emptyDir", "medium") == "Memory"
         return "emptyDir", "in memory" if is_memory else "on disk"
-    return _volume_kind_and_source({"spec": item})
+    return _volume_kind_and_id({"spec": item})
 
 
-def _parameter_text(key: str, value: object) -> str:
+def _parameter_text_without_secret(key: str, value: object) -> str:
     hidden = any(part in key.lower() for part in SECRET_NAME_PARTS)
     return "(not stored)" if hidden else excerpt(str(value), TEXT_CHARACTERS_MAX)
 

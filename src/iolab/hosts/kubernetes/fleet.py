@@ -136,7 +136,7 @@ async def require_cluster_accepts(fleet: PodFleet) -> None:
         raise HostError(message, "Nothing was made. Correct it and run again.", faults)
 
 
-async def acquire_lease(fleet: PodFleet) -> str | None:
+async def acquire_lease_or_reuse_kept_pods(fleet: PodFleet) -> str | None:
     """The id of a new Lease that is to own the fleet's pods; None with that of kept pods.
 
     What a dead session of that name left is removed first. HostError where the session of that name
@@ -159,7 +159,7 @@ async def acquire_lease(fleet: PodFleet) -> str | None:
                 f"Give the same options, or remove them: iolab clean --hosts k8s:{fleet.namespace}"
             )
             raise HostError(message, hint)
-        await remove_fleet(kubectl, fleet.name)
+        await remove_fleet_and_list_kept_volumes(kubectl, fleet.name)
     made = await kubectl.read(
         *("create", "--filename=-"),
         stdin=json.dumps(lease_object(fleet, holder_identity(), _utc_timestamp())),
@@ -204,7 +204,7 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def renew_lease(fleet: PodFleet, *, keep: bool = False) -> None:
+async def renew_lease_or_keep_pods(fleet: PodFleet, *, keep: bool = False) -> None:
     """Say that the session lives, or with `keep` that its pods stay without it."""
     if keep:
         await _patch_lease(fleet, _lease_holder_patch("", 1, kept="true"))
@@ -230,7 +230,7 @@ async def _patch_lease(fleet: PodFleet, patch: Object) -> None:
     )
 
 
-async def remove_fleet(
+async def remove_fleet_and_list_kept_volumes(
     kubectl: Kubectl, name: str, limit_s: float = REMOVAL_TIMEOUT_S
 ) -> tuple[str, ...]:
     """Delete a session's Lease and wait until all that it owned is gone.

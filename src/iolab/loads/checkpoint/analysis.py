@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.line_rate import check_line_rate
 from iolab.analysis.checks.run import (
     check_engine_errors,
@@ -50,7 +50,7 @@ class CheckpointAnalysis(LoadAnalysis[CheckpointView]):
         added_after={
             check_engine_errors: (check_ranks_missing, check_verify_mismatch),
             check_totals_disagree: (check_slowest_rank,),
-            CheckSlot.BYTES: (
+            HostKindCheckSlot.BYTES: (
                 check_line_rate,
                 check_not_durable,
                 check_work_outside_window,

@@ -14,7 +14,7 @@ from iolab.core.events import SessionPhase
 from iolab.core.run import CACHE_NOT_DROPPED, EngineTotals, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.clock import ClockOffset
-from iolab.hosts.device_counters import HostDisksSnapshot, device_deltas, take_snapshot
+from iolab.hosts.device_counters import HostDisksSnapshot, device_deltas, take_disks_snapshot
 from iolab.hosts.engine import Command, ParsedEngineOutput
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.remote_process import run_process
@@ -212,7 +212,7 @@ class _CheckpointPhases:
             ended = host_run.after
             if ended is None:
                 return
-            now = await take_snapshot(host_run.workdir.host)
+            now = await take_disks_snapshot(host_run.workdir.host)
             results = self._results[host_run.name]
             later = device_deltas(ended, now, host_run.workdir.devices)
             results.phases[-1] = replace(results.phases[-1], devices_later=later)

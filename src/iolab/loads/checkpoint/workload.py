@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
-from iolab.core.run import DeviceDelta, HostDetails, HostRun
+from iolab.core.run import DeviceDelta, HostLoadDetails, HostRun
 from iolab.core.workload import AnyJob, Direction, Indicator
 from iolab.loads.checkpoint.layouts import CheckpointFiles, CheckpointLayout, plan_checkpoint
 from iolab.loads.checkpoint.models import CUSTOM, MODELS, VOCABULARY, ModelShape, custom_model
@@ -196,7 +196,7 @@ class PhaseRun(Record):
     devices_later: tuple[DeviceDelta, ...] = ()
 
 
-class CheckpointRun(HostDetails, Record, tag="checkpoint"):
+class CheckpointRun(HostLoadDetails, Record, tag="checkpoint"):
     """What one host did, phase by phase."""
 
     phases: tuple[PhaseRun, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_bytes_moved,
@@ -48,13 +48,13 @@ class FileAnalysis(LoadAnalysis[RunView]):
             check_startup_transient: (check_burst_credits,),
             check_target_in_memory: (check_buffered_io, check_cache_hits),
             check_bytes_moved: (check_block_size, check_access_pattern),
-            CheckSlot.BYTES: (
+            HostKindCheckSlot.BYTES: (
                 check_unwritten_extents,
                 check_unequal_state,
                 check_depth_not_reached,
                 check_latency_contradicted,
                 check_littles_law,
-                CheckSlot.LATENCY,
+                HostKindCheckSlot.LATENCY,
                 check_coordinated_omission,
                 check_generator_late,
                 check_uneven_fleet,

@@ -11,8 +11,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -240,7 +240,7 @@ def check_depth_not_reached(view: RunView, host_index: int) -> HostAnswer:
         f"{percent_text(share)} of the I/Os{where} were submitted at depth level {level} "
         f"(asked: {job.iodepth})"
     )
-    return graded_answer(
+    return answer_to_grade(
         text, ": the queue often ran short", ": the load is not what its label says", **evidence
     )
 
@@ -410,7 +410,7 @@ def check_near_generator_limit(view: RunView, host_index: int) -> HostAnswer:
         )
     iops = float(view.load.ios[host_index].sum()) / seconds
     share = iops / host.generator_limit_iops
-    return graded_answer(
+    return answer_to_grade(
         f"The load{view.host_suffix_text(host)} was {percent_text(share)} of the "
         f"{format_count(host.generator_limit_iops)} IOPS that {engine} makes there on a null "
         "target",

@@ -14,7 +14,7 @@ from iolab.core.events import SessionPhase
 from iolab.core.generator import RECORDED_FILE
 from iolab.core.limits import FILE_BYTES_MAX
 from iolab.core.run import EngineTotals, FileIdentityCheck, NeighbourPlan, PlannedRun
-from iolab.core.scenario import Readback, reason_text
+from iolab.core.scenario import Readback, bounded_reason_text
 from iolab.errors import EngineError
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.engine import Command, FileEngine, OutputReader, command_verified_against_ledger
@@ -277,13 +277,14 @@ async def read_back(
             verify.checked,
             verify.mismatched_blocks,
             verify.first,
-            fault=reason_text(failed),
+            fault=bounded_reason_text(failed),
             data_set_blocks=blocks,
         )
 
     outcomes = await gather_hosts(host_runs, read_back_on_host)
     unread = (
-        Readback(name, fault=reason_text(error.message)) for name, error in outcomes.errors.items()
+        Readback(name, fault=bounded_reason_text(error.message))
+        for name, error in outcomes.errors.items()
     )
     return (*outcomes.results.values(), *unread)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.bytes import (
     check_bytes_moved,
     check_hidden_layer,
@@ -105,7 +105,12 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
             check_cpu_bound_client: check_key_value_cpu_bound_client,
             check_device_busy: check_key_value_device_busy,
         },
-        excluded=(CheckSlot.LIMITS, check_bytes_moved, check_storage_bytes, CheckSlot.BYTES),
+        excluded=(
+            HostKindCheckSlot.LIMITS,
+            check_bytes_moved,
+            check_storage_bytes,
+            HostKindCheckSlot.BYTES,
+        ),
     )
     operation_metrics = KEY_VALUE_KEYS
 

@@ -13,8 +13,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -577,7 +577,7 @@ def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     written = float(rates[host_index])
     if not written:
         return unchecked_answer(f"what the writer{where} did in the window is not known")
-    return graded_answer(
+    return answer_to_grade(
         f"The writer{where} wrote {format_rate_bytes(written)} of {format_rate_bytes(asked)}",
         ": the readers had fewer writes beside them",
         host=view.hosts[host_index].host,
@@ -602,7 +602,7 @@ def check_key_value_cpu_bound_client(view: KeyValueView, host_index: int) -> Hos
     if share is None:
         return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
     text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy"
-    return graded_answer(text, ": the client may be the limit", **evidence)
+    return answer_to_grade(text, ": the client may be the limit", **evidence)
 
 
 def check_key_value_uneven_fleet(view: KeyValueView) -> CheckAnswer:

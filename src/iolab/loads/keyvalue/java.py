@@ -24,9 +24,9 @@ from iolab.hosts.kit_cache import (
     KitCache,
     KitRecipe,
     Notify,
-    cache_folder,
     copy_jars_to_host,
     is_file_visible_on_host,
+    kit_cache_folder,
 )
 from iolab.hosts.process import kill_process_group
 from iolab.hosts.remote_process import exit_fault_text, program_name, run_program_or_raise
@@ -316,7 +316,7 @@ InstallKit = Callable[[Host, JavaKitName, str, str, Notify], Awaitable[tuple[str
 def java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> JavaKitBuilder:
     """The one of this user: `$XDG_CACHE_HOME` or `~/.cache`, and the `mvn` on PATH."""
     asked = os.environ if environment is None else environment
-    return JavaKitBuilder(cache_folder(asked), Maven(environment=dict(asked)))
+    return JavaKitBuilder(kit_cache_folder(asked), Maven(environment=dict(asked)))
 
 
 async def install_java_kit(

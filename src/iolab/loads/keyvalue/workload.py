@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
 from iolab.core.host_name import HostName
-from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
+from iolab.core.run import HostLoadDetails, HostRun, RunLoadDetails, RunManifest
 from iolab.core.study import ServerConfig, Study
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 from iolab.record import Record
@@ -336,7 +336,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
         return YCSB_ENGINE
 
     @property
-    def uses_server(self) -> bool:
+    def may_use_study_server(self) -> bool:
         """Whether the study's server is what it works against."""
         return True
 
@@ -454,7 +454,7 @@ class StoreShape(Record):
     pending_bytes: int | None = None
 
 
-class KeyValueRun(HostDetails, Record, tag="key-value"):
+class KeyValueRun(HostLoadDetails, Record, tag="key-value"):
     """What one client's engine told of a run.
 
     `build` is how the engine was compiled where it says so (`assertions enabled`), "" for nothing
@@ -479,7 +479,7 @@ class KeyValueRun(HostDetails, Record, tag="key-value"):
     load_seed: int | None = None
 
 
-class ServerRun(RunDetails, Record, tag="key-value"):
+class ServerRun(RunLoadDetails, Record, tag="key-value"):
     """What a server told around a run.
 
     `host` is the host of the study on which it runs, "" for one outside of it. `rows` is how many

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_cache_hits,
@@ -51,10 +51,10 @@ class KvCacheAnalysis(OperationsAnalysis[KvCacheView]):
             check_engine_errors: (check_verify_mismatch,),
             check_totals_disagree: (check_reuse_differs, check_capacity_not_filled),
             check_target_in_memory: (check_buffered_io, check_cache_hits),
-            CheckSlot.BYTES: (
+            HostKindCheckSlot.BYTES: (
                 check_line_rate,
                 check_unwritten_extents,
-                CheckSlot.LATENCY,
+                HostKindCheckSlot.LATENCY,
                 check_queue_grows,
                 check_work_outside_window,
                 check_requests_late,

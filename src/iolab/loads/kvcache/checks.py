@@ -11,8 +11,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -215,7 +215,7 @@ def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
             f"A store that writes {view.kv_job.write} has no LRU list of all blocks beside it."
         )
     hits, ideal = run.hits / run.blocks, run.ideal_hits / run.blocks
-    return graded_answer(
+    return answer_to_grade(
         f"{percent_text(hits)} of the blocks{where} were hits, {percent_text(ideal)} are those of "
         "an LRU list",
         host=host.host,

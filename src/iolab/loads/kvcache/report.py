@@ -9,7 +9,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
+from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
 from iolab.loads.kvcache.answer import highest_rates_sentence
 from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
@@ -45,7 +45,7 @@ class KvCacheReport(SingleFigureReport):
 
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
         Direction,
-        ServiceTime,
+        ServiceTimeDirection,
         KvCacheOperation,
     )
     uses_laid_out_files: ClassVar[bool] = True

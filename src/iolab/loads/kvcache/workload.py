@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from iolab.core.engine import EngineName
-from iolab.core.run import HostDetails, HostRun
+from iolab.core.run import HostLoadDetails, HostRun
 from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, NamedOperation
 from iolab.record import Record
 
@@ -205,7 +205,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         return self.requests_per_s is not None
 
 
-class KvCacheRun(HostDetails, Record, tag="kv-cache"):
+class KvCacheRun(HostLoadDetails, Record, tag="kv-cache"):
     """What one host did with its requests in the whole run.
 
     Of the `requests` and their `blocks` the store held `hits`, and the memory above it

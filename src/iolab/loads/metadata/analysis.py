@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.bytes import check_bytes_moved, check_target_in_memory
 from iolab.analysis.checks.client import check_cpu_bound_client
 from iolab.analysis.checks.fleet import check_clock_drift, check_clock_step, check_start_skew
@@ -91,10 +91,10 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             check_startup_transient,
             check_periodic_rate,
             check_wide_interval,
-            CheckSlot.LIMITS,
+            HostKindCheckSlot.LIMITS,
             check_bytes_moved,
             check_storage_bytes,
-            CheckSlot.BYTES,
+            HostKindCheckSlot.BYTES,
         ),
     )
     operation_metrics = METADATA_KEYS

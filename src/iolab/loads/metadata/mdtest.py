@@ -21,7 +21,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import gather_hosts, run_with_background
 from iolab.hosts.clock import measure_clock_offset
-from iolab.hosts.device_counters import take_snapshot, take_snapshot_and_sample
+from iolab.hosts.device_counters import take_disks_snapshot, take_disks_snapshot_and_sample
 from iolab.hosts.engine import Command, ParsedEngineOutput
 from iolab.hosts.remote_process import exit_fault_text, run_process
 from iolab.hosts.telemetry import CounterCollector
@@ -391,10 +391,10 @@ async def _run_mdtest(
     async def begin_watch_and_snapshot(host_run: HostRunInProgress) -> None:
         await watches[host_run.name].begin()
         host_run.offset = await measure_clock_offset(host_run.workdir.host, session.clock)
-        host_run.before = await take_snapshot(host_run.workdir.host)
+        host_run.before = await take_disks_snapshot(host_run.workdir.host)
 
     async def snapshot_and_end_watch(host_run: HostRunInProgress) -> None:
-        host_run.after, host_run.last_sample = await take_snapshot_and_sample(
+        host_run.after, host_run.last_sample = await take_disks_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_path
         )
         host_run.offset_after = await measure_clock_offset(host_run.workdir.host, session.clock)

@@ -19,7 +19,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MetadataIntervalAnswer, MetadataPhaseAnswer, read_answer
 from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.clock import ClockOffset, measure_clock_offset
-from iolab.hosts.device_counters import take_snapshot, take_snapshot_and_sample
+from iolab.hosts.device_counters import take_disks_snapshot, take_disks_snapshot_and_sample
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import Message
@@ -479,10 +479,10 @@ class _MetadataIteration:
         )
         host_run.cache = CACHE_NOT_DROPPED
         await self._watches[host_run.name].begin()
-        host_run.before = await take_snapshot(host_run.workdir.host)
+        host_run.before = await take_disks_snapshot(host_run.workdir.host)
 
     async def _snapshot_after(self, host_run: HostRunInProgress) -> None:
-        host_run.after, host_run.last_sample = await take_snapshot_and_sample(
+        host_run.after, host_run.last_sample = await take_disks_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_path
         )
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from msgspec.structs import replace
 
 from iolab.core.engine import FLAG_PATTERN, FOLDERS_PATTERN, EngineName, engine_options_from_rows
-from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
+from iolab.core.run import HostLoadDetails, HostRun, RunLoadDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 from iolab.record import Record
 
@@ -218,13 +218,13 @@ class ReportedRate(Record):
     seconds: float | None
 
 
-class MetadataRun(HostDetails, Record, tag="metadata"):
+class MetadataRun(HostLoadDetails, Record, tag="metadata"):
     """What one host did, phase by phase."""
 
     phases: tuple[OperationRun, ...]
 
 
-class ReportedRates(RunDetails, Record, tag="metadata"):
+class ReportedRates(RunLoadDetails, Record, tag="metadata"):
     """Rates of the whole fleet as the engine printed them, where it gives nothing finer."""
 
     rates: tuple[ReportedRate, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.bytes import (
     check_bytes_moved,
     check_hidden_layer,
@@ -51,7 +51,7 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
                 check_operations_on_time,
                 check_near_generator_limit,
             ),
-            CheckSlot.BYTES: (
+            HostKindCheckSlot.BYTES: (
                 check_data_set_in_server_memory,
                 check_hot_object,
                 check_connections_opened,

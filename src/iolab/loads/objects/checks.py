@@ -14,8 +14,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -365,7 +365,7 @@ def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
         return not_applicable_answer("No answer had a date.")
     # A date has whole seconds: up to one less than the time is the same.
     off_ms = max(run.ahead_max_ms, -run.ahead_min_ms - 1000.0, 0.0)
-    return graded_answer(
+    return answer_to_grade(
         f"The server's clock{where} is up to {off_ms / 1000:.3g} s off",
         ": from 15 minutes on it refuses requests",
         host=host.host,
@@ -393,7 +393,7 @@ def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer
     encrypted = (
         ", with the processor time of encryption" if run and run.generator_limit_has_tls else ""
     )
-    return graded_answer(
+    return answer_to_grade(
         f"The load{where} was {percent_text(share)} of the "
         f"{format_count(host.generator_limit_iops)} operations per second that s3 makes there "
         f"on a null target{encrypted}",
@@ -456,7 +456,7 @@ def _bytes_carried_answer(view: ObjectsView, host_index: int) -> HostAnswer:
         return not_applicable_answer(f"The ports{where} are not counted.")
     worst = min(claimed, key=lambda way: (carried[way] or 0.0) / max(claimed[way], 1))
     share = (carried[worst] or 0.0) / max(claimed[worst], 1)
-    return graded_answer(
+    return answer_to_grade(
         f"The ports{where} carried {format_bytes(round(carried[worst] or 0))}, of which "
         f"{format_bytes(claimed[worst])} are contents of {worst.key}s",
         ": so much cannot have come over them",

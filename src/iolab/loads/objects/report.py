@@ -11,7 +11,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
-from iolab.core.workload import Direction, NamedOperation, ServiceTime, Workload
+from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
 from iolab.loads.objects.study import object_sizes_text, operations_text
 from iolab.loads.objects.workload import (
     EndpointCount,
@@ -48,7 +48,7 @@ class ObjectsReport(SingleFigureReport):
 
     operation_enums: ClassVar[Sequence[type[NamedOperation]]] = (
         Direction,
-        ServiceTime,
+        ServiceTimeDirection,
         ObjectOperation,
         ObjectRequest,
     )

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Self, TypeAlias
 from msgspec.structs import replace
 
 from iolab.core.engine import EngineName
-from iolab.core.run import HostDetails, HostRun, Point
+from iolab.core.run import HostLoadDetails, HostRun, Point
 from iolab.core.workload import (
     BY_BANDWIDTH,
     AnyJob,
@@ -284,7 +284,7 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return self.rate is None
 
     @property
-    def works_against_server(self) -> bool:
+    def is_answered_by_server(self) -> bool:
         """See `AnyJob`: its endpoint."""
         return True
 
@@ -385,7 +385,7 @@ class ReadBackCount(Record):
     fault: str = ""
 
 
-class ObjectsRun(HostDetails, Record, tag="objects"):
+class ObjectsRun(HostLoadDetails, Record, tag="objects"):
     """What one host did with its requests in the whole run.
 
     `connections` were open before it, `opened` in it; servers closed `closed_by_server`. `ahead_ms`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iolab.analysis.check import CheckSlot
+from iolab.analysis.check import HostKindCheckSlot
 from iolab.analysis.checks.bytes import (
     check_buffered_io,
     check_cache_hits,
@@ -48,10 +48,10 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
                 check_cache_hits,
                 check_below_memory,
             ),
-            CheckSlot.BYTES: (
+            HostKindCheckSlot.BYTES: (
                 check_line_rate,
                 check_unwritten_extents,
-                CheckSlot.LATENCY,
+                HostKindCheckSlot.LATENCY,
                 check_first_epoch,
                 check_emulator_late,
             ),

@@ -9,8 +9,8 @@ from iolab.analysis.check import (
     CheckAnswer,
     EvidenceValues,
     HostAnswer,
+    answer_to_grade,
     check,
-    graded_answer,
     indicative_answer,
     invalid_answer,
     not_applicable_answer,
@@ -107,7 +107,7 @@ def check_first_epoch(view: TrainingView, host_index: int) -> HostAnswer:
         return not_applicable_answer(
             "Fewer than two epochs: no sample was read twice.", host=host.host, epochs=run.epochs
         )
-    return graded_answer(
+    return answer_to_grade(
         f"Accelerators{where} were {percent_text(first)} utilised in the first epoch and "
         f"{percent_text(later)} in later ones",
         host=host.host,

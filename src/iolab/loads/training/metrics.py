@@ -74,7 +74,7 @@ class TrainingView(OperationsView, Record, dict=True):
 
     def count_and_seconds(self, host_index: int, operation: TrainingOperation) -> tuple[int, float]:
         """How many of an operation a host did in the window, and their time together."""
-        seconds = self.operation_ns([host_index], operation) / NS_PER_S
+        seconds = self.operation_total_ns([host_index], operation) / NS_PER_S
         return self.operation_count([host_index], operation), seconds
 
     def step_shares(self, host_index: int) -> StepShares | None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from iolab.core.engine import EngineName
-from iolab.core.run import HostDetails, HostRun
+from iolab.core.run import HostLoadDetails, HostRun
 from iolab.core.workload import AnyJob, DataSet, Direction, Indicator, NamedOperation
 from iolab.loads.training.metric_specs import ACCELERATORS_FED, SAMPLES, UTILISATION
 from iolab.record import Record
@@ -177,7 +177,7 @@ class EpochTotals(Record):
     bytes: int
 
 
-class TrainingRun(HostDetails, Record, tag="training-read"):
+class TrainingRun(HostLoadDetails, Record, tag="training-read"):
     """What one host did in the whole run, the warm-up included.
 
     `steps_least` and `steps_most` are those of the accelerator with the fewest and with the most.

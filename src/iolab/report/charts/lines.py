@@ -55,7 +55,7 @@ from iolab.report.table import (
     table_without_constant_columns,
     text_and_number_columns,
 )
-from iolab.text import capitalised, escape_invisible, list_text, split_common_part
+from iolab.text import capitalised, distinct_parts_and_common_part, escape_invisible, list_text
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 104
@@ -158,7 +158,7 @@ def lines_with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine],
     names = [escape_invisible(line.name) for line in lines]
     if all(len(name) <= LABEL_CHARACTERS for name in names):
         return list(lines), ""
-    short, common = split_common_part(names)
+    short, common = distinct_parts_and_common_part(names)
     return [
         replace(line, name=name, title=line.full_name)
         for line, name in zip(lines, short, strict=True)

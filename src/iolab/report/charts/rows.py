@@ -48,7 +48,7 @@ from iolab.report.charts.scale import (
 )
 from iolab.report.short_names import short_plot_label
 from iolab.report.table import Table
-from iolab.text import counted_noun, escape_invisible, excerpt, split_common_part
+from iolab.text import counted_noun, distinct_parts_and_common_part, escape_invisible, excerpt
 from iolab.units import significant_digits_text
 
 HEAD: Final = 10
@@ -162,7 +162,7 @@ def dot_chart(
     dots = [dot for row in drawn for dot in row.dots]
     scale = _value_scale(dots)
     titles = [escape_invisible(row.title) for row in drawn]
-    names, common = split_common_part(titles)
+    names, common = distinct_parts_and_common_part(titles)
     if " " not in common:  # a word alone tells nothing without the rest of its title
         names, common = titles, ""
     are_named = len({dot.token for dot in dots}) > 1

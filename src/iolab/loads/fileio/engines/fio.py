@@ -118,7 +118,7 @@ def null_target_job_file(job: Job, seconds: float) -> str:
 
 
 class FioEngine:
-    """fio, started on the host by the agent; see `Engine`."""
+    """fio, started on the host by the agent; see `SingleProcessEngine`."""
 
     @property
     def name(self) -> EngineName:

@@ -168,10 +168,10 @@ def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | N
 
     The log is corrected in place wherever no interval has to be joined with another.
     """
-    log.replace_bytes(distribute_bytes_by_ios(log.interval_direction_rows.tolist()))
+    log.replace_bytes(distribute_bytes_by_ios(log.direction_ios_bytes_and_bin_count_rows.tolist()))
     if start_ns is None or end_ns is None or len(log) == 0:
         return log
-    ends_ns = log.head_rows[:, 1].copy()
+    ends_ns = log.seq_end_span_and_part_count_rows[:, 1].copy()
     begin_ns = int(ends_ns[-2]) if len(log) > 1 else start_ns
     ends_ns[-1] = min(int(ends_ns[-1]), max(end_ns, begin_ns))
     spans_ns = np.diff(ends_ns, prepend=start_ns)

@@ -409,7 +409,7 @@ def _name_faults(data_set: DataSet) -> Iterable[Fault]:
 
 
 class NativeEngine:
-    """The agent's engine, started on the host by the agent; see `Engine`."""
+    """The agent's engine, started on the host by the agent; see `SingleProcessEngine`."""
 
     @property
     def name(self) -> EngineName:
