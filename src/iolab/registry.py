@@ -83,7 +83,7 @@ GUESTS: Final = BootedHostKind(
 )
 
 for _kind in LOADS:
-    declare_tagged_classes(_kind.jobs)
+    declare_tagged_classes(_kind.job_class_paths)
     declare_metrics(_kind.metrics)
 declare_metrics(POWER_METRICS)
 declare_metrics(WEAR_METRICS)
@@ -109,12 +109,16 @@ def study_kinds_of(study: Study) -> StudyKinds:
     """What a study asks for."""
     neighbours = () if study.scenario is None else study.scenario.neighbours
     tags = {type_tag_of(workload.job) for workload in (*study.workloads, *neighbours)}
-    return _study_kinds_by_name(tuple(kind.name for kind in LOADS if tags & {*kind.jobs}))
+    return _study_kinds_by_name(
+        tuple(kind.name for kind in LOADS if tags & {*kind.job_class_paths})
+    )
 
 
 def study_kind_of(job: AnyJob) -> LoadStudyKind:
     """The kind of a job, for studies and plans."""
-    return next(kind for kind in LOADS if type_tag_of(job) in kind.jobs).make_study_kind()
+    return next(
+        kind for kind in LOADS if type_tag_of(job) in kind.job_class_paths
+    ).make_study_kind()
 
 
 def read_study(text: str, file_name: str, overrides: StudyOverrides) -> Study:
@@ -153,7 +157,7 @@ def analysis_kinds() -> AnalysisKinds:
     """What results are judged by."""
     from iolab.analysis.kinds import AnalysisKinds
 
-    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.jobs}
+    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.job_class_paths}
     specs = (*(spec for kind in LOADS for spec in kind.metrics), *POWER_METRICS, *WEAR_METRICS)
     declared = dict.fromkeys(spec.key for spec in specs)
     return AnalysisKinds(loads, (import_attribute(GUESTS.analysis)(),), tuple(declared))

@@ -309,10 +309,10 @@ def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:
     published = published_tables(
         read_published((PUBLISHED / "vm-fleet.toml").read_text(encoding="utf-8"))
     )
-    titles = [column.title for column in published.results.columns]
+    titles = [column.title for column in published.results_table.columns]
     assert titles[:4] == ["Writes, %", "VMs", "Most IOPS", "Mean, µs, depth 1"]
     assert not [title for title in titles if "_" in title]
-    assert published.results.rows[0][3].text == "224 to 338"
+    assert published.results_table.rows[0][3].text == "224 to 338"
     assert published.node_table is not None
     assert [cell.text for cell in published.node_table.rows[2]] == [
         "IOPS of each SSD",

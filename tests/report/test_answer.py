@@ -14,7 +14,7 @@ from iolab.core.metric import CheckResult, Metric, Verdict, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import AnswerKind, Study
-from iolab.report.answer import build_answer, gravest_caveats_sentence
+from iolab.report.answer import build_answer, gravest_caveats_except_other_load_sentence
 from iolab.report.best import (
     BestFigure,
     RunCounts,
@@ -373,7 +373,8 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
 def test_each_level_has_its_own_reasons() -> None:
     one = figure("one", 1e3, level=VerdictLevel.INDICATIVE)
     lost = replace(
-        figure("one", 1e3, level=VerdictLevel.INVALID), objection=("bytes-moved", "It was not.")
+        figure("one", 1e3, level=VerdictLevel.INVALID),
+        objection_code_and_text=("bytes-moved", "It was not."),
     )
     parts = confidence_line((one, lost)).partition(".")[0].split(", ")
     assert ["run-too-short" in part for part in parts] == [True, False]
@@ -470,7 +471,7 @@ def test_every_invalid_run_has_its_check_in_trust() -> None:
         Objection("guest-bound", VerdictLevel.INVALID, ("A guest was full.",), (second, third), 6),
         Objection("run-too-short", VerdictLevel.INDICATIVE, ("It was short.",), (first, third), 6),
     ]
-    text = gravest_caveats_sentence(caveats)
+    text = gravest_caveats_except_other_load_sentence(caveats)
     assert tells(text, "Hosts began apart.", "start-skew, 2 of 6 runs", "guest-bound in 1 run")
     assert "engine-failed" not in text
     assert "run-too-short" not in text
@@ -482,7 +483,11 @@ def test_another_check_that_objects_to_the_same_runs_is_named() -> None:
         Objection("phase-too-short", VerdictLevel.INVALID, ("A phase was short.",), runs, 6),
         Objection("rank-skew", VerdictLevel.INVALID, ("Ranks worked apart.",), runs, 6),
     ]
-    assert tells(gravest_caveats_sentence(caveats), "phase-too-short", "Invalid, too, by rank-skew")
+    assert tells(
+        gravest_caveats_except_other_load_sentence(caveats),
+        "phase-too-short",
+        "Invalid, too, by rank-skew",
+    )
 
 
 def test_repeats_that_are_invalid_are_in_no_mean() -> None:

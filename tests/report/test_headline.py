@@ -70,7 +70,7 @@ def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
         STUDY, summarise_points([result(1, 100.0), result(8, 700.0)], STUDY)
     )[0].best
     assert best is not None
-    assert (best.headline_metric.value, best.per_host.value, best.axis_text) == (
+    assert (best.headline_metric.value, best.mean_host_rate.value, best.axis_text) == (
         700.0,
         350.0,
         "iodepth 8",
@@ -104,7 +104,7 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
     assert best is not None
     assert best.headline_metric == published.metrics["iops"]
     assert best.headline_metric.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3))
-    assert best.per_host.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3) / 2)
+    assert best.mean_host_rate.value == pytest.approx((600.0 * 900.0 * 700.0) ** (1 / 3) / 2)
     assert best.metrics == published.metrics
     assert (best.median_run.repeat, best.level) == (3, VerdictLevel.INDICATIVE)
 

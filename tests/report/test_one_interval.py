@@ -101,4 +101,6 @@ def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared
 
 
 def _are_at_one_place(cells: tuple[BestFigure, ...]) -> bool:
-    return len({cell.axis for cell in cells}) == 1 and all(not cell.unsound_axes for cell in cells)
+    return len({cell.axis for cell in cells}) == 1 and all(
+        not cell.axes_of_unusable_points for cell in cells
+    )

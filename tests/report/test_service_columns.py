@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from iolab.core.metric import Metric
-from iolab.report.runs import io_metric_columns
+from iolab.report.runs import io_metric_keys_and_headings
 from tests.cli.command_line import RESULTS
 
 
@@ -14,7 +14,7 @@ def headings(*, open_loop: bool) -> list[str]:
     if open_loop:
         told = {"service_lat_ns_mean": Metric(1000.0, "ns")}
         results[0] = replace(results[0], metrics={**results[0].metrics, **told})
-    return [heading for _, heading in io_metric_columns([one.metrics for one in results])]
+    return [heading for _, heading in io_metric_keys_and_headings([one.metrics for one in results])]
 
 
 def test_closed_loops_have_no_such_columns() -> None:

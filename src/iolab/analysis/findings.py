@@ -227,7 +227,7 @@ class NeedDimension(Record):
 
 
 class Recommendation(Record):
-    """The configuration that serves a need best, of `compared_count` that can be compared.
+    """The configuration that serves a need best, of `compared_point_count` that can be compared.
 
     `lead_factor` is how many times as good it is as `runner_up` by the need's measure: capacity,
     the geometric mean over `workloads`, or the least of its `need_dimensions`. `cost_unit` is what
@@ -244,7 +244,7 @@ class Recommendation(Record):
     runner_up: str
     lead_factor: float
     cost_unit: str
-    compared_count: int
+    compared_point_count: int
     is_certain: bool
     has_single_runs: bool
     need_dimensions: tuple[NeedDimension, ...]

@@ -597,7 +597,7 @@ def _capacity_recommendation(contenders: _ConfigurationScores) -> Recommendation
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
         cost_unit=contenders.cost_unit,
-        compared_count=len(contenders.configuration_ids),
+        compared_point_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best),
         has_single_runs=False,
         need_dimensions=(),
@@ -628,7 +628,7 @@ def _performance_recommendation(
         runner_up=second,
         lead_factor=scores[best].value / scores[second].value,
         cost_unit=cost_unit,
-        compared_count=len(contenders.configuration_ids),
+        compared_point_count=len(contenders.configuration_ids),
         is_certain=_is_clear_leader(scores, best) and not depends_on_weighing,
         has_single_runs=contenders.has_single_runs,
         need_dimensions=tuple(

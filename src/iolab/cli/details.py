@@ -174,7 +174,7 @@ def _run_lines(
             yield literal_text(neighbours_note([result.scenario]), QUIET_STYLE)
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
-    yield from report_kinds().booted_hosts.run_terminal_screen(result)
+    yield from report_kinds().booted_hosts.run_nodes_terminal_screen(result)
     yield from _run_check_lines(result, shared)
 
 

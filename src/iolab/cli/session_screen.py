@@ -146,7 +146,7 @@ def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
             yield from ("", section_title(table.title), report_table_for_terminal(table))
     if not screen.has_details:  # they begin with the objections
         yield from objection_lines(screen.answer.objections)
-    yield from report_kinds().booted_hosts.terminal_screen(study, screen.points)
+    yield from report_kinds().booted_hosts.nodes_terminal_screen(study, screen.points)
     yield from load_finding_lines(study, results)
 
 

@@ -172,7 +172,7 @@ class GuestsReport:
         """Of each curve the runs with the fewest and the most guests."""
         return runs_needing_manifests(fleet_groups(study, points), results)
 
-    def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+    def nodes_terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """See `guest_node_lines`."""
         runs = (run for point in points for run in point.runs)
         if any(run.nodes for run in runs):
@@ -180,7 +180,7 @@ class GuestsReport:
 
             yield from guest_node_lines(study, points)
 
-    def run_terminal_screen(self, result: RunResult) -> Screen:
+    def run_nodes_terminal_screen(self, result: RunResult) -> Screen:
         """See `node_detail_lines`."""
         from iolab.guests.terminal import node_detail_lines
 

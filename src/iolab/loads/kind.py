@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 
 class LoadKind(Record):
-    """One kind of load: its name, its `jobs`, and the names of its parts.
+    """One kind of load: its name, its jobs, and the names of its parts.
 
-    `jobs` are what its workloads ask clients to do, by their names in documents; the module of a
-    job has the other parts of records that are the kind's.
+    `job_class_paths` are what its workloads ask clients to do, by their names in documents; the
+    module of a job has the other parts of records that are the kind's.
 
     `study`, `analysis` and `report` name subclasses of `LoadStudyKind`, `LoadAnalysis` and
     `LoadReport`, `session` a `LoadSessionKind`. The defaults are those of load whose operations are
     reads and writes, one figure and one latency a run. `metrics` are those of its results that are
-    no rates and latencies of operations, `document_lists` the lists that its results add to
+    no rates and latencies of operations, `document_list_names` the lists that its results add to
     `iolab show --json`, which are empty for other kinds. `study_words` are its engines and its own
     table: a study file without any of them is read without the kind, one with faults by all kinds.
     """
 
     name: str
-    jobs: Mapping[str, str]
+    job_class_paths: Mapping[str, str]
     session: str
     study: str = "iolab.study.kinds:LoadStudyKind"
     analysis: str = "iolab.analysis.kinds:LoadAnalysis"
     report: str = "iolab.report.single_figure:SingleFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
-    document_lists: tuple[str, ...] = ()
+    document_list_names: tuple[str, ...] = ()
     study_words: tuple[str, ...] = ()
 
     @property
     def job_types(self) -> tuple[type[AnyJob], ...]:
         """What its workloads ask clients to do."""
-        return tuple(map(import_attribute, self.jobs.values()))
+        return tuple(map(import_attribute, self.job_class_paths.values()))
 
     def make_study_kind(self) -> LoadStudyKind:
         """Its part of studies and plans."""

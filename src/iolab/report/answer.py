@@ -108,7 +108,9 @@ def build_answer(
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
     quoted = {figure.run for figure in best_figures}
-    quoted_codes = {figure.objection[0] for figure in best_figures if not figure.is_quotable}
+    quoted_codes = {
+        figure.objection_code_and_text[0] for figure in best_figures if not figure.is_quotable
+    }
     touching = sorted(
         caveats,
         key=lambda caveat: (
@@ -121,13 +123,13 @@ def build_answer(
     trust = (
         verdicts_sentence(run_counts),
         other_load_sentence(brief.study, brief.results),
-        gravest_caveats_sentence(touching),
+        gravest_caveats_except_other_load_sentence(touching),
         " ".join(
             filter(
                 None,
                 (
                     confidence_line(best_figures) if best_figures else "",
-                    _supported_leads_sentence(brief, rows),
+                    _supported_winner_counts_sentence(brief, rows),
                     repeats_sentence(run_counts, brief),
                 ),
             )
@@ -167,14 +169,14 @@ def build_answer(
             other_rows,
         ),
         table_note=matrix_marks_note(rows, other_rows),
-        charts=_best_figure_charts(best_figures, best_charts),
+        charts=_comparable_best_figure_charts(best_figures, best_charts),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
     )
 
 
-def gravest_caveats_sentence(caveats: Sequence[Objection]) -> str:
+def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> str:
     """Why runs are not valid, by the gravest of what is not other load; empty for nothing.
 
     Other load has a sentence of its own.
@@ -222,7 +224,7 @@ def _affected_run_count_text(objection: Objection) -> str:
     return f"all {runs}" if objection.concerns_every_run else f"{len(objection.runs)} of {runs}"
 
 
-def _supported_leads_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
+def _supported_winner_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
     """In how many workloads intervals support the best figure, and the lowest latency.
 
     `They support a winner in 0 of 4 workloads and a lowest mean latency in 1 of 2 (4 KiB random
@@ -296,7 +298,7 @@ def sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
     return f"Least load within the interval of the best: {'; '.join(parts)}."
 
 
-def _best_figure_charts(
+def _comparable_best_figure_charts(
     best_figures: Sequence[BestFigure], best_charts: ReportSection | None
 ) -> tuple[Figure, ...]:
     """The charts of best figures, one for each unit, that have figures to compare."""

@@ -52,7 +52,7 @@ class PointFigures(Record):
     results: tuple[RunResult, ...]
     median_run: RunResult
     headline_metric: Metric
-    per_host: Metric
+    mean_host_rate: Metric
     metrics: Mapping[str, Metric]
     level: VerdictLevel
     left_out_repeats_text: str = ""
@@ -76,16 +76,16 @@ class PointFigures(Record):
 class BestFigure(Record):
     """The best that a configuration did of a workload; `title` is that of the workload.
 
-    `workload` tells workloads of one title apart. `unsound_axes` are the places of its points
-    without a sound figure, any of which may have been better. `is_paced` is whether its load asks
-    for no more than so much.
+    `workload` tells workloads of one title apart. `axes_of_unusable_points` are the places of its
+    points without a sound figure, any of which may have been better. `is_paced` is whether its load
+    asks for no more than so much.
     `operation` is what it does: `read`, `write`, `read/write`; empty for metadata and keys.
 
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
-    stands for it, and `objection` the check that says most against it, and what that says.
-    `sufficient_axis` is the place of the least load whose figure lies within its interval, and
-    `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
+    stands for it, and `objection_code_and_text` the check that says most against it, and what that
+    says. `sufficient_axis` is the place of the least load whose figure lies within its interval,
+    and `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
     figures at the same place of the axes against it, as `iolab compare` does, by configuration.
     `is_mostly_read_from_memory` is whether memory, not the storage, answered most of that.
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
@@ -104,8 +104,8 @@ class BestFigure(Record):
     axis_text: str = ""
     level: VerdictLevel | None = None
     run: RunKey | None = None
-    objection: tuple[str, str] = ("", "")
-    unsound_axes: tuple[Axis, ...] = ()
+    objection_code_and_text: tuple[str, str] = ("", "")
+    axes_of_unusable_points: tuple[Axis, ...] = ()
     better: BetterDirection = BetterDirection.HIGHER
     is_paced: bool = False
     operation: str = ""
@@ -153,11 +153,11 @@ class BestPointHeadline(Record):
     configuration: Configuration
     best: PointFigures | None
     point_count: int
-    compared_count: int
+    compared_point_count: int
     """Of how many points `best` is the best: of those not invalid, if there are any."""
     unmeasured_run_count: int
     """Runs that failed or have no value."""
-    unsound_axes: tuple[Axis, ...] = ()
+    axes_of_unusable_points: tuple[Axis, ...] = ()
     """The places of its points without a figure that is not invalid."""
     sufficient_axis: Axis = ()
     """The place of the least load whose figure lies within the interval of the best; empty where
@@ -215,11 +215,11 @@ def best_point_headline(
             for point in points
             if point.level is VerdictLevel.INVALID or point.metric_value(metric_key) is None
         ),
-        () if best is None else _sufficient_axis(workload, best, compared),
+        () if best is None else _least_sufficient_axis(workload, best, compared),
     )
 
 
-def _sufficient_axis(
+def _least_sufficient_axis(
     workload: Workload, best: PointFigures, measured: Sequence[PointFigures]
 ) -> Axis:
     """See `BestPointHeadline`: of points that differ from the best by less load alone."""
@@ -256,14 +256,14 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
         results=measured,
         median_run=shown,
         headline_metric=figure,
-        per_host=mean_metric_per_host(metric_key, figure, shown),
+        mean_host_rate=mean_host_rate(metric_key, figure, shown),
         metrics=point.metrics,
         level=point.level,
         left_out_repeats_text=point.left_out_repeats_text,
     )
 
 
-def mean_metric_per_host(metric_key: str, fleet_metric: Metric, result: RunResult) -> Metric:
+def mean_host_rate(metric_key: str, fleet_metric: Metric, result: RunResult) -> Metric:
     """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
     if (
         fleet_metric.value is None
@@ -287,7 +287,9 @@ def median_result(repeats: Sequence[RunResult], metric_key: str) -> RunResult:
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
 
-def best_figure(headline: BestPointHeadline, latencies: tuple[tuple[str, str], ...]) -> BestFigure:
+def build_best_figure(
+    headline: BestPointHeadline, latencies: tuple[tuple[str, str], ...]
+) -> BestFigure:
     """A headline as the first page shows it, with these of its latencies."""
     best = headline.best
     place = headline.workload.id, headline.workload.title, headline.configuration.id
@@ -304,7 +306,7 @@ def best_figure(headline: BestPointHeadline, latencies: tuple[tuple[str, str], .
         best.level,
         key,
         reason,
-        headline.unsound_axes,
+        headline.axes_of_unusable_points,
         better,
         headline.workload.job.is_paced,
         "/".join(direction.name.lower() for direction in headline.workload.job.data_directions),
@@ -314,7 +316,9 @@ def best_figure(headline: BestPointHeadline, latencies: tuple[tuple[str, str], .
         best.axis,
         is_mostly_read_from_memory=any(map(is_mostly_read_from_memory, best.results)),
         has_whole_run_latency=bool(latencies) and _has_whole_run_latency(headline.workload.job),
-        repeats_range=_repeats_range(best, headline.workload.headline_or_rate_metric),
+        repeats_range=_repeats_range_without_interval(
+            best, headline.workload.headline_or_rate_metric
+        ),
         is_only_load=headline.point_count == 1,
     )
 
@@ -324,7 +328,9 @@ def _has_whole_run_latency(job: AnyJob) -> bool:
     return job.is_measured_by_iolab and not job.reports_live_latency
 
 
-def _repeats_range(best: PointFigures, metric_key: str) -> tuple[float, float] | None:
+def _repeats_range_without_interval(
+    best: PointFigures, metric_key: str
+) -> tuple[float, float] | None:
     """See `BestFigure`."""
     known = (finite_metric_value(run, metric_key) for run in best.results)
     values = [value for value in known if value]
@@ -334,7 +340,7 @@ def _repeats_range(best: PointFigures, metric_key: str) -> tuple[float, float] |
     return (low, high) if high > CLOSE_RATIO * low else None
 
 
-def with_comparisons(
+def best_figures_with_comparisons(
     best_figures: Sequence[BestFigure], gains: GainsByPair
 ) -> tuple[BestFigure, ...]:
     """The figures, the best of each workload with how others at its place compare with it.
@@ -354,7 +360,7 @@ def with_comparisons(
             by_workload.setdefault(figure.workload, []).append(figure)
     compared: dict[tuple[str, str], BestFigure] = {}
     for own in by_workload.values():
-        best = best_figure_of_metric(own)
+        best = winning_best_figure(own)
         place = best.workload, best.axis
         others = [
             figure.configuration
@@ -370,15 +376,15 @@ def with_comparisons(
     return tuple(compared.get((f.workload, f.configuration), f) for f in best_figures)
 
 
-def best_figure_of_metric(best_figures: Sequence[BestFigure]) -> BestFigure:
+def winning_best_figure(best_figures: Sequence[BestFigure]) -> BestFigure:
     """The best of figures of one metric."""
     pick = min if best_figures[0].better is BetterDirection.LOWER else max
     return pick(best_figures, key=lambda figure: figure.value.value or 0.0)
 
 
-def operation_latencies_text(parts: Sequence[tuple[str, str]]) -> str:
+def operation_latencies_text(operation_names_and_texts: Sequence[tuple[str, str]]) -> str:
     """The latencies of several operations in one cell: `1.2 ms read / 3.4 ms write`."""
-    return " / ".join(f"{text} {word}" for word, text in parts)
+    return " / ".join(f"{text} {word}" for word, text in operation_names_and_texts)
 
 
 def gravest_objection_code_and_text(

@@ -73,11 +73,11 @@ def left_out_repeats_notes(
     ]
 
 
-def _line_title(figure: BestFigure, owners: Mapping[str, str]) -> str:
+def _line_title(figure: BestFigure, configuration_titles: Mapping[str, str]) -> str:
     """A figure's workload, of several configurations after the title of its own."""
-    if not owners:
+    if not configuration_titles:
         return figure.title
-    return f"{owners.get(figure.configuration, figure.configuration)}: {figure.title}"
+    return f"{configuration_titles.get(figure.configuration, figure.configuration)}: {figure.title}"
 
 
 def best_figures_terminal_table(
@@ -103,13 +103,16 @@ def _has_configuration_columns(best_figures: Sequence[BestFigure]) -> bool:
 
 
 def _configuration_columns_table(
-    rows: Sequence[WorkloadRow], owners: Sequence[str], titles: Mapping[str, str]
+    rows: Sequence[WorkloadRow], configuration_ids: Sequence[str], titles: Mapping[str, str]
 ) -> GroupedTable:
     heads = [Column("workload", can_wrap=True)]
-    heads += [Column(literal_text(titles.get(name, name)).plain, is_number=True) for name in owners]
+    heads += [
+        Column(literal_text(titles.get(name, name)).plain, is_number=True)
+        for name in configuration_ids
+    ]
     lines: list[Row] = []
     for row in rows:
-        cells = [_configuration_cell(row, name) for name in owners]
+        cells = [_configuration_cell(row, name) for name in configuration_ids]
         lines.append([literal_text(row.title), *cells, _lead_or_chance_text(row)])
     heads.append(Column("lead", is_number=True, is_optional=True))
     return GroupedTable(heads, [(None, lines)], is_summary=True)

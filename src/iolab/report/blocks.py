@@ -135,16 +135,16 @@ def blocks_in_reading_order(blocks: Iterable[Block]) -> Iterator[BasicBlock]:
                 yield block
 
 
-def title_blocks(brief: Brief, page: ReportPage, part: str = "") -> Iterator[Block]:
+def title_blocks(brief: Brief, page: ReportPage, title_suffix: str = "") -> Iterator[Block]:
     """The title of brief or appendix, for a form without a head of its own."""
-    yield Heading(f"{brief.study.title}{part}", 0)
+    yield Heading(f"{brief.study.title}{title_suffix}", 0)
     yield from _non_empty_paragraphs(brief.study.question)
     yield from (Paragraph(f"{name}: {value}", ParagraphStyle.ITEM) for name, value in page.facts)
 
 
 def brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     """The brief: the answer and its figures, what limits them, what was measured and how."""
-    return with_figure_numbers(_brief_blocks(brief, page))
+    return with_figure_numbers(_unnumbered_brief_blocks(brief, page))
 
 
 def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -173,12 +173,12 @@ def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
             yield block
 
 
-def _chart_reference_text(page: ReportPage, *, is_load: bool) -> str:
+def _chart_figure_number_text(page: ReportPage, *, is_load_chart: bool) -> str:
     """How the text calls the charts of the best figures, or of load: they come in this order."""
-    return f"Fig {1 + (is_load and bool(page.answer.charts))}"
+    return f"Fig {1 + (is_load_chart and bool(page.answer.charts))}"
 
 
-def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
+def _unnumbered_brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _user_text_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
     yield from _workload_chart_blocks(page)
@@ -201,14 +201,16 @@ def _brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
         yield from _user_text_blocks(brief.user_text.conclusion)
 
 
-def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) -> Iterator[Block]:
-    """Every caveat, run, host and job behind the brief; `runs` are the details of each run."""
+def appendix_blocks(
+    brief: Brief, page: ReportPage, run_blocks: Iterable[Block] = ()
+) -> Iterator[Block]:
+    """Every caveat, run, host and job behind the brief; `run_blocks` are the details of runs."""
     if page.further_findings:
         yield Heading("More findings", 1)
         yield from map(finding_block, page.further_findings)
-    if page.gain_tables:
+    if page.gain_tables_with_notes:
         yield Heading("Gains", 1)
-    for table, note in page.gain_tables:
+    for table, note in page.gain_tables_with_notes:
         yield table
         yield from _note_paragraphs(note)
     yield from _caveat_blocks(brief, page)
@@ -216,7 +218,7 @@ def appendix_blocks(brief: Brief, page: ReportPage, runs: Iterable[Block] = ()) 
     yield LandscapeBlocks((Heading("Every run", 1), *page.result_tables))
     if page.run_folders:
         yield page.run_folders
-    yield from runs
+    yield from run_blocks
     yield Heading("Hosts and workloads", 1)
     yield from (*page.job_tables, *page.guest_tables)
     for names, tables in page.host_tables_by_names:
@@ -254,7 +256,7 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         yield Heading(answer.best_table.title, 1, "matrix")
         yield _table_without_title(answer.best_table)
         charts = (
-            f"{_chart_reference_text(page, is_load=False)} draws these figures."
+            f"{_chart_figure_number_text(page, is_load_chart=False)} draws these figures."
             if answer.charts
             else ""
         )
@@ -272,7 +274,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     yield Heading("Load and latency", 1, "charts")
     # A chart of rate over latency has the title of its workload.
     if any(figure.title == figure.subject for group in groups for figure in group.figures):
-        reference = _chart_reference_text(page, is_load=True)
+        reference = _chart_figure_number_text(page, is_load_chart=True)
         yield from _note_paragraphs(
             f"{reference}: the rate of each load, and the latency below it."
         )
@@ -344,11 +346,13 @@ def _section_blocks(
                 yield from _chart_group_blocks(group, section.title, in_brief=in_brief)
 
 
-def _chart_group_blocks(group: ChartGroup, heading: str, *, in_brief: bool) -> Iterator[Block]:
+def _chart_group_blocks(
+    group: ChartGroup, section_title: str, *, in_brief: bool
+) -> Iterator[Block]:
     if group.title:
         yield Heading(group.title, 2)
     if group.table:
-        (table,) = _without_repeated_titles(heading, [group.table])
+        (table,) = _without_repeated_titles(section_title, [group.table])
         yield table_without_constant_columns(table) if in_brief else table
     yield from _note_paragraphs(group.note)
     yield from _noted_table_blocks(group.tables_below)

@@ -191,8 +191,8 @@ def bottleneck_sentence(finding: BottleneckFinding, names: ConfigurationNames) -
     at = f" at {axis_values_phrase(finding.axis)}" if finding.axis else ""
     text = _CAUSE_TEXTS[finding.decision.cause](finding)
     return (
-        f"{finding.workload}: {who}{at} {text}{_load_step_doubt_text(finding)}"
-        f"{_other_saturated_resources_text(finding)}.{LEVEL_SENTENCES[finding.level]}"
+        f"{finding.workload}: {who}{at} {text}{_load_step_doubt_clause(finding)}"
+        f"{_other_saturated_resources_clause(finding)}.{LEVEL_SENTENCES[finding.level]}"
     )
 
 
@@ -218,7 +218,7 @@ def host_label_text(resource_use: ResourceUse) -> str:
     return "" if local else f"{_ROLE_PREFIXES[resource_use.role]}{resource_use.host}"
 
 
-def busiest_resources_text(resources: RunResources) -> str:
+def busiest_resources_suffix(resources: RunResources) -> str:
     """The busiest resources in brackets: ` (device sda 40 % busy, busiest core 60 %)`."""
     parts = [*_busiest_resource_texts(resources)]
     return f" ({', '.join(parts)})" if parts else ""
@@ -235,7 +235,9 @@ def _device_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     if use is None or finding.decision.step is None:
         return "is limited by a device"
-    busy = f"which was busy {_use_share_text(use)} of the time{_device_latency_share_text(finding)}"
+    busy = (
+        f"which was busy {_use_share_text(use)} of the time{_device_latency_share_clause(finding)}"
+    )
     return (
         f"{_verb_by_certainty(finding)} limited by {resource_and_host_text(use)}, {busy}: "
         f"{_load_step_text(finding)}"
@@ -268,7 +270,7 @@ def _unproven_device_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _device_latency_share_text(finding: BottleneckFinding) -> str:
+def _device_latency_share_clause(finding: BottleneckFinding) -> str:
     at_device = (
         finding.resources.concurrency.device_latency_share
         if finding.resources.concurrency
@@ -288,7 +290,7 @@ def _processor_limit_text(finding: BottleneckFinding) -> str:
         own = f", {percent_text(use.is_own_load)} with the load's own jobs"
     return (
         f"{_verb_by_certainty(finding)} limited by {where}: all cores were {share} busy{own}"
-        f"{_stolen_time_text(finding)}"
+        f"{_stolen_time_clause(finding)}"
     )
 
 
@@ -309,7 +311,7 @@ def _job_processor_limit_text(finding: BottleneckFinding) -> str:
     of = f" of {host_label_text(use)}" if host_label_text(use) else ""
     return (
         f"is limited by the processors{of}: each job used {_use_share_text(use)} of a core{mean}"
-        f"{_stolen_time_text(finding)}"
+        f"{_stolen_time_clause(finding)}"
     )
 
 
@@ -363,7 +365,7 @@ def _target_rate_text(finding: BottleneckFinding) -> str:
 def _think_time_text(finding: BottleneckFinding) -> str:
     return (
         "is limited by the pauses that its load makes between "
-        f"I/Os{busiest_resources_text(finding.resources)}"
+        f"I/Os{busiest_resources_suffix(finding.resources)}"
     )
 
 
@@ -376,7 +378,7 @@ def _queue_depth_one_text(finding: BottleneckFinding) -> str:
     return text if finding.decision.step is None else f"{text}: {_load_step_text(finding)}"
 
 
-def _offered_load_text(finding: BottleneckFinding) -> str:
+def _unsaturated_load_text(finding: BottleneckFinding) -> str:
     use = finding.decision.use
     if finding.decision.step is None:
         return _no_bottleneck_text(finding)
@@ -396,14 +398,14 @@ def _engine_limit_text(finding: BottleneckFinding) -> str:
     kept = (
         f"of {flight.requested:,} I/Os requested, {format_count(flight.in_flight)} were in flight"
     )
-    return f"is limited by its engine: {kept}{busiest_resources_text(finding.resources)}"
+    return f"is limited by its engine: {kept}{busiest_resources_suffix(finding.resources)}"
 
 
 def _software_limit_text(finding: BottleneckFinding) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
     return (
         f"is limited by software, {kinds}: {_load_step_without_busy_resource_text(finding)}"
-        f"{_usl_contention_text(finding)}"
+        f"{_usl_contention_clause(finding)}"
     )
 
 
@@ -421,11 +423,11 @@ def _unobserved_limit_text(finding: BottleneckFinding) -> str:
 def _load_step_without_busy_resource_text(finding: BottleneckFinding) -> str:
     return (
         f"{_load_step_text(finding)} with no resource watched at its "
-        f"limit{busiest_resources_text(finding.resources)}"
+        f"limit{busiest_resources_suffix(finding.resources)}"
     )
 
 
-def _usl_contention_text(finding: BottleneckFinding) -> str:
+def _usl_contention_clause(finding: BottleneckFinding) -> str:
     """The law's contention where it is any."""
     law = finding.contention_law
     if law is None or law.sigma < SERIAL_SHARE_SHOWN:
@@ -434,7 +436,7 @@ def _usl_contention_text(finding: BottleneckFinding) -> str:
 
 
 def _no_bottleneck_text(finding: BottleneckFinding) -> str:
-    text = f"had no resource watched at its limit{busiest_resources_text(finding.resources)}"
+    text = f"had no resource watched at its limit{busiest_resources_suffix(finding.resources)}"
     if finding.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
     return f"{text}: {_load_step_text(finding)}"
@@ -452,7 +454,7 @@ _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]
     BottleneckCause.RATE: _target_rate_text,
     BottleneckCause.PACE: _think_time_text,
     BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_text,
-    BottleneckCause.LOAD: _offered_load_text,
+    BottleneckCause.LOAD: _unsaturated_load_text,
     BottleneckCause.ENGINE: _engine_limit_text,
     BottleneckCause.SOFTWARE: _software_limit_text,
     BottleneckCause.UNWATCHED_RATE_LIMIT: _unwatched_rate_limit_text,
@@ -474,7 +476,7 @@ def _verb_by_certainty(finding: BottleneckFinding) -> str:
     return "is" if finding.decision.is_certain else "seems"
 
 
-def _other_saturated_resources_text(finding: BottleneckFinding) -> str:
+def _other_saturated_resources_clause(finding: BottleneckFinding) -> str:
     also = finding.decision.other_full_resources
     if not also:
         return ""
@@ -483,13 +485,13 @@ def _other_saturated_resources_text(finding: BottleneckFinding) -> str:
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 
-def _stolen_time_text(finding: BottleneckFinding) -> str:
+def _stolen_time_clause(finding: BottleneckFinding) -> str:
     if finding.resources.stolen_share < STOLEN_SHARE_SHOWN:
         return ""
     return f", of which a hypervisor took {percent_text(finding.resources.stolen_share)} for others"
 
 
-def _load_step_doubt_text(finding: BottleneckFinding) -> str:
+def _load_step_doubt_clause(finding: BottleneckFinding) -> str:
     """What keeps a statement on a step from being sure."""
     decision = finding.decision
     if decision.step is None or decision.is_certain:
@@ -526,7 +528,7 @@ def bottlenecks_table(
     several = len(study.configurations) > 1
     known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
     unknown = [limit for limit in limits if limit.decision.cause is BottleneckCause.NONE]
-    rates = _rate_texts_of_runs(study, known, points)
+    rates = _run_rate_texts_unlike_point_mean(study, known, points)
     rows = (
         _best_point_rows(study, known, points)
         if several
@@ -535,7 +537,7 @@ def bottlenecks_table(
                 capitalised(cause),
                 _affected_workloads_text(study, alike, limits),
                 _bottleneck_evidence_text(alike, rates),
-                _next_steps_text(alike, points),
+                _most_helpful_next_steps_text(alike, points),
             )
             for cause, alike in _findings_by_name(known, _cause_text).items()
         ]
@@ -543,7 +545,7 @@ def bottlenecks_table(
     if unknown:
         affected = _affected_workloads_text(study, unknown, limits)
         name = capitalised(_CAUSE_NAMES[BottleneckCause.NONE])
-        rest = (_highest_use_text(unknown), _next_steps_text(unknown, points))
+        rest = (_highest_use_text(unknown), _most_helpful_next_steps_text(unknown, points))
         rows.append(
             row_of_cells(affected, DASH, name, *rest)
             if several
@@ -561,7 +563,10 @@ def _best_point_rows(
     titles, names = study.workload_titles, short_configuration_names(study.configurations)
     labels = dict(zip((owner.id for owner in study.configurations), names, strict=True))
     order = list(dict.fromkeys(limit.workload for limit in limits))
-    rates, steps = _rate_texts_of_runs(study, limits, points), _all_next_steps_text(limits, points)
+    rates, steps = (
+        _run_rate_texts_unlike_point_mean(study, limits, points),
+        _all_next_steps_text(limits, points),
+    )
     return [
         row_of_cells(
             titles.get(limit.workload, limit.workload),
@@ -586,7 +591,7 @@ def _all_next_steps_text(
     return " ".join(f"{capitalised(cause)}: {uncapitalised(step)}" for step, cause in steps.items())
 
 
-def _rate_texts_of_runs(
+def _run_rate_texts_unlike_point_mean(
     study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> dict[RunKey, str]:
     """The rates of the runs behind findings that tell others than the means of their points."""
@@ -613,7 +618,9 @@ def _findings_by_name(
     return groups
 
 
-def _next_steps_text(findings: Sequence[BottleneckFinding], points: Sequence[PointSummary]) -> str:
+def _most_helpful_next_steps_text(
+    findings: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+) -> str:
     """The steps that help most of the findings, each once."""
     steps = Counter(_next_step_text(limit, points) for limit in findings)
     return " ".join(step for step, _ in steps.most_common(STEPS_SHOWN))
@@ -665,10 +672,10 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    return _causes_text(study, limits, limits)
+    return _causes_or_counts_text(study, limits, limits)
 
 
-def _bottlenecks_line(
+def _causes_with_workloads_text(
     study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
 ) -> str:
     groups = _findings_by_name(selected_limits, _cause_text)
@@ -694,7 +701,7 @@ def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> s
         rest = f"; not known ({_affected_workloads_text(study, lost, limits)})" if lost else ""
         if lost and len(study.configurations) > 1:
             rest = f", not known in {len(lost)}"
-        sentences.append(f"Limited by: {_causes_text(study, met, limits)}{rest}.")
+        sentences.append(f"Limited by: {_causes_or_counts_text(study, met, limits)}{rest}.")
     if rising:
         several = counted_noun(len(limits), "best point")
         sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
@@ -704,11 +711,11 @@ def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> s
     return unknown if limits else ""
 
 
-def _causes_text(
+def _causes_or_counts_text(
     study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
 ) -> str:
     """Which limits which workloads; where that is long, how many of the best points."""
-    line = _bottlenecks_line(study, selected_limits, limits)
+    line = _causes_with_workloads_text(study, selected_limits, limits)
     # Of several configurations the matrix has the limit of each.
     if len(line) <= SENTENCE_CHARACTERS_MAX or len(study.configurations) == 1:
         return line
@@ -717,15 +724,17 @@ def _causes_text(
     )
     several = f" of {counted_noun(len(limits), 'best point')}"
     return ", ".join(
-        f"{cause} in {len(alike)}{'' if place else several}{_likely_count_text(cause, alike)}"
+        f"{cause} in {len(alike)}{'' if place else several}{_likely_count_suffix(cause, alike)}"
         for place, (cause, alike) in enumerate(groups)
     )
 
 
-def _likely_count_text(cause: str, findings: Sequence[BottleneckFinding]) -> str:
+def _likely_count_suffix(cause_text: str, findings: Sequence[BottleneckFinding]) -> str:
     """Of how many of one cause it is only likely, where its name does not say so."""
     likely = sum(not finding.decision.is_certain for finding in findings)
-    is_told = cause.startswith("likely ") or findings[0].decision.cause not in _RATE_LIMIT_CAUSES
+    is_told = (
+        cause_text.startswith("likely ") or findings[0].decision.cause not in _RATE_LIMIT_CAUSES
+    )
     return f" (likely in {likely})" if likely and not is_told else ""
 
 
@@ -977,7 +986,7 @@ def best_point_limits_table(
 ) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
-    columns = _resource_columns(limits)
+    columns = _resources_with_headings(limits)
     shares = tuple(name for _, name in columns)
     rows = tuple(
         (
@@ -998,7 +1007,9 @@ def best_point_limits_table(
     return Table("Bottleneck of each best point", heads, rows)
 
 
-def _resource_columns(limits: Sequence[BottleneckFinding]) -> tuple[tuple[Resource, str], ...]:
+def _resources_with_headings(
+    limits: Sequence[BottleneckFinding],
+) -> tuple[tuple[Resource, str], ...]:
     """The resources of a table with their heads; limits that are set only where there are any."""
     return tuple(
         (resource, name)
@@ -1014,7 +1025,7 @@ def busiest_resources_table(study: Study, limits: Sequence[BottleneckFinding]) -
     rows = tuple(
         (
             *_workload_cells(study, limit),
-            *(Cell(_busiest_resource_name(limit, resource)) for resource in kinds),
+            *(Cell(_busiest_resource_with_host_text(limit, resource)) for resource in kinds),
         )
         for limit in limits
     )
@@ -1077,7 +1088,7 @@ def _resource_share_text(finding: BottleneckFinding, resource: Resource) -> str:
     return DASH if use is None or use.share is None else percent_text(use.share)
 
 
-def _busiest_resource_name(finding: BottleneckFinding, resource: Resource) -> str:
+def _busiest_resource_with_host_text(finding: BottleneckFinding, resource: Resource) -> str:
     use = finding.resources.busiest_use(resource)
     if use is None:
         return DASH

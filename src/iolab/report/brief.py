@@ -69,7 +69,7 @@ class PublishedResultTables(Record):
 
     source: str
     notes: tuple[tuple[str, str], ...]
-    results: Table
+    results_table: Table
     node_table: Table | None = None
 
 
@@ -327,7 +327,9 @@ class LoadReport(ABC):
         return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
 
     @abstractmethod
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_keys_and_headings(
+        self, metrics: Sequence[Mapping[str, Metric]]
+    ) -> Sequence[tuple[str, str]]:
         """Metrics and headings of a table of runs, or of hosts, that have these metrics."""
 
     @abstractmethod
@@ -366,7 +368,7 @@ class LoadReport(ABC):
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the workloads of a study ask for, and what they found."""
 
-    def concurrency_texts(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+    def concurrency_rows(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
         """What all its workloads ask for alike, for the table of the method."""
         return ()
 
@@ -403,7 +405,7 @@ class LoadReport(ABC):
         """What its workloads found, in sentences; empty where the best figures tell it."""
         return ""
 
-    def gain_tables(self, brief: Brief) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
+    def gain_tables_with_notes(self, brief: Brief) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
         """What configurations gain over the first, each table with its note."""
         return ()
 
@@ -465,10 +467,10 @@ class BootedHostsReport(Protocol):
     ) -> NodeTimeline | None:
         """A node from inside over that run; None where none was watched."""
 
-    def terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+    def nodes_terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """The nodes at the points with the most of them, on the terminal."""
 
-    def run_terminal_screen(self, result: RunResult) -> Screen:
+    def run_nodes_terminal_screen(self, result: RunResult) -> Screen:
         """The nodes of one run in full, on the terminal."""
 
     def node_timeline_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
@@ -501,11 +503,11 @@ class RegisteredLoadKind(Protocol):
         """What it is called."""
 
     @property
-    def jobs(self) -> Mapping[str, str]:
+    def job_class_paths(self) -> Mapping[str, str]:
         """What its workloads ask clients to do: "module:attribute" by names in documents."""
 
     @property
-    def document_lists(self) -> tuple[str, ...]:
+    def document_list_names(self) -> tuple[str, ...]:
         """The names of the lists that its results add to `iolab show --json`."""
 
     def make_report(self, hosts: BootedHostsReport) -> LoadReport:
@@ -575,14 +577,14 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration, with how they compare."""
-        from iolab.report.best import with_comparisons
+        from iolab.report.best import best_figures_with_comparisons
 
         every = [
             figure
             for kind in self.reports_of_study(measurements.study)
             for figure in kind.best_figures(measurements)
         ]
-        return with_comparisons(every, measurements.gains_by_pair)
+        return best_figures_with_comparisons(every, measurements.gains_by_pair)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
@@ -617,7 +619,7 @@ class LoadReportKinds(Record, eq=False, dict=True):
 
     def _kind_of_type_tag(self, type_tag: str) -> RegisteredLoadKind:
         """The kind that makes jobs of that name."""
-        return next(kind for kind in self.registered_kinds if type_tag in kind.jobs)
+        return next(kind for kind in self.registered_kinds if type_tag in kind.job_class_paths)
 
     def _report_of_kind(self, kind: RegisteredLoadKind) -> LoadReport:
         if kind.name not in self._reports_by_name:

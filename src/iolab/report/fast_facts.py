@@ -11,7 +11,7 @@ from iolab.core.metric import VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import AnswerKind
 from iolab.record import Record
-from iolab.report.best import BestFigure, best_figure_of_metric
+from iolab.report.best import BestFigure, winning_best_figure
 from iolab.report.low_load import (
     PointLatency,
     is_surely_lower,
@@ -125,7 +125,7 @@ def _lead_of_row(workload_row: WorkloadRow) -> float:
 
 def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
     best = workload_row.best or workload_row.cells[0]
-    second = best_figure_of_metric(
+    second = winning_best_figure(
         [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
     )
     note = " against ".join(
@@ -152,7 +152,7 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
     sound = [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
     if sound:
-        second = best_figure_of_metric(sound)
+        second = winning_best_figure(sound)
         name = titles.get(second.configuration, second.configuration)
         who = f"{who} against {metric_value_text(second.value)} of {name}"
     is_tie = bool(workload_row.indistinguishable)

@@ -18,7 +18,7 @@ from iolab.analysis.quotients import improvement_factor
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
-from iolab.report.best import BestFigure, best_figure_of_metric
+from iolab.report.best import BestFigure, winning_best_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
@@ -130,7 +130,7 @@ class WorkloadRow(Record):
         others = [cell for cell in self.cells if cell.is_quotable and cell is not self.best]
         if self.best is None or not others:
             return ratio_text(self.next_best_ratio)
-        second = best_figure_of_metric(others)
+        second = winning_best_figure(others)
         if self.best.repeats_range is None and second.repeats_range is None:
             return ratio_text(self.next_best_ratio)
         low, high = (
@@ -176,11 +176,11 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     title = best_figures[0].title
     if not sound:
         return WorkloadRow(title, tuple(best_figures))
-    best = best_figure_of_metric(sound)
+    best = winning_best_figure(sound)
     leads = [_lead_over_other(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.undecided_reason for own in leads if own.undecided_reason), "")
-    if leads and any(cell.unsound_axes for cell in sound):
+    if leads and any(cell.axes_of_unusable_points for cell in sound):
         reason = POINT_LOST
     if reason:
         return WorkloadRow(title, tuple(best_figures), best, undecided_reason=reason, lead=lead)
@@ -376,7 +376,7 @@ def _undecided_reason_note(
         )
     owners: dict[str, list[str]] = {}
     for cell in workload_row.cells:
-        for axis in cell.unsound_axes:
+        for axis in cell.axes_of_unusable_points:
             owners.setdefault(axis_values_text(axis), []).append(cell.configuration)
     parts = [
         f"{place} ({list_text([titles.get(name, name) for name in own])})"
@@ -495,7 +495,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
         return Cell(NOT_MEASURABLE, note=NO_VALUE)
     anchor = anchors.get(figure.run) if figure.run else None
     if not figure.is_quotable:
-        return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection[1])
+        return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection_code_and_text[1])
     mark = indistinguishable_mark_text(workload_row, figure)
     under = [
         *figure.load_text.split(" · "),
@@ -704,6 +704,4 @@ def best_figures_by_operation(best_figures: Sequence[BestFigure]) -> Iterator[Be
         of_unit = [figure for figure in every if not figure.noise_text] or every
         plain = [figure for figure in of_unit if not figure.is_mixed] or of_unit
         for operation in dict.fromkeys(figure.operation for figure in plain):
-            yield best_figure_of_metric(
-                [figure for figure in plain if figure.operation == operation]
-            )
+            yield winning_best_figure([figure for figure in plain if figure.operation == operation])

@@ -74,7 +74,7 @@ class ReportPage(Record):
     answer: BriefAnswer
     topology: TopologyDrawing | None
     has_topology_in_brief: bool
-    gain_tables: tuple[tuple[Table, str], ...]
+    gain_tables_with_notes: tuple[tuple[Table, str], ...]
     findings: tuple[LinkedSentence, ...]
     further_findings: tuple[LinkedSentence, ...]
     findings_note: str
@@ -109,7 +109,7 @@ class ReportPage(Record):
         if self.further_findings:
             yield "more-findings", "More findings"
         yield "know", "All caveats"
-        if self.gain_tables:
+        if self.gain_tables_with_notes:
             yield "gains", "Gains"
         yield from ((section.anchor, section.title) for section in self.appendix_sections)
         if self.published:
@@ -140,7 +140,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         *appendix_chart_sections(workloads, in_brief),
         *(section for section in every_section if section.in_appendix),
     )
-    gains = tuple(gain for kind in kinds for gain in kind.gain_tables(brief))
+    gains = tuple(gain for kind in kinds for gain in kind.gain_tables_with_notes(brief))
     caveats = merge_objections(brief.results, configuration_titles_if_several(brief.study))
     bests = next((section for section in every_section if section.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
@@ -162,7 +162,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         has_topology_in_brief=topology is not None
         and not topology.is_one_host
         and len(brief.study.configurations) <= DRAWN_BESIDE_MAX,
-        gain_tables=gains,
+        gain_tables_with_notes=gains,
         findings=sentences[:SENTENCES_SHOWN],
         further_findings=sentences[SENTENCES_SHOWN:],
         findings_note=doubt,

@@ -492,7 +492,7 @@ def method_table(
         *(
             row_of_cells(*pair)
             for kind in kinds.reports_of_study(study)
-            for pair in kind.concurrency_texts(study)
+            for pair in kind.concurrency_rows(study)
         ),
         row_of_cells(
             "Runs",

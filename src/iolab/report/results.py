@@ -214,7 +214,7 @@ def session_document(
     summaries = summarise_points(results, study) if points is None else points
     # The document's shape is the same whatever was measured.
     parts: dict[str, Any] = {
-        name: [] for kind in kinds.registered_kinds for name in kind.document_lists
+        name: [] for kind in kinds.registered_kinds for name in kind.document_list_names
     }
     for load, own in kinds.results_by_report(results).items():
         parts |= load.result_document_parts(study, summaries, own)

@@ -115,7 +115,7 @@ def _select_runs_for_rows(results: Sequence[RunResult], max_rows: int) -> list[R
     return [result for result in results if result.key in kept]
 
 
-def io_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+def io_metric_keys_and_headings(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """Rates and latencies, reads and writes apart where any does both; then what is declared."""
     mixed = any(
         _metric_value_or_zero(metric, "read_iops") and _metric_value_or_zero(metric, "write_iops")
@@ -212,7 +212,7 @@ def slowest_and_fastest_shares_table(
 ) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
     table = host_shares_table(
-        result, load_report.metric_columns([host.metrics for host in result.hosts])
+        result, load_report.metric_keys_and_headings([host.metrics for host in result.hosts])
     )
     return table_without_middle_hosts(
         table, result, load_report.host_ranking_metric_key(result, workload)

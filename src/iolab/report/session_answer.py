@@ -257,7 +257,9 @@ def _check_codes_text(best_figures: Sequence[BestFigure]) -> str:
     """The checks behind figures of one level, the most frequent first."""
     codes = [
         code
-        for code, _ in Counter(figure.objection[0] for figure in best_figures).most_common()
+        for code, _ in Counter(
+            figure.objection_code_and_text[0] for figure in best_figures
+        ).most_common()
         if code
     ]
     more = f" and {len(codes) - CHECK_CODES_SHOWN} more" if len(codes) > CHECK_CODES_SHOWN else ""

@@ -18,14 +18,14 @@ from iolab.core.workload import Direction, Workload
 from iolab.report.best import (
     BestFigure,
     BestPointHeadline,
-    best_figure,
     best_point_headlines,
+    build_best_figure,
     operation_latencies_text,
 )
 from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.results import POINT_METRICS, points_and_runs_markdown
-from iolab.report.runs import SHOWN_METRICS, io_metric_columns, runs_table
+from iolab.report.runs import SHOWN_METRICS, io_metric_keys_and_headings, runs_table
 from iolab.report.table import Table
 
 if TYPE_CHECKING:
@@ -58,9 +58,11 @@ class SingleFigureReport(LoadReport):
             else figure
         )
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
-        """See `io_metric_columns`."""
-        return io_metric_columns(metrics)
+    def metric_keys_and_headings(
+        self, metrics: Sequence[Mapping[str, Metric]]
+    ) -> Sequence[tuple[str, str]]:
+        """See `io_metric_keys_and_headings`."""
+        return io_metric_keys_and_headings(metrics)
 
     def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate that its workload is run for."""
@@ -110,7 +112,7 @@ class SingleFigureReport(LoadReport):
         """Of each workload its figure with the mean latency and p99."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            best_figure(headline, _headline_latency_texts(headline)) for headline in headlines
+            build_best_figure(headline, _headline_latency_texts(headline)) for headline in headlines
         )
 
     def charts_by_workload(self, brief: Brief) -> Charts:
@@ -148,7 +150,7 @@ class SingleFigureReport(LoadReport):
         self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
     ) -> Table:
         """With rates and latencies."""
-        shown = self.metric_columns([result.metrics for result in results])
+        shown = self.metric_keys_and_headings([result.metrics for result in results])
         return runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002

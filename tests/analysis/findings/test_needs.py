@@ -87,7 +87,7 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
     assert (fast.configuration, fast.runner_up) == ("performance", "high-capacity")
     iops = (6.6 / 5.2 * 2.4 / 1.1) ** 0.5  # the geometric mean of two, then of both kinds
     assert fast.lead_factor == pytest.approx((iops * 227 / 112) ** 0.5)
-    assert (fast.is_certain, fast.compared_count, len(fast.workloads)) == (True, 3, 3)
+    assert (fast.is_certain, fast.compared_point_count, len(fast.workloads)) == (True, 3, 3)
 
 
 def test_balance_is_the_best_least_share_of_all_sides() -> None:
@@ -222,4 +222,4 @@ def test_fewer_hosts_on_the_same_storage_are_no_choice() -> None:
     assert list(recommendations(two, found)) == []
     three = replace(study(), configurations=(fleet, alone, others[0]))
     found += [best("mainstream", "rand-read-4k", 1e6)]
-    assert {one.compared_count for one in recommendations(three, found)} == {2}
+    assert {one.compared_point_count for one in recommendations(three, found)} == {2}

@@ -85,7 +85,7 @@ def test_the_document_keeps_to_its_schema_and_has_percentiles_of_each_cell(
 
 def test_the_largest_gain_names_its_cell() -> None:
     page = shared.page("two keys")
-    ((largest, _),) = page.gain_tables
+    ((largest, _),) = page.gain_tables_with_notes
     assert largest.title == "New against Old"
     heads = [column.title for column in largest.columns]
     first = dict(zip(heads, (cell.text for cell in largest.rows[0]), strict=True))
@@ -118,7 +118,7 @@ def test_gains_stand_in_the_document(compared: KeySource) -> None:
 
 
 def test_one_configuration_gains_nothing(rocks: KeySource) -> None:
-    assert shared.page("keys").gain_tables == ()
+    assert shared.page("keys").gain_tables_with_notes == ()
     assert session_document(rocks.study, rocks.results())["gains"] == []
 
 
@@ -139,7 +139,7 @@ def test_published_results_are_named_as_such() -> None:
     page = build_report_page(brief)
     assert ("published", "Published elsewhere") in page.appendix_contents
     assert page.published is not None
-    assert page.published.results.rows[0][2].text == "840,097"
+    assert page.published.results_table.rows[0][2].text == "840,097"
     html = shared.drawn(brief)
     assert "Not measured in this session" in html
     assert "Micron 9400" in html
@@ -152,8 +152,10 @@ def test_published_tables_have_headings_for_people(name: str) -> None:
     found = published_tables(
         read_published((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
     )
-    assert found.results.rows
-    assert not [c.title for c in found.results.columns if "_" in c.title or "." in c.title[:-9]]
+    assert found.results_table.rows
+    assert not [
+        c.title for c in found.results_table.columns if "_" in c.title or "." in c.title[:-9]
+    ]
 
 
 def test_exports_have_the_operations(rocks: KeySource) -> None:

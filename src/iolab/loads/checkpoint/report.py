@@ -13,7 +13,7 @@ from iolab.loads.checkpoint.answer import checkpoints_sentence, lost_time_table
 from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.metric_specs import RESTORE, SAVE, SAVE_RATE
 from iolab.loads.checkpoint.workload import CheckpointJob
-from iolab.report.best import BestFigure, best_figure
+from iolab.report.best import BestFigure, build_best_figure
 from iolab.report.brief import Brief, Charts, MeasurementSource
 from iolab.report.charts.chart import ChartGroup
 from iolab.report.numbers import DASH, metric_value_text
@@ -66,7 +66,9 @@ class CheckpointReport(SingleFigureReport):
         """Of each workload its time with the other phase's."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            best_figure(headline, _phase_time_texts(headline.best.metrics if headline.best else {}))
+            build_best_figure(
+                headline, _phase_time_texts(headline.best.metrics if headline.best else {})
+            )
             for headline in headlines
         )
 
@@ -92,7 +94,10 @@ class CheckpointReport(SingleFigureReport):
         """All: their manifests tell of ranks."""
         return tuple(result.key for result in results[:RUNS_MAX])
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
+    def metric_keys_and_headings(
+        self,
+        metrics: Sequence[Mapping[str, Metric]],  # noqa: ARG002
+    ) -> Sequence[tuple[str, str]]:
         """Times, rates, and what the published way of computing gives."""
         return RUN_COLUMNS
 

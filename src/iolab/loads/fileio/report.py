@@ -72,7 +72,7 @@ class FileReport(SingleFigureReport):
         """The jobs."""
         return (workloads_table(study),)
 
-    def concurrency_texts(self, study: Study) -> tuple[tuple[str, str], ...]:
+    def concurrency_rows(self, study: Study) -> tuple[tuple[str, str], ...]:
         """How many jobs make the load, and how far they fill a queue."""
         own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(

@@ -42,7 +42,7 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.loads.keyvalue.workload import READ_RANDOM, KeyOperation, KeyValueJob
 from iolab.record import Record
-from iolab.report.best import BestFigure, PointFigures, best_figure, operation_latencies_text
+from iolab.report.best import BestFigure, PointFigures, build_best_figure, operation_latencies_text
 from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
 from iolab.report.charts.lines import (
     ChartLine,
@@ -365,7 +365,7 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
         has_writer = isinstance(job, KeyValueJob) and job.has_writer
         for headline in group_headlines(group, study):
             texts = tuple(_operation_latency_texts(headline.best, group)) if headline.best else ()
-            figure = best_figure(headline, texts)
+            figure = build_best_figure(headline, texts)
             rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
             ratio = (figure.value.value or 0.0) / rate if rate else 0.0
             noise = NOISE_TEXT.format(ratio_text(ratio)) if ratio > CLOSE_RATIO else ""

@@ -17,5 +17,5 @@ KIND: Final = LoadKind(
     study="iolab.loads.keyvalue.study:KeyValueStudyKind",
     analysis="iolab.loads.keyvalue.analysis:KeyValueAnalysis",
     report="iolab.loads.keyvalue.report:KeyValueReport",
-    document_lists=("gains",),
+    document_list_names=("gains",),
 )

@@ -124,7 +124,9 @@ class KeyValueReport(LoadReport):
         main = main_operation([result.metrics])
         return (WHOLE_OPERATIONS_RATE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_keys_and_headings(
+        self, metrics: Sequence[Mapping[str, Metric]]
+    ) -> Sequence[tuple[str, str]]:
         """See `run_metric_columns`."""
         return run_metric_columns(metrics)
 
@@ -216,7 +218,7 @@ class KeyValueReport(LoadReport):
             charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
         return charts
 
-    def gain_tables(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
+    def gain_tables_with_notes(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
         """The largest ones."""
         groups = study_point_groups(brief.study, brief.points)
         table = largest_gains_table(
@@ -236,7 +238,7 @@ class KeyValueReport(LoadReport):
         self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
     ) -> Table:
         """With rates and latencies of each operation."""
-        shown = self.metric_columns([result.metrics for result in results])
+        shown = self.metric_keys_and_headings([result.metrics for result in results])
         return runs_table(_RUNS_TITLE, study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
@@ -277,7 +279,7 @@ class KeyValueReport(LoadReport):
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """The points where they have repeats, then the runs."""
-        shown = self.metric_columns([result.metrics for result in results])
+        shown = self.metric_keys_and_headings([result.metrics for result in results])
         runs = runs_table(_RUNS_TITLE, study, results, shown, {}, max_rows=len(results))
         return points_and_runs_markdown(study, results, shown, runs)
 

@@ -15,7 +15,7 @@ from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
 from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation
-from iolab.report.best import BestFigure, BestPointHeadline, best_figure
+from iolab.report.best import BestFigure, BestPointHeadline, build_best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.charts.chart import Figure
 from iolab.report.numbers import DASH, metric_value_text
@@ -54,7 +54,7 @@ class KvCacheReport(SingleFigureReport):
         """Of each workload its figure with how long prefixes take, from when they are due."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
         return tuple(
-            best_figure(headline, _prefix_latency_texts(headline)) for headline in headlines
+            build_best_figure(headline, _prefix_latency_texts(headline)) for headline in headlines
         )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
@@ -67,7 +67,9 @@ class KvCacheReport(SingleFigureReport):
         """Prefixes beside their break-even."""
         return prefix_load_charts(workload, points, brief.series_styles)
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_keys_and_headings(
+        self, metrics: Sequence[Mapping[str, Metric]]
+    ) -> Sequence[tuple[str, str]]:
         """Requests, prefixes and hits, then what was read and written.
 
         Of prefixes there are hundreds or thousands: percentiles that none has enough for are left

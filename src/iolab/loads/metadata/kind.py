@@ -14,5 +14,5 @@ KIND: Final = LoadKind(
     study="iolab.loads.metadata.study:MetadataStudyKind",
     analysis="iolab.loads.metadata.analysis:MetadataAnalysis",
     report="iolab.loads.metadata.report:MetadataReport",
-    document_lists=("iterations",),
+    document_list_names=("iterations",),
 )

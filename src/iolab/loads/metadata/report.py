@@ -64,7 +64,9 @@ class MetadataReport(LoadReport):
         """The rate of each operation on files."""
         return host_rate_keys(result)
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_keys_and_headings(
+        self, metrics: Sequence[Mapping[str, Metric]]
+    ) -> Sequence[tuple[str, str]]:
         """See `operation_columns`."""
         return operation_columns(metrics)
 
@@ -117,7 +119,7 @@ class MetadataReport(LoadReport):
         self, study: Study, results: Sequence[RunResult], anchors: RunAnchors
     ) -> Table:
         """With the rate of each operation."""
-        shown = self.metric_columns([result.metrics for result in results])
+        shown = self.metric_keys_and_headings([result.metrics for result in results])
         return runs_table("Every run of metadata load", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
@@ -209,7 +211,7 @@ def _operation_best_figures(
                 axis_text=", ".join(filter(None, places)),
                 level=operation.level,
                 run=(operation.median_result.digest, operation.median_result.repeat),
-                objection=_operation_objection_code_and_text(operation, point),
+                objection_code_and_text=_operation_objection_code_and_text(operation, point),
                 left_out_repeats_text=left_out_repeats_text,
                 is_only_load=is_only_load,
             ),

@@ -23,7 +23,7 @@ from iolab.loads.objects.workload import (
     SizeCount,
     objects_run_of_host,
 )
-from iolab.report.best import BestFigure, BestPointHeadline, best_figure
+from iolab.report.best import BestFigure, BestPointHeadline, build_best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.numbers import DASH, metric_value_text
 from iolab.report.single_figure import SingleFigureReport
@@ -74,9 +74,13 @@ class ObjectsReport(SingleFigureReport):
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the latencies of its operations."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
-        return tuple(best_figure(headline, _latency_texts(headline)) for headline in headlines)
+        return tuple(
+            build_best_figure(headline, _latency_texts(headline)) for headline in headlines
+        )
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+    def metric_keys_and_headings(
+        self, metrics: Sequence[Mapping[str, Metric]]
+    ) -> Sequence[tuple[str, str]]:
         """Rates, then the latencies of the operations that there were."""
         present = {key for each in metrics for key, metric in each.items() if metric.value}
         return [(key, title) for key, title in RUN_COLUMNS if key in present or key == RATE]

@@ -24,7 +24,7 @@ from iolab.loads.training.metric_specs import (
     UTILISATION,
 )
 from iolab.loads.training.workload import TrainingJob, TrainingOperation
-from iolab.report.best import BestFigure, BestPointHeadline, best_figure
+from iolab.report.best import BestFigure, BestPointHeadline, build_best_figure
 from iolab.report.brief import Brief, MeasurementSource
 from iolab.report.charts.chart import Figure
 from iolab.report.numbers import metric_value_text
@@ -58,7 +58,9 @@ class TrainingReport(SingleFigureReport):
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the utilisation, and how long storage is waited for."""
         headlines = self.best_point_headlines(measurements.study, measurements.points)
-        return tuple(best_figure(headline, _storage_wait_texts(headline)) for headline in headlines)
+        return tuple(
+            build_best_figure(headline, _storage_wait_texts(headline)) for headline in headlines
+        )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
         """See `training_sentence`."""
@@ -71,7 +73,10 @@ class TrainingReport(SingleFigureReport):
         figure = step_parts_chart(workload, points, brief.series_styles)
         return () if figure is None else (figure,)
 
-    def metric_columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:  # noqa: ARG002
+    def metric_keys_and_headings(
+        self,
+        metrics: Sequence[Mapping[str, Metric]],  # noqa: ARG002
+    ) -> Sequence[tuple[str, str]]:
         """Utilisation and its parts, then what was read."""
         return RUN_COLUMNS
 
