@@ -32,15 +32,17 @@ def test_lines_with_no_mark_are_the_remainder() -> None:
     account.mark_left_out(4, 5, "The report is cut off.")
     entries = [(entry.first_line, entry.last_line) for entry in account.unmarked_lines()]
     assert entries == [(3, 3), (6, 7)]
-    assert [(entry.first_line, entry.last_line) for entry in account.left_out_lines()] == [
+    assert [
+        (entry.first_line, entry.last_line) for entry in account.left_out_and_unmarked_lines()
+    ] == [
         (3, 3),
         (4, 5),
         (6, 7),
     ]
-    assert tells(account.left_out_lines()[1].message, "a.txt", "4-5", "cut off")
+    assert tells(account.left_out_and_unmarked_lines()[1].message, "a.txt", "4-5", "cut off")
     account.mark_all_read()
     assert account.unmarked_lines() == []
-    assert len(account.left_out_lines()) == 1
+    assert len(account.left_out_and_unmarked_lines()) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

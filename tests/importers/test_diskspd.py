@@ -43,7 +43,7 @@ def test_threads_of_an_old_version_add_up() -> None:
     (target,) = asked.targets
     assert (asked.duration_s, asked.warmup_s) == (30, 5)
     assert (target.block_bytes, target.write_percent, target.is_random) == (65536, 0, False)
-    assert (target.queue_depth, target.threads) == (2, 4)
+    assert (target.queue_depth, target.own_thread_count) == (2, 4)
     assert (span.seconds, span.threads) == (30.02, 4)
     assert reads.count == 22645 + 22623 + 22548 + 23154
     assert reads.rate_per_s == reads.count / 30.02

@@ -171,18 +171,22 @@ def test_hostile_json_is_a_damaged_document(path: Path, hostile: bytes) -> None:
 
 
 def test_null_is_nan_in_a_part_of_a_kind_too(path: Path) -> None:
-    host = ImportedHost("fio.json:1", (), resolution=math.nan)
+    host = ImportedHost("fio.json:1", (), latency_resolution=math.nan)
     path.write_bytes(encode_with_digest(WithDetails(layout.FORMAT, host)))
-    assert b'"resolution":null' in path.read_bytes()
+    assert b'"latency_resolution":null' in path.read_bytes()
     found = read_digested_document(WithDetails, path).details
     assert isinstance(found, ImportedHost)
-    assert math.isnan(found.resolution)
+    assert math.isnan(found.latency_resolution)
 
 
 def test_a_fault_in_a_part_of_a_kind_is_told_with_its_place(path: Path) -> None:
     content = encode(WithDetails(layout.FORMAT, ImportedHost("fio.json:1", ())))
     for old, new, message in (
-        (b'"source":"fio.json:1"', b'"source":7', "details.source: Expected `str`, got `int`"),
+        (
+            b'"source_location":"fio.json:1"',
+            b'"source_location":7',
+            "details.source_location: Expected `str`, got `int`",
+        ),
         (b'"type":"imported"', b'"type":"unknown"', "details.type: Invalid value 'unknown'"),
     ):
         path.write_bytes(content.replace(old, new))

@@ -90,7 +90,7 @@ def import_(
     from iolab.importers.submissions.rows import (
         judged_rows_text,
         read_submission_tree,
-        status_summary,
+        row_status_counts_text,
     )
     from iolab.registry import analysis_kinds, report_kinds
     from iolab.report.results import session_document
@@ -141,7 +141,7 @@ def import_(
                 "left_out": [to_builtins(entry) for entry in files_read.left_out],
                 "copies": [to_builtins(copy) for copy in files_read.duplicates],
                 "rows": [_judged_row_document(row) for row in rows],
-                "summary": status_summary(rows) if rows else None,
+                "summary": row_status_counts_text(rows) if rows else None,
                 "results": document["results"],
             }
         )

@@ -63,22 +63,22 @@ class AiperfImporter:
             and b'"request_latency"' in head
         )
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Requests and times to the first token; its CSV holds the same."""
         try:
             document: Any = msgspec.json.decode(file.utf8_bytes)
         except DECODE_ERRORS as error:
             raise ForeignFileError("it is no JSON object: it was cut short.") from error
-        for other in folder.files:
+        for other in file_set.files:
             if other.path == file.path.with_suffix(".csv"):
-                folder.mark_left_out(other, f"It holds the results of {file.name} once more.")
+                file_set.mark_left_out(other, f"It holds the results of {file.name} once more.")
         if _metric_number(document, "request_latency", "avg") is None:
             raise ForeignFileError("it has no latency of requests.")
-        _mark_unread_metrics(file, document)
+        _mark_lines_of_unread_metrics(file, document)
         return [_run_of_document(file, document)]
 
 
-def _mark_unread_metrics(file: ForeignFile, document: Mapping[str, Any]) -> None:
+def _mark_lines_of_unread_metrics(file: ForeignFile, document: Mapping[str, Any]) -> None:
     """Metrics of tokens are named as left out, at the line of their name."""
     for name, value in document.items():
         if name not in _READ and isinstance(value, dict) and "unit" in value:
@@ -98,7 +98,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
         seconds=seconds,
         rate_per_s=_metric_number(document, "request_throughput", "avg"),
         failed=round(failed or 0),
-        **_latency_figures_ns(document, "request_latency"),
+        **_latency_figure_fields(document, "request_latency"),
     )
     figures = [requests]
     if _metric_number(document, "time_to_first_token", "avg") is not None:
@@ -106,10 +106,10 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
             OperationFigures(
                 operation="first_token",
                 weight=0,
-                **_latency_figures_ns(document, "time_to_first_token"),
+                **_latency_figure_fields(document, "time_to_first_token"),
             )
         )
-    settings = dict(_load_options(document.get("input_config"), ""))
+    settings = dict(_flattened_load_options(document.get("input_config"), ""))
     is_whole = not document.get("was_cancelled") and document.get("is_complete") is not False
     errors = () if is_whole else ("AIPerf was cancelled before its end",)
     details = ImportedRun(
@@ -118,7 +118,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
         files=(file.name,),
         notes=("latencies are of requests to the model, of which storage is a part",),
     )
-    concurrency = settings.get("loadgen.concurrency") or _phase_concurrency(settings)
+    concurrency = settings.get("loadgen.concurrency") or _last_phase_concurrency(settings)
     model = next((value for name, value in settings.items() if _MODEL.fullmatch(name)), "")
     return summary_row_run(
         details,
@@ -140,20 +140,20 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
     )
 
 
-def _phase_concurrency(settings: Mapping[str, str]) -> str:
+def _last_phase_concurrency(settings: Mapping[str, str]) -> str:
     """Of the last phase, which is measured: those before it warm up."""
     phases = [name for name in settings if re.fullmatch(r"phases\.\d+\.concurrency", name)]
     return settings[max(phases, key=lambda name: int(name.split(".")[1]))] if phases else ""
 
 
-def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _latency_figure_fields(document: Mapping[str, Any], metric_name: str) -> dict[str, Any]:
     """What a metric of time tells, in ns."""
-    metric = document.get(name)
+    metric = document.get(metric_name)
     unit = str(metric.get("unit", "ms")) if isinstance(metric, dict) else "ms"
     factor = _UNITS.get(unit, 1.0 if unit.startswith("nano") else float(NS_PER_MS))
 
     def metric_figure_in_ns(key: str) -> float | None:
-        value = _metric_number(document, name, key)
+        value = _metric_number(document, metric_name, key)
         return None if value is None else value * factor
 
     percentiles = tuple(
@@ -162,9 +162,9 @@ def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any
         if (value := metric_figure_in_ns(f"p{at}")) is not None
     )
     printed = tuple(
-        (f"{name} {key}", f"{value:g} {unit}")
+        (f"{metric_name} {key}", f"{value:g} {unit}")
         for key in ("avg", "p50", "p99")
-        if (value := _metric_number(document, name, key)) is not None
+        if (value := _metric_number(document, metric_name, key)) is not None
     )
     return {
         "lat_min_ns": metric_figure_in_ns("min"),
@@ -175,17 +175,17 @@ def _latency_figures_ns(document: Mapping[str, Any], name: str) -> dict[str, Any
     }
 
 
-def _metric_number(document: Mapping[str, Any], name: str, key: str) -> float | None:
-    metric = document.get(name)
+def _metric_number(document: Mapping[str, Any], metric_name: str, key: str) -> float | None:
+    metric = document.get(metric_name)
     value = metric.get(key) if isinstance(metric, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 1e18:
         return None
     return float(value)
 
 
-def _load_options(value: object, path: str) -> Iterator[tuple[str, str]]:
+def _flattened_load_options(configuration: object, path_prefix: str) -> Iterator[tuple[str, str]]:
     """The options of its load by path."""
-    waiting: list[tuple[object, str]] = [(value, path)]
+    waiting: list[tuple[object, str]] = [(configuration, path_prefix)]
     found = 0
     while waiting and found < SETTINGS_MAX:
         own, name = waiting.pop()

@@ -76,15 +76,15 @@ def check_imported_evidence(view: ImportedView) -> CheckAnswer:
 def check_phases_added(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
     run = view.imported
-    if not run.claimed and run.phases == 1:
+    if not run.claimed_totals and run.summed_phase_count == 1:
         return not_applicable_answer("The file adds nothing up.")
-    if run.phases == 1:
+    if run.summed_phase_count == 1:
         return valid_answer("The sum is of one phase.", phases=1)
-    claimed = sum(figure.rate_per_s or 0.0 for figure in run.claimed)
+    claimed = sum(figure.rate_per_s or 0.0 for figure in run.claimed_totals)
     return invalid_answer(
-        f"{run.tool} adds {run.phases} phases that ran after each other to "
+        f"{run.tool} adds {run.summed_phase_count} phases that ran after each other to "
         f"{format_count(claimed)} operations a second, which were never done at the same time.",
-        phases=run.phases,
+        phases=run.summed_phase_count,
         claimed_per_s=claimed,
     )
 
@@ -205,7 +205,7 @@ def check_imported_totals_disagree(view: ImportedView) -> CheckAnswer:
 
 
 def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
-    for claim in view.imported.claimed if view.imported.phases == 1 else ():
+    for claim in view.imported.claimed_totals if view.imported.summed_phase_count == 1 else ():
         parts = [
             figures
             for client in view.clients
@@ -215,44 +215,44 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
         for quantity, claimed, each in (
             ("operations", claim.count, [part.count for part in parts]),
             ("bytes", claim.bytes, [part.bytes for part in parts]),
-            ("bytes a second", *_uncounted_and_part_bandwidths(claim, parts)),
-            ("operations a second", *_uncounted_and_part_rates(claim, view, parts)),
+            ("bytes a second", *_claimed_and_client_bandwidths_if_uncounted(claim, parts)),
+            ("operations a second", *_claimed_and_client_rates_if_uncounted(claim, view, parts)),
         ):
             if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
                 own = "" if claim.operation == "all" else f"{claim.operation} "
-                yield _equal_totals_answer(f"{own}{quantity} of all clients", claimed, total)
+                yield _claimed_total_answer(f"{own}{quantity} of all clients", claimed, total)
     for (index, operation), histogram in view.bins.items():
         count = next(
             figure.count for figure in view.clients[index].figures if figure.operation == operation
         )
         if count is not None:
             where = view.host_suffix_text(view.hosts[index])
-            yield _equal_totals_answer(
+            yield _claimed_total_answer(
                 f"{operation} latencies in the bins{where}", count, histogram.total
             )
     yield not_applicable_answer("The file tells nothing twice that could be compared.")
 
 
-def _uncounted_and_part_bandwidths(
-    operation_figures: OperationFigures, parts: Sequence[OperationFigures]
+def _claimed_and_client_bandwidths_if_uncounted(
+    claim: OperationFigures, client_figures: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
-    printed = operation_figures.bw_bytes_per_s if operation_figures.bytes is None else None
-    return printed, [part.bw_bytes_per_s for part in parts]
+    printed = claim.bw_bytes_per_s if claim.bytes is None else None
+    return printed, [part.bw_bytes_per_s for part in client_figures]
 
 
-def _uncounted_and_part_rates(
-    claim: OperationFigures, view: ImportedView, parts: Sequence[OperationFigures]
+def _claimed_and_client_rates_if_uncounted(
+    claim: OperationFigures, view: ImportedView, client_figures: Sequence[OperationFigures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""
     every = [figures for client in view.clients for figures in client.figures]
     printed = claim.rate_per_s if claim.count is None else None
     every = [replace(part, rate_per_s=part.weight * (part.rate_per_s or 0.0)) for part in every]
-    return printed, [part.rate_per_s for part in (parts or every)]
+    return printed, [part.rate_per_s for part in (client_figures or every)]
 
 
-def _equal_totals_answer(subject: str, claimed: float, counted: float) -> CheckAnswer:
+def _claimed_total_answer(subject: str, claimed: float, counted: float) -> CheckAnswer:
     deviation = abs(claimed - counted) / max(abs(claimed), abs(counted), 1)
     evidence: EvidenceValues = {
         "what": subject,
@@ -280,7 +280,7 @@ def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
             yield from _figure_rate_answers(figure, host.host, view.host_suffix_text(host))
-    for claim in view.imported.claimed if view.imported.phases == 1 else ():
+    for claim in view.imported.claimed_totals if view.imported.summed_phase_count == 1 else ():
         yield from _figure_rate_answers(claim, "", " of all clients")
     yield not_applicable_answer("Not known: the file does not tell counts and times of its rates.")
 
@@ -293,7 +293,7 @@ def _figure_rate_answers(
         ("operations", figure.rate_per_s, count, format_count),
         ("bytes", figure.bw_bytes_per_s, figure.bytes, format_rate_bytes),
     ):
-        seconds = figure.seconds if figure.rate_s is None else figure.rate_s
+        seconds = figure.seconds if figure.rate_weighted_s is None else figure.rate_weighted_s
         if not rate or not amount or not seconds:
             continue
         deviation = rate * seconds / amount - 1
@@ -363,10 +363,10 @@ def check_imported_littles_law(view: ImportedView, host_index: int) -> CheckAnsw
 
 def check_imported_startup_transient(view: ImportedView) -> CheckAnswer:
     """Whether the run was steady, by its tool's own rule or by its seconds."""
-    if view.imported.unsteady:
+    if view.imported.missed_steady_state:
         return indicative_answer(
-            f"{view.imported.tool} was to wait for a steady state ({view.imported.unsteady}), and "
-            "ended without it.",
+            f"{view.imported.tool} was to wait for a steady state "
+            f"({view.imported.missed_steady_state}), and ended without it.",
             attained=False,
         )
     return check_startup_transient.judge(view)
@@ -377,7 +377,7 @@ def check_imported_run_too_short(view: ImportedView) -> CheckAnswer:
     seconds, run = shortest_client_s(view), view.imported
     if seconds is None:
         return not_applicable_answer("Not known: the file does not tell how long was measured.")
-    times = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}
+    times = {"ramp_s": run.ramp_s, "asked_s": run.requested_runtime_s}
     evidence: EvidenceValues = {
         "seconds": seconds,
         **{name: value for name, value in times.items() if value is not None},
@@ -392,8 +392,8 @@ def check_imported_run_too_short(view: ImportedView) -> CheckAnswer:
         return invalid_answer(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
     if seconds < RUN_SHORT_S:
         return indicative_answer(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
-    if run.asked_s is not None and seconds < RUNTIME_SHARE * run.asked_s:
-        return indicative_answer(f"{text} of {run.asked_s:.1f} s asked.", **evidence)
+    if run.requested_runtime_s is not None and seconds < RUNTIME_SHARE * run.requested_runtime_s:
+        return indicative_answer(f"{text} of {run.requested_runtime_s:.1f} s asked.", **evidence)
     return valid_answer(f"{text}.", **evidence)
 
 
@@ -436,9 +436,9 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
             looked = looked or bool(figure.percentiles)
             own = view.bins.get((index, figure.operation))
             yield from _statistic_contradiction_answers(
-                figure, name, own, client.resolution, client.time_step_ns
+                figure, name, own, client.latency_resolution, client.latency_step_ns
             )
-    for claim in view.imported.claimed:
+    for claim in view.imported.claimed_totals:
         looked = looked or bool(claim.percentiles)
         merged = _merged_histogram(view, claim.operation)
         yield from _statistic_contradiction_answers(

@@ -54,7 +54,7 @@ class AssumedRepeats(Record):
     """
 
     files: tuple[str, ...]
-    source_count: int
+    run_count: int
     has_overlap: bool
 
     @property
@@ -63,7 +63,7 @@ class AssumedRepeats(Record):
         more = len(self.files) - FILES_SHOWN
         names = ", ".join(self.files[:FILES_SHOWN]) + (f" and {more} more" if more > 0 else "")
         if len(self.files) == 1:
-            return f"{self.source_count} runs in {names} are of one load: taken as repeats."
+            return f"{self.run_count} runs in {names} are of one load: taken as repeats."
         if self.has_overlap:
             return (
                 f"Taken as repeats, but they ran at the same time: {names}. Import with --clients."
@@ -84,7 +84,7 @@ def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepea
             overlap = any(len(moment) > 1 for moment in _group_overlapping_runs(group))
             before = found.get(files, AssumedRepeats(files, 0, has_overlap=False))
             found[files] = AssumedRepeats(
-                files, max(before.source_count, len(members)), before.has_overlap or overlap
+                files, max(before.run_count, len(members)), before.has_overlap or overlap
             )
     yield from found.values()
 
@@ -133,8 +133,8 @@ def _join_clients(members: Sequence[RunWithFiles]) -> RunWithFiles:
     details = replace(
         first.details,
         files=tuple(file.name for file in files),
-        claimed=(),
-        phases=max(run.details.phases for _, run in members),
+        claimed_totals=(),
+        summed_phase_count=max(run.details.summed_phase_count for _, run in members),
         notes=(*first.details.notes, f"{len(members)} files taken as clients of the same moment"),
     )
     return files, replace(
@@ -158,4 +158,4 @@ def _clients_with_file_names(members: Sequence[RunWithFiles]) -> Iterator[Import
         for client in run.clients:
             several = len(run.clients) > 1
             name = f"{label}-{client.name}" if several else label
-            yield replace(client, name=name, file=place)
+            yield replace(client, name=name, file_index=place)

@@ -100,16 +100,16 @@ def _split_letter_options(word: str, syntax: CommandSyntax) -> list[str]:
     return flags if place == len(word) else [*flags, f"-{word[place:]}"]
 
 
-def _takes_value(name: str, value: str, syntax: CommandSyntax) -> bool:
+def _takes_value(name: str, next_word: str, syntax: CommandSyntax) -> bool:
     """Whether the word after an option is its value."""
     long = name.lstrip("-")
     if (
-        _is_option(value)
+        _is_option(next_word)
         or long in syntax.valueless_words
         or (len(name) == 2 and name[1] in syntax.valueless_letters)
     ):
         return False
-    is_path = value.startswith(("/", "./", "../"))
+    is_path = next_word.startswith(("/", "./", "../"))
     return (
         not is_path
         or syntax.path_options is None

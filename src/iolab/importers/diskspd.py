@@ -25,7 +25,7 @@ from iolab.importers.foreign_run import (
     ImportedHost,
     ImportedRun,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
     is_limited_by_target_rate,
 )
 from iolab.record import Record
@@ -81,9 +81,9 @@ class DiskspdImporter:
         """By its first element."""
         return b"<Results>" in file.first_bytes and b"<Tool>" in file.first_bytes
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The spans. ForeignFileError where there is no whole document."""
-        del folder
+        del file_set
         output = parse_diskspd_xml(file.text)
         if not output.spans:
             if output.faults:
@@ -102,7 +102,8 @@ def _foreign_run_of_span(
     flight = None
     if targets and all(target.queue_depth for target in targets):
         flight = sum(
-            (target.queue_depth or 0) * (target.threads or span.threads) for target in targets
+            (target.queue_depth or 0) * (target.own_thread_count or span.threads)
+            for target in targets
         )
     block = target.block_bytes if target else None
     pattern = "" if target is None else "random" if target.is_random else "sequential"
@@ -123,18 +124,18 @@ def _foreign_run_of_span(
         buffered="false" in caches or len(caches) < len(targets) if caches else None,
         paced=span.is_limited_by_rate,
         ramp_s=span.settings.warmup_s or None,
-        asked_s=span.settings.duration_s or None,
+        requested_runtime_s=span.settings.duration_s or None,
     )
     host = ImportedHost(
         f"{file.name}: span {span.number}",
         tuple(figure for figure in span.figures if figure.count or figure.bytes)
         or (OperationFigures("read", count=0),),
         errors=tuple(excerpt(fault.message, NAME_CHARACTERS) for fault in output.faults),
-        time_step_ns=NS_PER_US,
+        latency_step_ns=NS_PER_US,
     )
     client = excerpt(output.computer, NAME_CHARACTERS) or "client"
     return ForeignRun(
-        name=" ".join(filter(None, ("diskspd", pattern, _direction_of_target(target)))),
+        name=" ".join(filter(None, ("diskspd", pattern, _read_write_or_mixed(target)))),
         details=details,
         clients=(ImportedClient(client, host, runtime_s=span.seconds),),
         settings=(
@@ -152,21 +153,21 @@ def _foreign_run_of_span(
         ignored=_IGNORED,
         in_flight=flight or None,
         timestamp_ns=span.end_ns,
-        headline=headline_for_block_size(block),
+        headline=headline_metric_for_block_size(block),
     )
 
 
-def _direction_of_target(target: DiskspdTargetSettings | None) -> str:
+def _read_write_or_mixed(target: DiskspdTargetSettings | None) -> str:
     percent = None if target is None else target.write_percent
     return {None: "", 0: "read", PERCENT: "write"}.get(percent, "mixed")
 
 
-def quoted_text(text: str) -> str:
+def quoted_excerpt(text: str) -> str:
     """The words as an error shows them; the backslashes of a path stay single."""
-    return f"'{_message_excerpt(text)}'"
+    return f"'{_short_excerpt(text)}'"
 
 
-def _message_excerpt(text: str) -> str:
+def _short_excerpt(text: str) -> str:
     return excerpt(text, WORDS_LIMIT).rstrip(".")
 
 
@@ -222,7 +223,7 @@ class DiskspdFieldReader:
         """A fault where there is no such element below."""
         if element.find(path) is None:
             self.add_fault(
-                f"diskspd does not tell {path} in a {_message_excerpt(element.tag)}.",
+                f"diskspd does not tell {path} in a {_short_excerpt(element.tag)}.",
                 "Keep all that diskspd prints.",
             )
 
@@ -233,25 +234,26 @@ class DiskspdFieldReader:
 
     def _add_unreadable_fault(self, name: str, text: str) -> None:
         self.add_fault(
-            f"diskspd tells {name} as {quoted_text(text)}.", "Keep what diskspd prints unchanged."
+            f"diskspd tells {name} as {quoted_excerpt(text)}.",
+            "Keep what diskspd prints unchanged.",
         )
 
 
 class DiskspdTargetSettings(Record):
     """A target as the profile wants it; None for what it does not say.
 
-    `queue_depth` are requests in flight of each thread; `threads` are those of this target alone, 0
-    where all targets share the span's. `is_random` of a target that is read in part in order, too.
-    `rate_per_s` is the most that each thread may do, in bytes or in I/Os.
+    `queue_depth` are requests in flight of each thread; `own_thread_count` are those of this target
+    alone, 0 where all targets share the span's. `is_random` of a target that is read in part in
+    order, too. `rate_per_thread_per_s` is the most that each thread may do, in bytes or in I/Os.
     """
 
     path: str
     block_bytes: int | None
     write_percent: int | None
     queue_depth: int | None
-    threads: int | None
+    own_thread_count: int | None
     is_random: bool
-    rate_per_s: int | None
+    rate_per_thread_per_s: int | None
     is_rate_in_iops: bool
 
 
@@ -321,7 +323,7 @@ def parse_diskspd_xml(text: str) -> DiskspdOutput:
     )
 
 
-def _leaf_items(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
+def _leaf_paths_and_texts(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
     """The words of every element below that has some, and those that are there without any."""
     counts: dict[str, int] = {}
     for child in element:
@@ -329,7 +331,7 @@ def _leaf_items(element: ET.Element, path: str) -> Iterator[tuple[str, str]]:
         number = f" {counts[child.tag]}" if counts[child.tag] > 1 else ""
         name = f"{path}{child.tag}{number}"
         if len(child):
-            yield from _leaf_items(child, "" if name.endswith(_LISTS) else f"{name}.")
+            yield from _leaf_paths_and_texts(child, "" if name.endswith(_LISTS) else f"{name}.")
         else:
             yield name, excerpt(child.text or "", WORDS_LIMIT) or "yes"
 
@@ -341,7 +343,7 @@ def _split_document_and_messages(text: str) -> tuple[str, tuple[str, ...]]:
         messages = _message_lines(text)
         message = "The output holds no results of diskspd."
         if messages:
-            message = f"The output holds no results of diskspd, but: {quoted_text(messages[0])}."
+            message = f"The output holds no results of diskspd, but: {quoted_excerpt(messages[0])}."
         raise ForeignFileError(message, "Run diskspd with -Rxml and keep all that it prints.")
     if last < begin or "<Results>" in text[begin + 1 :]:
         message = "holds several results" if last > begin else "breaks off within its results"
@@ -370,7 +372,7 @@ def _parse_xml(document: str) -> ET.Element:
         return ET.fromstring(document)  # noqa: S314 - without declarations nothing can expand
     except (ET.ParseError, ValueError) as error:
         raise ForeignFileError(
-            f"The results of diskspd are no XML: {_message_excerpt(str(error))}.",
+            f"The results of diskspd are no XML: {_short_excerpt(str(error))}.",
             "Keep them unchanged, and give targets paths without & and <: diskspd prints them raw.",
         ) from error
 
@@ -382,9 +384,9 @@ def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> DiskspdSpanS
             block_bytes=reader.optional_count(target, "BlockSize"),
             write_percent=reader.optional_count(target, "WriteRatio"),
             queue_depth=reader.optional_count(target, "RequestCount"),
-            threads=reader.optional_count(target, "ThreadsPerFile"),
+            own_thread_count=reader.optional_count(target, "ThreadsPerFile"),
             is_random=target.find("Random") is not None,
-            rate_per_s=_target_rate_per_s(target, reader),
+            rate_per_thread_per_s=_target_rate_per_thread_per_s(target, reader),
             is_rate_in_iops=_is_rate_in_iops(target),
         )
         for target in span.iterfind("Targets/Target")
@@ -393,11 +395,11 @@ def _span_settings(span: ET.Element, reader: DiskspdFieldReader) -> DiskspdSpanS
         reader.optional_count(span, "Duration"),
         reader.optional_count(span, "Warmup"),
         targets,
-        tuple(_leaf_items(span, "")),
+        tuple(_leaf_paths_and_texts(span, "")),
     )
 
 
-def _target_rate_per_s(target: ET.Element, reader: DiskspdFieldReader) -> int | None:
+def _target_rate_per_thread_per_s(target: ET.Element, reader: DiskspdFieldReader) -> int | None:
     rate = reader.optional_count(target, "Throughput")
     return rate * (1 if _is_rate_in_iops(target) else MS_PER_S) if rate else None
 
@@ -427,8 +429,8 @@ def _measured_spans(
         error = element_text_or_empty(span, "Error")
         if error:
             reader.add_fault(
-                f"diskspd measured nothing in time span {index + 1}: {quoted_text(error)}.",
-                f"It said: {quoted_text(messages[0])}."
+                f"diskspd measured nothing in time span {index + 1}: {quoted_excerpt(error)}.",
+                f"It said: {quoted_excerpt(messages[0])}."
                 if messages
                 else "Run it by hand to see why.",
             )
@@ -441,7 +443,7 @@ def _measured_spans(
 
 def _measured_span(
     span: ET.Element,
-    number: int,
+    span_number: int,
     settings: DiskspdSpanSettings,
     end_ns: int | None,
     reader: DiskspdFieldReader,
@@ -449,30 +451,32 @@ def _measured_span(
     reader.require_element(span, "TestTimeSeconds")
     seconds = reader.optional_number(span, "TestTimeSeconds")
     threads = reader.required_count(span, "ThreadCount")
-    moved = _counts_by_target(span, number, reader)
+    moved = _io_counts_and_bytes_by_target(span, span_number, reader)
     for path in dict.fromkeys(target.path for target in settings.targets):
         if path not in moved:
             reader.add_fault(
-                f"diskspd tells nothing of target {quoted_text(path)} in time span {number}.",
+                f"diskspd tells nothing of target {quoted_excerpt(path)} in time span "
+                f"{span_number}.",
                 "See whether it could be opened; what is missing is not counted as nothing done.",
             )
     if not seconds or threads is None:
         if seconds == 0.0:
             reader.add_fault(
-                f"diskspd took no time in time span {number}.", "Let it run for a second or more."
+                f"diskspd took no time in time span {span_number}.",
+                "Let it run for a second or more.",
             )
         return None
     thread_count = len(span.findall("Thread"))
     if thread_count != threads:
         reader.add_fault(
-            f"diskspd had {threads} threads in time span {number} but reports {thread_count}.",
+            f"diskspd had {threads} threads in time span {span_number} but reports {thread_count}.",
             "Keep all that diskspd prints.",
         )
     total: Counter[str] = sum(moved.values(), Counter())
     table = span.find("Latency")
-    rows = {} if table is None else _percentile_rows(table, reader)
+    rows = {} if table is None else _latency_rows_by_percentile(table, reader)
     return DiskspdTimeSpan(
-        number=number,
+        number=span_number,
         settings=settings,
         seconds=seconds,
         threads=threads,
@@ -488,8 +492,8 @@ def _measured_span(
     )
 
 
-def _counts_by_target(
-    span: ET.Element, number: int, reader: DiskspdFieldReader
+def _io_counts_and_bytes_by_target(
+    span: ET.Element, span_number: int, reader: DiskspdFieldReader
 ) -> dict[str, Counter[str]]:
     """What all threads did with each target while the time was taken."""
     moved: dict[str, Counter[str]] = {}
@@ -498,7 +502,7 @@ def _counts_by_target(
         targets = thread.findall("Target")
         if not targets:
             reader.add_fault(
-                f"Thread {identity} of time span {number} has no target.",
+                f"Thread {identity} of time span {span_number} has no target.",
                 "See whether its target could be opened; a thread without one did no work.",
             )
         for target in targets:
@@ -510,8 +514,8 @@ def _counts_by_target(
             total = reader.required_count(target, "BytesCount")
             if total is not None and total != counts["ReadBytes"] + counts["WriteBytes"]:
                 reader.add_fault(
-                    f"Thread {identity} of time span {number} moved {total} bytes, of which it "
-                    f"read {counts['ReadBytes']} and wrote {counts['WriteBytes']}.",
+                    f"Thread {identity} of time span {span_number} moved {total} bytes, of "
+                    f"which it read {counts['ReadBytes']} and wrote {counts['WriteBytes']}.",
                     "Keep what diskspd prints unchanged.",
                 )
     return moved
@@ -522,7 +526,9 @@ def _is_limited_by_rate(
 ) -> bool:
     """Whether the rate that each thread of a target may have is what it came to."""
     most = (
-        None if target.rate_per_s is None else target.rate_per_s * (target.threads or thread_count)
+        None
+        if target.rate_per_thread_per_s is None
+        else target.rate_per_thread_per_s * (target.own_thread_count or thread_count)
     )
     unit = "Count" if target.is_rate_in_iops else "Bytes"
     return is_limited_by_target_rate(
@@ -530,7 +536,9 @@ def _is_limited_by_rate(
     )
 
 
-def _percentile_rows(table: ET.Element, reader: DiskspdFieldReader) -> dict[Decimal, ET.Element]:
+def _latency_rows_by_percentile(
+    table: ET.Element, reader: DiskspdFieldReader
+) -> dict[Decimal, ET.Element]:
     """The latencies of all threads and targets of a span together, each percentile once."""
     rows: dict[Decimal, ET.Element] = {}
     for bucket in table.iterfind("Bucket"):
@@ -541,7 +549,7 @@ def _percentile_rows(table: ET.Element, reader: DiskspdFieldReader) -> dict[Deci
             percent = Decimal("NaN")
         if percent.is_nan() or not 0 <= percent <= PERCENT or percent in rows:
             reader.add_fault(
-                f"The table of latencies has a row for percentile {quoted_text(named)}.",
+                f"The table of latencies has a row for percentile {quoted_excerpt(named)}.",
                 "Keep what diskspd prints unchanged: every percentile has one row.",
             )
             continue

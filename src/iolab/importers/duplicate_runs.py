@@ -63,7 +63,7 @@ def _duplicate_run_key(file: ForeignFile, foreign_run: ForeignRun) -> object:
     # Some tools do not name what they ran: it has the name of its file then.
     name = foreign_run.name.removeprefix(file.path.stem)
     details = foreign_run.details
-    claims = (details.tool, details.version, details.claimed)
+    claims = (details.tool, details.version, details.claimed_totals)
     return (
         claims,
         name,

@@ -21,7 +21,7 @@ from iolab.importers.files import (
     ForeignFile,
     ForeignFileError,
     ImportFileSet,
-    broken_table_error,
+    broken_csv_error,
     dict_or_empty,
     parse_number,
 )
@@ -31,9 +31,9 @@ from iolab.importers.foreign_run import (
     ImportedHost,
     ImportedRun,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
 )
-from iolab.importers.object_requests import SECRET_OPTIONS, headline_for_object_size
+from iolab.importers.object_requests import SECRET_OPTIONS, headline_metric_for_object_size
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_S, NS_PER_US
@@ -275,21 +275,21 @@ class ElbenchoImporter:
             file.first_bytes.startswith(b"ISO date,") and b"time ms [last]" in file.first_bytes
         )
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Phases in which anything was read, written, made or removed.
 
         Of a CSV and a JSON file with one name and as many phases the JSON file is read: it has
         more, and its phases are no repeats of the others.
         """
         stem = re.escape(file.path.stem)
-        for output in folder.matching_neighbours(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
-            folder.mark_used(output)
-        phases = list(_phases_and_line_numbers(file))
-        for twin in folder.matching_neighbours(file, re.compile(rf"{stem}\.(?:json|csv)")):
+        for output in file_set.matching_neighbours(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
+            file_set.mark_used(output)
+        phases = list(_line_numbers_and_phases(file))
+        for twin in file_set.matching_neighbours(file, re.compile(rf"{stem}\.(?:json|csv)")):
             if twin.path == file.path or not self.recognises(twin):
                 continue
-            if len(others := list(_phases_and_line_numbers(twin))) == len(phases):
-                folder.mark_used(twin)
+            if len(others := list(_line_numbers_and_phases(twin))) == len(phases):
+                file_set.mark_used(twin)
                 file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
         file.line_coverage.mark_all_read()
         if not phases:
@@ -301,7 +301,7 @@ def _is_json_file(file: ForeignFile) -> bool:
     return re.match(rb'\s*\{\s*"phase_type"\s*:', file.first_bytes) is not None
 
 
-def _phases_and_line_numbers(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
+def _line_numbers_and_phases(file: ForeignFile) -> Iterator[tuple[int, _ElbenchoPhase]]:
     """Each with the number of its line."""
     if _is_json_file(file):
         for place, line in enumerate(file.lines, start=1):
@@ -322,7 +322,7 @@ def _phases_and_line_numbers(file: ForeignFile) -> Iterator[tuple[int, _Elbencho
             else:
                 file.line_coverage.mark_left_out(place, before, _NOTHING)
     except csv.Error as error:
-        raise broken_table_error(error) from None
+        raise broken_csv_error(error) from None
 
 
 def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoPhase) -> ForeignRun:
@@ -341,12 +341,15 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
         tool="elbencho",
         version=excerpt(phase.version, NAME_CHARACTERS),
         files=(file.name,),
-        claimed=phase.operations_with_latency,
+        claimed_totals=phase.operations_with_latency,
         buffered=None if direct in (None, "") else direct not in {"1", "true"},
         notes=tuple(notes),
     )
     host = ImportedHost(
-        f"{file.name}:{line_number}", phase.figures, resolution=RESOLUTION, time_step_ns=NS_PER_US
+        f"{file.name}:{line_number}",
+        phase.figures,
+        latency_resolution=RESOLUTION,
+        latency_step_ns=NS_PER_US,
     )
     return ForeignRun(
         name=f"{excerpt(phase.label, NAME_CHARACTERS) or 'elbencho'} "
@@ -365,15 +368,15 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
     )
 
 
-def _headline_of_phase(phase: _ElbenchoPhase, block: float | None) -> str:
+def _headline_of_phase(phase: _ElbenchoPhase, block_bytes: float | None) -> str:
     if phase.operation in _ENTRIES:
         return "ops_per_s"
     if phase.is_on_objects:
-        return headline_for_object_size(parse_number(phase.options.get("file size") or ""))
-    return headline_for_block_size(block)
+        return headline_metric_for_object_size(parse_number(phase.options.get("file size") or ""))
+    return headline_metric_for_block_size(block_bytes)
 
 
-def _drop_counts_of_short_run(operation_figures: OperationFigures) -> OperationFigures:
+def _without_counts_if_too_short(operation_figures: OperationFigures) -> OperationFigures:
     """The figures, without counts where the time is too short to hold them against the rate.
 
     Percentiles then go with them that so many operations do not support.
@@ -418,7 +421,7 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
         label=row.get("label") or "",
         version=row.get("version") or "",
         options={
-            **_options_from_command(row.get("command") or ""),
+            **_command_options_without_column(row.get("command") or ""),
             **{name: value for name, value in row.items() if name in _REQUESTED_COLUMNS and value},
         },
         figures=figures,
@@ -429,48 +432,58 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
 
 
 def _object_figures_from_csv_row(
-    kind: str, row: Mapping[str, str | None], block: float | None, prefix: str
+    get_or_put: str, row: Mapping[str, str | None], block_bytes: float | None, column_prefix: str
 ) -> Iterator[OperationFigures]:
     """Whole objects of a phase that reads or writes them, and their parts where they have some."""
     entries = _figures_from_csv_row(
-        f"object_{kind}", row, None, *(f"{prefix}{name}" if name else "" for name in _ENTRY_COLUMNS)
+        f"object_{get_or_put}",
+        row,
+        None,
+        *(f"{column_prefix}{name}" if name else "" for name in _ENTRY_COLUMNS),
     )
     parts = _figures_from_csv_row(
-        _PART_OPERATIONS[kind], row, block, *(f"{prefix}{name}" for name in _IO_COLUMNS)
+        _PART_OPERATIONS[get_or_put],
+        row,
+        block_bytes,
+        *(f"{column_prefix}{name}" for name in _IO_COLUMNS),
     )
     size = parse_number(row.get("file size") or "")
     yield from _object_and_part_figures(
-        entries, parts, has_parts=bool(size and block and size > block)
+        entries, parts, has_parts=bool(size and block_bytes and size > block_bytes)
     )
 
 
 def _object_and_part_figures(
-    entries: OperationFigures, parts: OperationFigures, *, has_parts: bool
+    object_figures: OperationFigures, part_figures: OperationFigures, *, has_parts: bool
 ) -> Iterator[OperationFigures]:
     """Whole objects with the bytes of their parts; parts have latencies, and move nothing more."""
-    yield replace(entries, bytes=parts.bytes, bw_bytes_per_s=parts.bw_bytes_per_s)
+    yield replace(
+        object_figures, bytes=part_figures.bytes, bw_bytes_per_s=part_figures.bw_bytes_per_s
+    )
     if has_parts:
-        unrated = replace(parts, bytes=None, seconds=None, rate_per_s=None, bw_bytes_per_s=None)
+        unrated = replace(
+            part_figures, bytes=None, seconds=None, rate_per_s=None, bw_bytes_per_s=None
+        )
         yield replace(unrated, weight=0)
 
 
 def _object_and_request_figures(
-    operation: str, entries: OperationFigures
+    operation: str, figures: OperationFigures
 ) -> tuple[OperationFigures, ...]:
     """The figures, apart where a request is of many objects: rates count these, latencies those."""
     if operation not in _MANY_A_REQUEST:
-        return (entries,)
+        return (figures,)
     requests = OperationFigures(
-        entries.operation,
-        lat_min_ns=entries.lat_min_ns,
-        lat_mean_ns=entries.lat_mean_ns,
-        lat_max_ns=entries.lat_max_ns,
-        percentiles=entries.percentiles,
+        figures.operation,
+        lat_min_ns=figures.lat_min_ns,
+        lat_mean_ns=figures.lat_mean_ns,
+        lat_max_ns=figures.lat_max_ns,
+        percentiles=figures.percentiles,
         weight=0,
     )
     objects = replace(
-        entries,
-        operation=f"{entries.operation}_key",
+        figures,
+        operation=f"{figures.operation}_key",
         lat_min_ns=None,
         lat_mean_ns=None,
         lat_max_ns=None,
@@ -479,46 +492,46 @@ def _object_and_request_figures(
     return objects, requests
 
 
-def _phase_end_ns(began: object, ms: float | None) -> int | None:
+def _phase_end_ns(began: object, elapsed_ms: float | None) -> int | None:
     """When a phase ended; elbencho tells when it began, with its time zone."""
     try:
         moment = datetime.fromisoformat(str(began)).timestamp()
     except (ValueError, OverflowError):
         return None
-    return round((moment + (ms or 0.0) / 1000) * NS_PER_S)
+    return round((moment + (elapsed_ms or 0.0) / 1000) * NS_PER_S)
 
 
 def _figures_from_csv_row(
     operation: str,
     row: Mapping[str, str | None],
-    block: float | None,
-    rate: str,
-    bandwidth: str,
-    amount: str,
-    latency: str,
+    block_bytes: float | None,
+    rate_column: str,
+    bandwidth_column: str,
+    amount_column: str,
+    latency_column: str,
 ) -> OperationFigures:
     def last_done_cell_as_number(name: str) -> float | None:
         return parse_number(row.get(f"{name} [last]") or "")
 
     def latency_cell_in_ns(name: str) -> float | None:
-        value = parse_number(row.get(f"{latency} [{name}]") or "")
+        value = parse_number(row.get(f"{latency_column} [{name}]") or "")
         return None if value is None else value * NS_PER_US
 
     moved, speed = (
-        last_done_cell_as_number(amount),
-        last_done_cell_as_number(bandwidth) if bandwidth else None,
+        last_done_cell_as_number(amount_column),
+        last_done_cell_as_number(bandwidth_column) if bandwidth_column else None,
     )
-    if block is not None and min(moved or 0, speed or 0) < WHOLE_MIN_MIB:
+    if block_bytes is not None and min(moved or 0, speed or 0) < WHOLE_MIN_MIB:
         moved = None
-    size = None if moved is None or block is None else round(moved * MIB)
-    count = moved if block is None else None if size is None else size / block
-    return _drop_counts_of_short_run(
+    size = None if moved is None or block_bytes is None else round(moved * MIB)
+    count = moved if block_bytes is None else None if size is None else size / block_bytes
+    return _without_counts_if_too_short(
         OperationFigures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=size,
             seconds=(last_done_cell_as_number("time ms") or 0.0) / 1000 or None,
-            rate_per_s=last_done_cell_as_number(rate),
+            rate_per_s=last_done_cell_as_number(rate_column),
             bw_bytes_per_s=None if speed is None else speed * MIB,
             lat_min_ns=latency_cell_in_ns("min"),
             lat_mean_ns=latency_cell_in_ns("avg"),
@@ -526,7 +539,11 @@ def _figures_from_csv_row(
             printed=tuple(
                 (excerpt(name, NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
                 for name, value in row.items()
-                if value and name and name.startswith((rate, bandwidth or rate, latency, "time ms"))
+                if value
+                and name
+                and name.startswith(
+                    (rate_column, bandwidth_column or rate_column, latency_column, "time ms")
+                )
             ),
         ),
     )
@@ -558,7 +575,7 @@ def _phase_from_json(line: str) -> _ElbenchoPhase | None:
     if _table_number(last, rate) is None:
         return None
     operations = [
-        _figures_and_latency_count_from_json(*part, rate, block, seconds) for part in parts
+        _figures_and_latency_counts_from_json(*part, rate, block, seconds) for part in parts
     ]
     figures = [own for own, _ in operations]
     if entries:
@@ -596,7 +613,7 @@ def _object_figures_from_json(
     lat = dict_or_empty(latency.get("entries"))
     if row.keys() & {"entries/s"} and "latency" not in row and kind == "get":
         lat = dict_or_empty(lat.get("rwmix_read"))
-    entries, _ = _figures_and_latency_count_from_json(
+    entries, _ = _figures_and_latency_counts_from_json(
         f"object_{kind}",
         row,
         lat,
@@ -612,29 +629,29 @@ def _object_figures_from_json(
     )
 
 
-def _figures_and_latency_count_from_json(
+def _figures_and_latency_counts_from_json(
     operation: str,
     row: Mapping[str, Any],
     latency: Mapping[str, Any],
     histogram: Mapping[str, Any],
-    rate: str,
-    block: float | None,
+    rate_key: str,
+    block_bytes: float | None,
     seconds: float | None,
 ) -> tuple[OperationFigures, OperationFigures | None]:
     """One operation; and how many of its latencies were counted, where there are bins."""
     moved = _table_number(row, "bytes")
-    count = _table_number(row, "entries") if rate == "entries/s" else None
-    if count is None and moved is not None and block:
-        count = moved / block
-    bins = _latency_bins(histogram)
+    count = _table_number(row, "entries") if rate_key == "entries/s" else None
+    if count is None and moved is not None and block_bytes:
+        count = moved / block_bytes
+    bins = _bin_ends_us_and_counts(histogram)
     counted = sum(number for _, number in bins)
-    own = _drop_counts_of_short_run(
+    own = _without_counts_if_too_short(
         OperationFigures(
             operation=operation,
             count=None if count is None else round(count),
             bytes=None if moved is None else round(moved),
             seconds=seconds,
-            rate_per_s=_table_number(row, rate),
+            rate_per_s=_table_number(row, rate_key),
             bw_bytes_per_s=_table_number(row, "bytes/s"),
             lat_min_ns=_table_latency_ns(latency, "min_us"),
             lat_mean_ns=_table_latency_ns(latency, "avg_us"),
@@ -662,7 +679,7 @@ def _table_latency_ns(table: Mapping[str, Any], name: str) -> float | None:
     return None if value is None else value * NS_PER_US
 
 
-def _latency_bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
+def _bin_ends_us_and_counts(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
     """Each with its upper end in us, as told, and its count; none where they are not sound."""
     bins: list[tuple[float, int]] = []
     rows = histogram.get("buckets")
@@ -714,7 +731,7 @@ def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     return {**options, **others}
 
 
-def _options_from_command(command: str) -> dict[str, str]:
+def _command_options_without_column(command: str) -> dict[str, str]:
     """The options that no column has, such as `--rwmixpct`; quotes of a CSV cell are its own."""
     settings = command_settings(re.sub(r'"+', '"', command), _STYLE)
     named = ((_SHORT.get(name, name), str(value)) for name, value in settings)

@@ -60,7 +60,7 @@ class ForeignFileError(Exception):
         self.hint = hint
 
 
-def broken_table_error(error: csv.Error) -> ForeignFileError:
+def broken_csv_error(error: csv.Error) -> ForeignFileError:
     """The refusal of a file of columns; what Python adds for programmers is left out."""
     return ForeignFileError(f"it is no table: {str(error).partition(' - ')[0]}.")
 
@@ -185,11 +185,12 @@ class Importer(Protocol):
     def recognises(self, file: ForeignFile) -> bool:
         """Whether a file is of this format, be it one that `read` refuses with what to do."""
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The runs that it tells of, with what lies beside it. ForeignFileError with a sentence.
 
-        It marks every line in `file.account`, see `iolab.importers.line_coverage`; of files beside
-        it those that it uses by `folder.use`, those that it does not by `folder.leave_out`.
+        It marks every line in `file.line_coverage`, see `iolab.importers.line_coverage`; of files
+        beside it those that it uses by `file_set.mark_used`, those that it does not by
+        `file_set.mark_left_out`.
         """
 
 
@@ -313,18 +314,18 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     """Every file by the format that knows it."""
     collected = collect_files(paths)
     files, faults = collected.files, collected.faults
-    folder = ImportFileSet(files)
+    file_set = ImportFileSet(files)
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
     read: list[ForeignFile] = []
     refusals: list[tuple[ForeignFile, Fault]] = []
     for importer, file in _match_importers(files, importers, recognised, faults):
-        if file.path in folder.used_paths:
+        if file.path in file_set.used_paths:
             continue
         try:
-            read_runs = importer.read(file, folder)
+            read_runs = importer.read(file, file_set)
             for run in read_runs:
-                _require_figures_in_range(run)
+                _require_figures_within_limits(run)
             runs += [(file, run) for run in read_runs]
             read.append(file)
         except ForeignFileError as fault:
@@ -340,15 +341,18 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     faults += [fault for _, fault in refusals if fault not in refused]
     refused += collected.skipped[:FAULTS_MAX]
     sourced, copies = remove_duplicate_runs(
-        [((file,), _with_memory_from_meminfo(file, run, folder)) for file, run in runs]
+        [((file,), _with_memory_from_meminfo(file, run, file_set)) for file, run in runs]
     )
-    paths_known = {file.path for file in recognised} | folder.used_paths
+    paths_known = {file.path for file in recognised} | file_set.used_paths
     unknown = tuple(file for file in files if file.path not in paths_known)
     accounts = [
-        file.line_coverage for file in files if file in read or file.path in folder.used_paths
+        file.line_coverage for file in files if file in read or file.path in file_set.used_paths
     ]
     left_out = [
-        entry for account in accounts if account.is_begun for entry in account.left_out_lines()
+        entry
+        for account in accounts
+        if account.is_begun
+        for entry in account.left_out_and_unmarked_lines()
     ]
     if not runs:
         faults += refused
@@ -359,31 +363,31 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     return ImportOutcome(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
 
-def _require_figures_in_range(foreign_run: ForeignRun) -> None:
+def _require_figures_within_limits(foreign_run: ForeignRun) -> None:
     """ForeignFileError where a run claims more than a run can be."""
-    for message in _range_fault_texts(foreign_run):
+    for message in _limit_fault_texts(foreign_run):
         if message:
             raise ForeignFileError(
                 f"{excerpt(foreign_run.name, NAME_CHARACTERS)} claims {message}."
             )
 
 
-def _range_fault_texts(foreign_run: ForeignRun) -> Iterator[str]:
+def _limit_fault_texts(foreign_run: ForeignRun) -> Iterator[str]:
     """What is beyond a bound of `core.limits`; empty texts for what is not."""
     yield limits.timestamp_fault(foreign_run.timestamp_ns or 0)
-    yield limits.duration_fault(foreign_run.details.asked_s or 0.0)
+    yield limits.duration_fault(foreign_run.details.requested_runtime_s or 0.0)
     yield limits.count_fault("operations in flight", [foreign_run.in_flight or 0])
-    figures = [*foreign_run.details.claimed]
+    figures = [*foreign_run.details.claimed_totals]
     for client in foreign_run.clients:
         figures += client.details.figures
         yield limits.timestamp_fault(client.start_ns or 0)
         yield limits.duration_fault(client.runtime_s or 0.0)
-        seconds = client.seconds
-        for second in seconds:
-            yield limits.duration_fault(second.end_ns / NS_PER_S)
-            yield limits.duration_fault(second.span_ns / NS_PER_S)
-        yield limits.count_fault("operations", (second.count for second in seconds))
-        yield limits.count_fault("bytes", (second.bytes for second in seconds))
+        intervals = client.intervals
+        for interval in intervals:
+            yield limits.duration_fault(interval.end_ns / NS_PER_S)
+            yield limits.duration_fault(interval.span_ns / NS_PER_S)
+        yield limits.count_fault("operations", (interval.count for interval in intervals))
+        yield limits.count_fault("bytes", (interval.bytes for interval in intervals))
         for bins in client.bins.values():
             yield limits.count_fault("operations", bins.values())
     for figure in figures:
@@ -428,14 +432,14 @@ def _match_importers(
 
 
 def _with_memory_from_meminfo(
-    file: ForeignFile, foreign_run: ForeignRun, folder: ImportFileSet
+    file: ForeignFile, foreign_run: ForeignRun, file_set: ImportFileSet
 ) -> ForeignRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
     if foreign_run.details.memory_bytes is not None:
         return foreign_run
-    for meminfo in folder.matching_neighbours(file, re.compile(r".*meminfo.*")):
+    for meminfo in file_set.matching_neighbours(file, re.compile(r".*meminfo.*")):
         if match := _MEMORY.search(meminfo.first_bytes.decode("utf-8", "replace")):
-            folder.mark_used(meminfo)
+            file_set.mark_used(meminfo)
             memory = int(match[1]) * 1024
             return replace(foreign_run, details=replace(foreign_run.details, memory_bytes=memory))
     return foreign_run
@@ -454,7 +458,7 @@ def _unreadable_file_fault(file: ForeignFile, error: OSError) -> Fault:
     return Fault(f"{file.name} cannot be read: {error.strerror or error}.", "Leave it out.")
 
 
-def printable_name(text: str) -> str:
+def short_distinct_name(text: str) -> str:
     """A name in one printable line; of a long one the beginning, with a mark made of all of it.
 
     Unlike names stay unlike.
@@ -492,10 +496,10 @@ def parse_number(text: str) -> float | None:
         return None
 
 
-def parse_time_as_utc_ns(text: str, form: str) -> int | None:
+def parse_time_as_utc_ns(text: str, strptime_format: str) -> int | None:
     """A moment of a host whose time zone is not told, as if it were UTC; None for anything else."""
     try:
-        moment = datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
+        moment = datetime.strptime(text.strip(), strptime_format).replace(tzinfo=UTC)
     except ValueError:
         return None
     return int(moment.timestamp()) * NS_PER_S

@@ -21,18 +21,18 @@ from iolab.importers.files import (
     ImportFileSet,
     dict_or_empty,
     finite_number,
-    printable_name,
     printable_options,
     rounded_number,
+    short_distinct_name,
 )
 from iolab.importers.fio_documents import (
     CLOCK_SLACK_S,
     TERSE_NOT_READ,
     TEXT_NOT_READ,
     UNREAD,
-    Block,
     FioReportDocument,
-    find_fio_documents,
+    JsonDict,
+    find_fio_reports_and_mark_lines,
     fio_entry_key,
     group_reports_by_run,
 )
@@ -48,10 +48,10 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
     ImportedHost,
+    ImportedInterval,
     ImportedRun,
-    ImportedSecond,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
 )
 from iolab.record import Record
 from iolab.text import excerpt
@@ -170,7 +170,7 @@ class FioImporter:
             return b"{" in file.utf8_bytes
         return any(unread.search(file.utf8_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Each job of each report that is no interval of a later one."""
         if '"fio version"' not in file.text:
             text = UNREAD[0].search(file.utf8_bytes) is not None
@@ -178,8 +178,8 @@ class FioImporter:
                 TEXT_NOT_READ if text else TERSE_NOT_READ, "Run fio with --output-format=json+."
             )
         runs: list[ForeignRun] = []
-        for reports in group_reports_by_run(find_fio_documents(file)):
-            own = _FioReport(file, folder, reports).foreign_runs()
+        for reports in group_reports_by_run(find_fio_reports_and_mark_lines(file)):
+            own = _FioRunReports(file, file_set, reports).foreign_runs()
             last = reports[-1]
             if not own:
                 file.line_coverage.mark_left_out(
@@ -196,11 +196,11 @@ class _FioJob(Record):
 
     name: str
     group: int
-    entries_by_client: Mapping[str, tuple[Block, ...]]
+    entries_by_client: Mapping[str, tuple[JsonDict, ...]]
     options: Mapping[str, str]
 
     @property
-    def entries(self) -> tuple[Block, ...]:
+    def entries(self) -> tuple[JsonDict, ...]:
         """Those of all clients."""
         return tuple(chain.from_iterable(self.entries_by_client.values()))
 
@@ -273,7 +273,7 @@ class _FioJob(Record):
         return parse_fio_bytes(text.split(",")[0], _bytes_per_kb(self.options))
 
 
-class _FioReport(Record):
+class _FioRunReports(Record):
     """One run of fio: its last report, and those before that say how it went."""
 
     file: ForeignFile
@@ -308,22 +308,22 @@ class _FioReport(Record):
                 )
             ]
         if len(runs) == 1:
-            return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
+            return [replace(runs[0], details=replace(runs[0].details, claimed_totals=claimed))]
         return [*runs, self._foreign_run_of_all_clients(sums[0], claimed, len(phases), runs[0])]
 
-    def _jobs_and_all_client_entries(self) -> tuple[list[_FioJob], list[Block]]:
+    def _jobs_and_all_client_entries(self) -> tuple[list[_FioJob], list[JsonDict]]:
         """The jobs of the last report, and fio's sums over them."""
         last = self.reports[-1]
         shared = dict_or_empty(last.json_document.get("global options"))
-        groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
-        sums: list[Block] = []
+        groups: dict[tuple[str, int], dict[str, list[JsonDict]]] = {}
+        sums: list[JsonDict] = []
         for entry in last.job_entries:
             name, group, client = fio_entry_key(entry)
             if name == ALL_CLIENTS:
                 sums.append(entry)
             else:
                 groups.setdefault((name, group), {}).setdefault(client, []).append(entry)
-            self._mark_unread_parts(entry)
+            self._mark_unread_priority_latencies(entry)
         jobs = [
             _FioJob(
                 name,
@@ -335,7 +335,7 @@ class _FioReport(Record):
         ]
         return jobs, sums
 
-    def _mark_unread_parts(self, entry: Block) -> None:
+    def _mark_unread_priority_latencies(self, entry: JsonDict) -> None:
         """Parts of an entry that are not read."""
         parts = [way for way in DIRECTIONS if dict_or_empty(entry.get(way)).get("prios")]
         if parts:
@@ -348,13 +348,13 @@ class _FioReport(Record):
 
     def _foreign_run_of_all_clients(
         self,
-        entry: Block,
+        entry: JsonDict,
         claimed: tuple[OperationFigures, ...],
-        phases: int,
+        phase_count: int,
         first_run: ForeignRun,
     ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
-        details = replace(first_run.details, claimed=claimed, phases=phases)
+        details = replace(first_run.details, claimed_totals=claimed, summed_phase_count=phase_count)
         host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
         runtime_s = FioEntries((entry,), {}).runtime_s
         client = ImportedClient(ALL_CLIENTS, host, runtime_s=runtime_s)
@@ -377,28 +377,30 @@ class _FioReport(Record):
         clients = tuple(self._imported_client(name, jobs) for name in names)
         if len(clients) == 1 and len(jobs) == 1:
             alone = len({fio_entry_key(entry)[:2] for entry in last.job_entries}) == 1
-            clients = (self._client_with_logs(clients[0], first, alone=alone),)
+            clients = (self._client_with_logs(clients[0], first, is_only_job=alone),)
         every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
         buffered = {job.is_buffered for job in jobs}
         data = [job.data_bytes for job in jobs]
         flights = [job.max_in_flight for job in jobs]
-        claim = every.mixed_block_figures
+        claim = every.all_directions_rate_figures
         details = ImportedRun(
             tool="fio",
             version=excerpt(
                 str(last.json_document.get("fio version", "")), NAME_CHARACTERS
             ).removeprefix("fio-"),
             files=(self.file.name,),
-            claimed=() if claim is None else (claim,),
+            claimed_totals=() if claim is None else (claim,),
             buffered=buffered.pop() if len(buffered) == 1 else True in buffered or None,
             data_bytes=None if None in data else sum(size or 0 for size in data),
             ramp_s=parse_fio_seconds(options.get("ramp_time", "")),
-            asked_s=None
+            requested_runtime_s=None
             if _did_reach_size_limit(first)
             else parse_fio_seconds(options.get("runtime", "")),
             paced=any(_has_rate_or_thinktime(job.options) for job in jobs),
             is_phase_of_group=any(is_option_on(job.options.get("group_reporting")) for job in jobs),
-            unsteady=next(filter(None, map(_missed_steady_state_text, every.entries)), ""),
+            missed_steady_state=next(
+                filter(None, map(_missed_steady_state_text, every.entries)), ""
+            ),
             notes=tuple(every.note_texts()),
         )
         kind = options.get("rw", options.get("readwrite", ""))
@@ -411,7 +413,7 @@ class _FioReport(Record):
             access_kind=kind if len(jobs) == 1 else "",
             in_flight=None if None in flights else sum(flight or 0 for flight in flights),
             timestamp_ns=last.written_ns,
-            headline=headline_for_block_size(first.block_bytes),
+            headline=headline_metric_for_block_size(first.block_bytes),
         )
 
     def _imported_client(self, name: str, jobs: Sequence[_FioJob]) -> ImportedClient:
@@ -422,10 +424,10 @@ class _FioReport(Record):
         places = {(job.name, job.group, name) for job in jobs}
         title = excerpt(_run_name(jobs), NAME_CHARACTERS)
         host = ImportedHost(
-            source=f"{self.file.name}: {title}"
+            source_location=f"{self.file.name}: {title}"
             + (f", {excerpt(name, NAME_CHARACTERS)}" if name else ""),
             figures=entries.figures(),
-            group=first.group,
+            phase_number=first.group,
             errors=tuple(
                 f"error {code} of job {excerpt(str(entry.get('jobname', '')), NAME_CHARACTERS)}"
                 for entry in own
@@ -443,14 +445,14 @@ class _FioReport(Record):
                 for way in entries.busy_operations
                 if (bins := entries.merged_latency_bins(way))
             },
-            seconds=tuple(self._seconds_between_reports(places, entries)),
+            intervals=tuple(self._intervals_between_reports(places, entries)),
             start_ns=(min(starts) + ramp_ms) * NS_PER_MS if known else None,
             runtime_s=entries.runtime_s,
         )
 
-    def _seconds_between_reports(
+    def _intervals_between_reports(
         self, entry_keys: set[tuple[str, int, str]], final_entries: FioEntries
-    ) -> Iterator[ImportedSecond]:
+    ) -> Iterator[ImportedInterval]:
         """What was done between one report and the next."""
         rows = [
             (
@@ -473,7 +475,7 @@ class _FioReport(Record):
             for at, entries in dated:
                 now = entries.direction_sums(way)
                 if at > ended and now.operations > before.operations:
-                    yield ImportedSecond(
+                    yield ImportedInterval(
                         way,
                         at - begin,
                         at - ended,
@@ -484,17 +486,17 @@ class _FioReport(Record):
                 before, ended = now, max(at, ended)
 
     def _client_with_logs(
-        self, client: ImportedClient, job: _FioJob, *, alone: bool
+        self, client: ImportedClient, job: _FioJob, *, is_only_job: bool
     ) -> ImportedClient:
         """The client with what logs beside the report tell, where they are surely its own."""
-        if client.seconds:
+        if client.intervals:
             return client
         logs = fio_logs.read_fio_logs(
             self.file,
             self.files,
             job.name,
             job.options,
-            alone=alone,
+            is_only_job=is_only_job,
             lat_unit_ns=FioEntries(job.entries, job.options).latency_unit_ns,
         )
         # Some versions lose the last window of bins: such bins are of a part of the run.
@@ -502,7 +504,7 @@ class _FioReport(Record):
         complete = {
             way: bins for way, bins in logs.bins.items() if sum(bins.values()) == counts.get(way)
         }
-        return replace(client, seconds=logs.seconds, bins=client.bins or complete)
+        return replace(client, intervals=logs.intervals, bins=client.bins or complete)
 
 
 def _group_jobs_by_phase(jobs: Sequence[_FioJob]) -> list[list[_FioJob]]:
@@ -545,18 +547,18 @@ def _did_run_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[
 
 
 def _run_name(jobs: Sequence[_FioJob]) -> str:
-    names = [printable_name(job.name) for job in jobs]
+    names = [short_distinct_name(job.name) for job in jobs]
     if len(names) <= JOBS_NAMED:
         return " + ".join(names)
     return f"{names[0]} + {len(names) - 1} more"
 
 
-def _merged_options(shared: Block, entries: Sequence[Block]) -> dict[str, str]:
+def _merged_options(global_options: JsonDict, entries: Sequence[JsonDict]) -> dict[str, str]:
     """The options of a job; where clients have others, all of theirs."""
     values: dict[str, dict[str, None]] = {}
     for entry in entries or [{}]:
         for name, text in printable_options(
-            {**shared, **dict_or_empty(entry.get("job options"))}
+            {**global_options, **dict_or_empty(entry.get("job options"))}
         ).items():
             values.setdefault(name, {})[text] = None
     return {name: " | ".join(texts) for name, texts in values.items()}
@@ -613,7 +615,7 @@ def _has_rate_or_thinktime(options: Mapping[str, str]) -> bool:
     )
 
 
-def _missed_steady_state_text(entry: Block) -> str:
+def _missed_steady_state_text(entry: JsonDict) -> str:
     """What fio says of a steady state that it did not come to; empty for none."""
     steady = dict_or_empty(entry.get("steadystate"))
     if not steady or rounded_number(steady.get("attained")) != 0:

@@ -18,7 +18,7 @@ from iolab.importers.files import (
 from iolab.record import Record
 from iolab.units import NS_PER_MS, NS_PER_S
 
-Block = Mapping[str, Any]
+JsonDict = Mapping[str, Any]
 
 DOCUMENTS_MAX: Final = 100_000
 """A report every second for a day."""
@@ -65,12 +65,12 @@ CUT_OFF: Final = "fio's report is cut off, or is no JSON."
 class FioReportDocument(Record):
     """One report of a file, with its lines."""
 
-    json_document: Block
+    json_document: JsonDict
     first_line: int
     last_line: int
 
     @property
-    def job_entries(self) -> list[Block]:
+    def job_entries(self) -> list[JsonDict]:
         """Its jobs, of fio alone or of clients of its servers."""
         every = self.json_document.get("client_stats", self.json_document.get("jobs"))
         if not isinstance(every, list):
@@ -87,7 +87,7 @@ class FioReportDocument(Record):
         return None if seconds is None else seconds * NS_PER_S
 
 
-def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
+def find_fio_reports_and_mark_lines(file: ForeignFile) -> list[FioReportDocument]:
     """Every report in a file, whatever stands around it; the account tells of all else."""
     text = _NO_NUMBER.sub(lambda match: f"{match[1]}{' ' * len(match[2])}NaN", file.text)
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
@@ -95,7 +95,7 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
     cut: list[int] = []
     at = 0
     while (version := _VERSION.search(text, at)) and len(cut) < CUT_MAX:
-        found = _decode_report(decoder, text, at, version.start())
+        found = _decode_report_with_span(decoder, text, at, version.start())
         if found is None:
             opening = text.rfind("{", at, version.start())
             cut.append(file.line_number_at(version.start() if opening < 0 else opening))
@@ -119,9 +119,9 @@ def find_fio_documents(file: ForeignFile) -> list[FioReportDocument]:
     return documents
 
 
-def _decode_report(
+def _decode_report_with_span(
     decoder: json.JSONDecoder, text: str, begin_at: int, version_at: int
-) -> tuple[Block, int, int] | None:
+) -> tuple[JsonDict, int, int] | None:
     """The report that names its version there, with its first and last place."""
     opening = text.rfind("{", begin_at, version_at)
     tried = 0
@@ -194,7 +194,7 @@ def group_reports_by_run(
         yield run
 
 
-def fio_entry_key(entry: Block) -> tuple[str, int, str]:
+def fio_entry_key(entry: JsonDict) -> tuple[str, int, str]:
     """What tells an entry from others of its report: job, group and client."""
     client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
     return str(entry.get("jobname", "")), rounded_number(entry.get("groupid")) or 0, client

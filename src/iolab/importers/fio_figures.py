@@ -31,7 +31,7 @@ from iolab.importers.files import (
     finite_number,
     rounded_number,
 )
-from iolab.importers.fio_documents import Block
+from iolab.importers.fio_documents import JsonDict
 from iolab.importers.fio_units import is_option_on
 from iolab.importers.foreign_run import MIXED, OperationFigures
 from iolab.record import Record
@@ -59,7 +59,7 @@ class DirectionSums(NamedTuple):
 class FioEntries(Record):
     """Entries of a report that ran side by side, with the options of their job."""
 
-    entries: tuple[Block, ...]
+    entries: tuple[JsonDict, ...]
     options: Mapping[str, str]
 
     @property
@@ -74,34 +74,49 @@ class FioEntries(Record):
         return (*self.busy_directions, *((SYNC,) if self._is_busy(SYNC) else ()))
 
     @property
-    def mixed_block_figures(self) -> OperationFigures | None:
+    def all_directions_rate_figures(self) -> OperationFigures | None:
         """What fio says of all directions together, where it says that beside each of them."""
         if MIXED in self.busy_directions or not self._is_busy(MIXED):
             return None
-        rates = [finite_number(block.get("iops")) for block in self._direction_blocks(MIXED)]
+        rates = [
+            finite_number(direction_dict.get("iops"))
+            for direction_dict in self._direction_dicts(MIXED)
+        ]
         return OperationFigures("all", rate_per_s=sum(rate or 0.0 for rate in rates))
 
     @property
     def runtime_s(self) -> float | None:
         """How long any of them ran; None where no report tells it."""
-        blocks = [block for way in (*DIRECTIONS, MIXED) for block in self._direction_blocks(way)]
-        times = [finite_number(block.get("runtime")) for block in blocks]
+        direction_dicts = [
+            direction_dict
+            for way in (*DIRECTIONS, MIXED)
+            for direction_dict in self._direction_dicts(way)
+        ]
+        times = [finite_number(direction_dict.get("runtime")) for direction_dict in direction_dicts]
         known = [time for time in times if time is not None]
         return max(known) / 1000 if known else None
 
     @property
     def latency_unit_ns(self) -> int:
         """In what latencies are printed: microseconds before 2.99."""
-        blocks = (block for way in self.busy_directions for block in self._direction_blocks(way))
-        return NS_PER_US if any(_has_old_units(block) for block in blocks) else 1
+        direction_dicts = (
+            direction_dict
+            for way in self.busy_directions
+            for direction_dict in self._direction_dicts(way)
+        )
+        return (
+            NS_PER_US
+            if any(_has_kib_and_us_units(direction_dict) for direction_dict in direction_dicts)
+            else 1
+        )
 
     @property
     def moved_bytes(self) -> int:
         """What was moved in all directions."""
         return sum(
-            _moved_bytes(block)
+            _moved_bytes(direction_dict)
             for way in self.busy_directions
-            for block in self._direction_blocks(way)
+            for direction_dict in self._direction_dicts(way)
         )
 
     @property
@@ -119,30 +134,30 @@ class FioEntries(Record):
     def merged_latency_bins(self, operation: str) -> dict[int, int]:
         """The latency bins of json+ by our numbers; empty where an entry has none."""
         merged: dict[int, int] = {}
-        for block in self._direction_blocks(operation):
-            table = self._percentile_block(block, operation).get("bins")
+        for direction_dict in self._direction_dicts(operation):
+            table = self._percentile_dict(direction_dict, operation).get("bins")
             bins = dict_or_empty(table) or dict_or_empty(
-                self._latency_block(block, operation).get("bins")
+                self._latency_dict(direction_dict, operation).get("bins")
             )
-            if not bins and _operation_count(block) != 0:
+            if not bins and _operation_count(direction_dict) != 0:
                 return {}
-            factor = _latency_unit_ns(block, self.percentile_latency_kind(operation))
-            for place, count in _renumbered_bins(bins, factor):
+            factor = _latency_unit_ns(direction_dict, self.percentile_latency_kind(operation))
+            for place, count in _iolab_bins_from_fio(bins, factor):
                 merged[place] = merged.get(place, 0) + count
         return {place: count for place, count in merged.items() if count}
 
     def direction_sums(self, direction: str) -> DirectionSums:
         """What all jobs did in a direction until the report."""
-        blocks = self._direction_blocks(direction)
+        direction_dicts = self._direction_dicts(direction)
         waited = sum(
-            (finite_number(_latency_block_of_kind(block, "lat").get("mean")) or 0.0)
-            * _latency_unit_ns(block, "lat")
-            * (_operation_count(block) or 0)
-            for block in blocks
+            (finite_number(_latency_dict_of_kind(direction_dict, "lat").get("mean")) or 0.0)
+            * _latency_unit_ns(direction_dict, "lat")
+            * (_operation_count(direction_dict) or 0)
+            for direction_dict in direction_dicts
         )
         return DirectionSums(
-            _sum_if_all_known(map(_operation_count, blocks)) or 0,
-            sum(map(_moved_bytes, blocks)),
+            _sum_if_all_known(map(_operation_count, direction_dicts)) or 0,
+            sum(map(_moved_bytes, direction_dicts)),
             waited,
         )
 
@@ -150,95 +165,112 @@ class FioEntries(Record):
         """Which latency its percentiles are of: `lat` where that was requested, else `clat`."""
         if operation == SYNC:
             return "lat"
-        blocks = [
-            block for block in self._direction_blocks(operation) if _operation_count(block) != 0
+        direction_dicts = [
+            direction_dict
+            for direction_dict in self._direction_dicts(operation)
+            if _operation_count(direction_dict) != 0
         ]
         lat, clat = (
             [
                 bool(
                     _values_by_percentile(
-                        dict_or_empty(_latency_block_of_kind(block, kind).get("percentile"))
+                        dict_or_empty(_latency_dict_of_kind(direction_dict, kind).get("percentile"))
                     )
                 )
-                for block in blocks
+                for direction_dict in direction_dicts
             ]
             for kind in ("lat", "clat")
         )
         misplaced = is_option_on(self.options.get("lat_percentiles")) and not any(lat)
         # With disable_clat, and in what others made of a report, there may only be `lat`.
         only_lat = not any(clat) and not any(
-            finite_number(_latency_block_of_kind(block, "clat").get("mean")) for block in blocks
+            finite_number(_latency_dict_of_kind(direction_dict, "clat").get("mean"))
+            for direction_dict in direction_dicts
         )
-        return "lat" if blocks and (all(lat) or misplaced or only_lat) else "clat"
+        return "lat" if direction_dicts and (all(lat) or misplaced or only_lat) else "clat"
 
     def note_texts(self) -> Iterator[str]:
         """What was made of the report, by which rule."""
         for operation in self.busy_operations:
             yield f"{operation} latencies are {KIND_NAMES[self.percentile_latency_kind(operation)]}"
-        blocks = [block for way in self.busy_directions for block in self._direction_blocks(way)]
-        if any(_has_old_units(block) for block in blocks):
+        direction_dicts = [
+            direction_dict
+            for way in self.busy_directions
+            for direction_dict in self._direction_dicts(way)
+        ]
+        if any(_has_kib_and_us_units(direction_dict) for direction_dict in direction_dicts):
             yield "io_bytes are KiB and latencies microseconds, as fio prints them before 2.99"
-        if any("total_ios" not in block for block in blocks if block):
+        if any(
+            "total_ios" not in direction_dict
+            for direction_dict in direction_dicts
+            if direction_dict
+        ):
             yield "counts are IOPS times the run time: there is no total_ios, as before fio 2.2"
         if MIXED in self.busy_directions:
             yield "reads, writes and trims stand in one figure (unified_rw_reporting)"
 
-    def _direction_blocks(self, operation: str) -> list[Block]:
+    def _direction_dicts(self, operation: str) -> list[JsonDict]:
         return [dict_or_empty(entry.get(operation)) for entry in self.entries]
 
     def _is_busy(self, operation: str) -> bool:
         return any(
-            _operation_count(block) or finite_number(block.get("iops"))
-            for block in self._direction_blocks(operation)
+            _operation_count(direction_dict) or finite_number(direction_dict.get("iops"))
+            for direction_dict in self._direction_dicts(operation)
         )
 
-    def _latency_block(self, block: Block, operation: str) -> Block:
-        return _latency_block_of_kind(block, self.percentile_latency_kind(operation))
+    def _latency_dict(self, direction_dict: JsonDict, operation: str) -> JsonDict:
+        return _latency_dict_of_kind(direction_dict, self.percentile_latency_kind(operation))
 
-    def _percentile_block(self, block: Block, operation: str) -> Block:
+    def _percentile_dict(self, direction_dict: JsonDict, operation: str) -> JsonDict:
         """The latency under which its percentiles stand."""
-        own = self._latency_block(block, operation)
+        own = self._latency_dict(direction_dict, operation)
         if self.percentile_latency_kind(operation) == "lat" and not _values_by_percentile(
             dict_or_empty(own.get("percentile"))
         ):
-            return _latency_block_of_kind(block, "clat")
+            return _latency_dict_of_kind(direction_dict, "clat")
         return own
 
     def _direction_figures(self, direction: str) -> OperationFigures:
-        blocks = self._direction_blocks(direction)
+        direction_dicts = self._direction_dicts(direction)
         kind = self.percentile_latency_kind(direction)
-        counts = [_operation_count(block) for block in blocks]
-        runtimes = [finite_number(block.get("runtime")) for block in blocks]
+        counts = [_operation_count(direction_dict) for direction_dict in direction_dicts]
+        runtimes = [
+            finite_number(direction_dict.get("runtime")) for direction_dict in direction_dicts
+        ]
         known = [runtime for runtime in runtimes if runtime is not None]
-        low, mean, high = _latency_min_mean_max_ns(blocks, kind, counts)
-        rates = [finite_number(block.get("iops")) or 0.0 for block in blocks]
+        low, mean, high = _latency_min_mean_max_ns(direction_dicts, kind, counts)
+        rates = [
+            finite_number(direction_dict.get("iops")) or 0.0 for direction_dict in direction_dicts
+        ]
         failed = sum(rounded_number(entry.get("total_err")) or 0 for entry in self.entries)
         return OperationFigures(
             operation=direction,
             count=_sum_if_all_known(counts),
-            count_is_derived=any("total_ios" not in block for block in blocks),
-            bytes=sum(map(_moved_bytes, blocks))
-            if any("io_bytes" in block for block in blocks)
+            count_is_derived=any(
+                "total_ios" not in direction_dict for direction_dict in direction_dicts
+            ),
+            bytes=sum(map(_moved_bytes, direction_dicts))
+            if any("io_bytes" in direction_dict for direction_dict in direction_dicts)
             else None,
             seconds=max(known) / 1000 if known else None,
-            rate_s=_rate_weighted_time_s(rates, runtimes),
+            rate_weighted_s=_rate_weighted_time_s(rates, runtimes),
             rate_per_s=sum(rates),
-            bw_bytes_per_s=sum(_bytes_per_s(block) for block in blocks),
+            bw_bytes_per_s=sum(_bytes_per_s(direction_dict) for direction_dict in direction_dicts),
             lat_min_ns=low,
             lat_mean_ns=mean,
             lat_max_ns=high,
-            in_flight_mean_ns=_latency_min_mean_max_ns(blocks, "lat", counts)[1],
+            in_flight_mean_ns=_latency_min_mean_max_ns(direction_dicts, "lat", counts)[1],
             percentiles=self._merged_percentiles(direction),
             failed=failed if direction == self.busy_directions[0] else 0,
-            printed=_printed_figures(blocks[0], kind) if len(blocks) == 1 else (),
+            printed=_printed_figures(direction_dicts[0], kind) if len(direction_dicts) == 1 else (),
         )
 
     def _sync_figures(self) -> OperationFigures:
         """What fsync and its kin took; they move nothing, and are no part of the total."""
-        blocks = self._direction_blocks(SYNC)
-        counts = [_operation_count(block) for block in blocks]
+        direction_dicts = self._direction_dicts(SYNC)
+        counts = [_operation_count(direction_dict) for direction_dict in direction_dicts]
         seconds, count = self.runtime_s, _sum_if_all_known(counts) or 0
-        low, mean, high = _latency_min_mean_max_ns(blocks, "lat", counts)
+        low, mean, high = _latency_min_mean_max_ns(direction_dicts, "lat", counts)
         return OperationFigures(
             operation=SYNC,
             count=count,
@@ -249,7 +281,9 @@ class FioEntries(Record):
             lat_max_ns=high,
             percentiles=self._merged_percentiles(SYNC),
             weight=0,
-            printed=_printed_figures(blocks[0], "lat") if len(blocks) == 1 else (),
+            printed=_printed_figures(direction_dicts[0], "lat")
+            if len(direction_dicts) == 1
+            else (),
         )
 
     def _merged_percentiles(self, operation: str) -> tuple[tuple[float, float], ...]:
@@ -257,12 +291,14 @@ class FioEntries(Record):
         kind = self.percentile_latency_kind(operation)
         own = [
             {
-                rank: value * _latency_unit_ns(block, kind)
+                rank: value * _latency_unit_ns(direction_dict, kind)
                 for rank, value in _values_by_percentile(
-                    dict_or_empty(self._percentile_block(block, operation).get("percentile"))
+                    dict_or_empty(
+                        self._percentile_dict(direction_dict, operation).get("percentile")
+                    )
                 ).items()
             }
-            for block in self._direction_blocks(operation)
+            for direction_dict in self._direction_dicts(operation)
         ]
         if len(own) == 1:
             return tuple(sorted(own[0].items()))
@@ -275,16 +311,18 @@ class FioEntries(Record):
         return tuple((rank, value) for rank, value in values if value is not None)
 
 
-def _rate_weighted_time_s(rates: Sequence[float], runtimes: Sequence[float | None]) -> float | None:
+def _rate_weighted_time_s(
+    rates: Sequence[float], runtimes_ms: Sequence[float | None]
+) -> float | None:
     """The time of rates that are added: of a job that ended early its own."""
     total = sum(rates)
-    if not total or None in runtimes:
+    if not total or None in runtimes_ms:
         return None
-    pairs = zip(rates, runtimes, strict=True)
+    pairs = zip(rates, runtimes_ms, strict=True)
     return sum(rate * (runtime or 0.0) for rate, runtime in pairs) / total / 1000
 
 
-def _job_count_of_entry(entry: Block) -> int:
+def _job_count_of_entry(entry: JsonDict) -> int:
     times = (
         finite_number(dict_or_empty(entry.get(way)).get("runtime")) for way in (*DIRECTIONS, MIXED)
     )
@@ -294,15 +332,20 @@ def _job_count_of_entry(entry: Block) -> int:
     )
 
 
-def _has_old_units(block: Block) -> bool:
+def _has_kib_and_us_units(direction_dict: JsonDict) -> bool:
     """Whether fio printed KiB and microseconds, as before 2.99."""
-    return "io_kbytes" not in block and ("clat" in block or "lat" in block)
+    return "io_kbytes" not in direction_dict and (
+        "clat" in direction_dict or "lat" in direction_dict
+    )
 
 
-def _operation_count(block: Block) -> int | None:
+def _operation_count(direction_dict: JsonDict) -> int | None:
     """Operations; where none are printed the rate times the time, None where that is not told."""
-    total = rounded_number(block.get("total_ios"))
-    iops, runtime = finite_number(block.get("iops")), finite_number(block.get("runtime"))
+    total = rounded_number(direction_dict.get("total_ios"))
+    iops, runtime = (
+        finite_number(direction_dict.get("iops")),
+        finite_number(direction_dict.get("runtime")),
+    )
     if total is not None:
         return total
     if not iops:
@@ -315,31 +358,33 @@ def _sum_if_all_known(counts: Iterable[int | None]) -> int | None:
     return None if None in known else sum(count or 0 for count in known)
 
 
-def _moved_bytes(block: Block) -> int:
-    return (rounded_number(block.get("io_bytes")) or 0) * (KIB if _has_old_units(block) else 1)
+def _moved_bytes(direction_dict: JsonDict) -> int:
+    return (rounded_number(direction_dict.get("io_bytes")) or 0) * (
+        KIB if _has_kib_and_us_units(direction_dict) else 1
+    )
 
 
-def _bytes_per_s(block: Block) -> float:
+def _bytes_per_s(direction_dict: JsonDict) -> float:
     """Bytes a second: exact where fio prints them, else its KiB."""
-    exact = finite_number(block.get("bw_bytes"))
-    return exact if exact is not None else (finite_number(block.get("bw")) or 0.0) * KIB
+    exact = finite_number(direction_dict.get("bw_bytes"))
+    return exact if exact is not None else (finite_number(direction_dict.get("bw")) or 0.0) * KIB
 
 
-def _latency_block_of_kind(block: Block, kind: str) -> Block:
-    return dict_or_empty(block.get(f"{kind}_ns", block.get(kind)))
+def _latency_dict_of_kind(direction_dict: JsonDict, kind: str) -> JsonDict:
+    return dict_or_empty(direction_dict.get(f"{kind}_ns", direction_dict.get(kind)))
 
 
-def _latency_unit_ns(block: Block, kind: str) -> int:
-    return 1 if f"{kind}_ns" in block else NS_PER_US
+def _latency_unit_ns(direction_dict: JsonDict, kind: str) -> int:
+    return 1 if f"{kind}_ns" in direction_dict else NS_PER_US
 
 
 def _latency_min_mean_max_ns(
-    blocks: Sequence[Block], kind: str, counts: Sequence[int | None]
+    direction_dicts: Sequence[JsonDict], kind: str, counts: Sequence[int | None]
 ) -> tuple[float | None, float | None, float | None]:
     """Least, mean and greatest latency in ns; None where none was counted."""
     rows = [
-        (_latency_block_of_kind(block, kind), _latency_unit_ns(block, kind), count)
-        for block, count in zip(blocks, counts, strict=True)
+        (_latency_dict_of_kind(direction_dict, kind), _latency_unit_ns(direction_dict, kind), count)
+        for direction_dict, count in zip(direction_dicts, counts, strict=True)
         if count != 0
     ]
     # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
@@ -369,25 +414,25 @@ def _latency_min_mean_max_ns(
     return min(lows, default=None), waited / total if total else None, max(highs, default=None)
 
 
-def _values_by_percentile(percentile: Block) -> dict[float, float]:
+def _values_by_percentile(fio_percentiles: JsonDict) -> dict[float, float]:
     return {
         float(key): value
-        for key, text in percentile.items()
+        for key, text in fio_percentiles.items()
         if _RANK.fullmatch(key) and (value := finite_number(text)) is not None
     }
 
 
-def _renumbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
+def _iolab_bins_from_fio(bins: JsonDict, unit_ns: int) -> Iterator[tuple[int, int]]:
     """Each bin by our number with its count; before 2.99 fio numbers its own, in microseconds."""
     for text, counted in bins.items():
         count = max(rounded_number(counted) or 0, 0)
         if text.startswith("FIO_IO_U_PLAT"):
             continue
         try:
-            if factor == 1:
+            if unit_ns == 1:
                 place = bin_index_of_midpoint(int(text))
             else:
-                place = int(bin_index_of_ns(MIDDLE_NS[int(text)] * factor)) if count else 0
+                place = int(bin_index_of_ns(MIDDLE_NS[int(text)] * unit_ns)) if count else 0
         except (KeyError, ValueError, IndexError):
             raise ForeignFileError(
                 f"there is no latency bin {excerpt(str(text), NAME_CHARACTERS)} in fio."
@@ -396,13 +441,16 @@ def _renumbered_bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
             yield place, count
 
 
-def _printed_figures(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
+def _printed_figures(direction_dict: JsonDict, kind: str) -> tuple[tuple[str, str], ...]:
     """The figures as they stand in the file."""
-    latency = _latency_block_of_kind(block, kind)
+    latency = _latency_dict_of_kind(direction_dict, kind)
     percentiles = _values_by_percentile(dict_or_empty(latency.get("percentile")))
-    name = f"{kind}_ns" if _latency_unit_ns(block, kind) == 1 else f"{kind} (us)"
+    name = f"{kind}_ns" if _latency_unit_ns(direction_dict, kind) == 1 else f"{kind} (us)"
     every = {
-        **{key: block.get(key) for key in ("iops", "bw_bytes", "bw", "total_ios", "runtime")},
+        **{
+            key: direction_dict.get(key)
+            for key in ("iops", "bw_bytes", "bw", "total_ios", "runtime")
+        },
         **{f"{name} {key}": latency.get(key) for key in ("min", "mean", "max")},
         **{f"{name} p{key:g}": value for key, value in sorted(percentiles.items())},
     }

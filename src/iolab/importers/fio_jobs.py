@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from iolab.errors import UsageError
 from iolab.importers.files import NAME_CHARACTERS, dict_or_empty
@@ -22,8 +22,8 @@ from iolab.importers.job_draft import (
     JobDraft,
     block_bytes_or_noted_default,
     bssplit_text,
+    noted_whole_block_size_text,
     size_with_unit_text,
-    whole_block_size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, bssplit_percent_total
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, AccessPattern
@@ -125,7 +125,7 @@ _NUMBER: Final = re.compile(r"(0x[0-9a-f]{1,15}|\d{1,18})(?:([kmgtp])(i?b)?|b)?"
 _POWERS: Final = ("", "k", "m", "g", "t", "p")
 
 
-def is_job_file(text: str) -> bool:
+def is_fio_job_file(text: str) -> bool:
     """Whether a text has a section and an option that makes a job: others have sections, too."""
     names = (*_KEYS, *_ALIASES, "rw", "ioengine")
     option = rf"^\s*(?:{'|'.join(names)})\s*(?:=|$)"
@@ -137,7 +137,7 @@ def jobs_from_job_file(text: str) -> list[JobDraft]:
     sections = job_file_sections(text)
     jobs = _job_drafts([(item.name, item.options) for item in sections])
     for job, item in zip(jobs, sections, strict=True):
-        for words, reason in item.unread:
+        for words, reason in item.unread_words_and_reasons:
             job.add_note(words, reason)
     return jobs
 
@@ -147,7 +147,7 @@ class JobSection(Record):
 
     name: str
     options: Options
-    unread: list[tuple[str, str]]
+    unread_words_and_reasons: list[tuple[str, str]]
 
 
 def job_file_sections(text: str) -> list[JobSection]:
@@ -163,14 +163,16 @@ def job_file_sections(text: str) -> list[JobSection]:
             name = excerpt(words[1:].rstrip("]"), NAME_CHARACTERS)
             section = common
             if not name.startswith("global"):
-                section = JobSection(name, dict(common.options), list(common.unread))
+                section = JobSection(
+                    name, dict(common.options), list(common.unread_words_and_reasons)
+                )
                 sections.append(section)
         elif words.startswith("include"):
             reason = "refused: no other file is read; copy its options into this one"
-            section.unread.append((words, reason))
+            section.unread_words_and_reasons.append((words, reason))
         elif words and not in_section:
             reason = "refused: it stands before the first section, where fio stops"
-            section.unread.append((words, reason))
+            section.unread_words_and_reasons.append((words, reason))
         elif words:
             key, _, value = words.partition("=")
             _set_option(section.options, key.strip(), value.strip())
@@ -244,7 +246,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
     for option in ("kb_base", "unit_base", "new_group"):
         if (value := options.get(option)) is not None:
             job.add_note(f"{option}={value}", "not needed: it changes nothing here")
-    base = int(kb) if (kb := options.pop("kb_base", "")) in ("1000", "1024") else 1024
+    kb_base = int(kb) if (kb := options.pop("kb_base", "")) in ("1000", "1024") else 1024
     for option in ("unit_base", "new_group"):
         options.pop(option, None)
     if (name := options.pop("name", job.name)) != job.name:
@@ -252,9 +254,9 @@ def _convert_options(job: JobDraft, options: Options) -> None:
     _drop_variable_expressions(job, options)
     if not _try_convert_access_pattern(job, options) or not _try_convert_ioengine(job, options):
         return
-    _convert_sizes(job, options, base)
-    _convert_cache_options(job, options)
-    _convert_rates(job, options, base)
+    _convert_sizes(job, options, kb_base)
+    _convert_cache_and_contents_options(job, options)
+    _convert_rates(job, options, kb_base)
     job.runtime = _pop_duration(job, options, "runtime")
     job.warmup = _pop_duration(job, options, "ramp_time")
     if job.runtime is None:
@@ -265,7 +267,7 @@ def _convert_options(job: JobDraft, options: Options) -> None:
             "runtime", "changed: fio may end earlier, after size bytes; here runs take it all"
         )
     for option, value in options.items():
-        _convert_other_option(job, option, value, base)
+        _convert_remaining_option(job, option, value, kb_base)
 
 
 def _drop_variable_expressions(job: JobDraft, options: Options) -> None:
@@ -279,11 +281,11 @@ def _drop_variable_expressions(job: JobDraft, options: Options) -> None:
             job.add_note(f"{option}={value}", f"{reason}; write the value")
 
 
-def _convert_other_option(job: JobDraft, option: str, value: str, base: int) -> None:
+def _convert_remaining_option(job: JobDraft, option: str, value: str, kb_base: int) -> None:
     """Any further option: what shapes the load goes on to fio, all else is named."""
     shaping, engine = FIO_OPTIONS.get(option), str(job.workload_keys["ioengine"])
     text = value
-    if option in _SIZES and (count := _parse_size(value, base)) is not None:
+    if option in _SIZES and (count := _parse_size(value, kb_base)) is not None:
         text = size_with_unit_text(count)
     if value in _NO_EFFECT.get(option, ()):
         reason = "not needed: it is off, as without it"
@@ -341,17 +343,17 @@ def _single_direction_index(job: JobDraft) -> int | None:
     )
 
 
-def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
-    block = _pop_block_bytes(job, options, base)
+def _convert_sizes(job: JobDraft, options: Options, kb_base: int) -> None:
+    block = _pop_block_bytes(job, options, kb_base)
     jobs = _pop_count(job, options, "numjobs")
-    count, parts = _convert_filename(job, options, jobs)
+    count, parts = _file_and_part_counts_of_filename(job, options, jobs)
     if count is None:
         count = _pop_count(job, options, "nrfiles")
     elif (files := options.pop("nrfiles", None)) is not None:
         job.add_note(f"nrfiles={files}", "not needed: filename names them")
     written = {name: options[name] for name in ("filesize", "size") if name in options}
-    each = _pop_option_bytes(job, options, "filesize", base)
-    total = _pop_option_bytes(job, options, "size", base)
+    each = _pop_option_bytes(job, options, "filesize", kb_base)
+    total = _pop_option_bytes(job, options, "size", kb_base)
     if each is not None and total is not None and total != each * count:
         reason = f"changed: {each * count} bytes, as files are used whole"
         job.add_note(f"size={written['size']}", reason)
@@ -370,40 +372,42 @@ def _convert_sizes(job: JobDraft, options: Options, base: int) -> None:
         job.add_note(option, f"changed: {file_bytes} bytes for each of {parts} parts of it")
     job.workload_keys |= {
         "bs": size_with_unit_text(block),
-        "filesize": whole_block_size_text(job, option, file_bytes, block),
+        "filesize": noted_whole_block_size_text(job, option, file_bytes, block),
     }
     if count > 1:
         job.workload_keys["files"] = count
     job.workload_keys["numjobs"] = jobs
 
 
-def _pop_option_bytes(job: JobDraft, options: Options, option: str, base: int) -> int | None:
+def _pop_option_bytes(job: JobDraft, options: Options, option: str, kb_base: int) -> int | None:
     """The bytes of an option; None with a note where it is no size."""
     text = options.pop(option, None)
     if text is None:
         return None
-    count = _parse_size(text, base)
+    count = _parse_size(text, kb_base)
     if count is None or not count:
         job.add_note(
             f"{option}={text}", "refused: a study needs it in bytes; write the one you mean"
         )
         return None
-    _note_decimal_unit(job, f"{option}={text}", text, count, base)
+    _note_decimal_unit(job, f"{option}={text}", text, count, kb_base)
     return count
 
 
-def _note_decimal_unit(job: JobDraft, option: str, text: str, count: int, base: int) -> None:
+def _note_decimal_unit(job: JobDraft, option: str, text: str, count: int, kb_base: int) -> None:
     """Tell where fio's `KiB` is no KiB."""
-    if re.search("[kmgtp]ib", text.lower()) and base == 1024:
+    if re.search("[kmgtp]ib", text.lower()) and kb_base == 1024:
         reason = f"kept: {count} bytes, as fio counts KiB by 1,000 unless kb_base=1000"
         job.add_note(option, f"{reason}; it counts k and KB by 1,024")
 
 
-def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
+def _pop_block_bytes(job: JobDraft, options: Options, kb_base: int) -> int:
     """The size of a block, of several the smallest, with `bssplit` in the options of fio."""
     text, ranges = options.pop("bs", None), options.pop("bsrange", None)
     split = options.pop("bssplit", None)
-    if split is not None and (smallest := _convert_bssplit(job, split, base)):
+    if split is not None and (
+        smallest := _smallest_block_of_converted_bssplit(job, split, kb_base)
+    ):
         for option, value in (("bs", text), ("bsrange", ranges)):
             if value is not None:
                 job.add_note(f"{option}={value}", "not needed: bssplit has the sizes")
@@ -411,10 +415,10 @@ def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
     if ranges is not None:
         if text is not None:
             job.add_note(f"bs={text}", "not needed: bsrange has the sizes")
-        return _smallest_block_bytes(job, ranges, base)
+        return _smallest_block_of_bsrange(job, ranges, kb_base)
     if text is None:
         return DEFAULT_BLOCK_BYTES
-    values = [_parse_size(value or "4k", base) for value in _read_write_trim_values(text, "4k")]
+    values = [_parse_size(value or "4k", kb_base) for value in _read_write_trim_values(text, "4k")]
     direction = _single_direction_index(job)
     count = values[direction or 0]
     if direction is None and values[0] != values[1] and count is not None:
@@ -422,17 +426,17 @@ def _pop_block_bytes(job: JobDraft, options: Options, base: int) -> int:
         job.add_note(f"bs={text}", f"{reason}; or write them as fio's bssplit")
     block = block_bytes_or_noted_default(job, f"bs={text}", count)
     if block == count:
-        _note_decimal_unit(job, f"bs={text}", text, count, base)
+        _note_decimal_unit(job, f"bs={text}", text, count, kb_base)
     return block
 
 
-def _convert_bssplit(job: JobDraft, split: str, base: int) -> int | None:
+def _smallest_block_of_converted_bssplit(job: JobDraft, split: str, kb_base: int) -> int | None:
     """The smallest block of a `bssplit` that a study can have; None with a note for any other."""
     sides = split.split(",")
     direction = _single_direction_index(job)
     if direction is not None:
         sides = [sides[min(direction, len(sides) - 1)]]
-    texts = [bssplit_text(side, lambda size: _parse_size(size, base)) for side in sides]
+    texts = [bssplit_text(side, lambda size: _parse_size(size, kb_base)) for side in sides]
     text = ",".join(side for side in texts if side)
     shaping = FIO_OPTIONS["bssplit"]
     if None in texts or not shaping.accepts_value(text):
@@ -449,29 +453,38 @@ def _convert_bssplit(job: JobDraft, split: str, base: int) -> int | None:
     return min(sizes)
 
 
-def _smallest_block_bytes(job: JobDraft, ranges: str, base: int) -> int:
-    values = [part.strip() for part in ranges.split(",")]
+def _smallest_block_of_bsrange(job: JobDraft, bsrange: str, kb_base: int) -> int:
+    values = [part.strip() for part in bsrange.split(",")]
     own = values[min(_single_direction_index(job) or 0, len(values) - 1)]
-    ends = [_parse_size(end, base) for end in re.split("[-:]", own)]
+    ends = [_parse_size(end, kb_base) for end in re.split("[-:]", own)]
     sizes = [end for end in ends if end]
     block = block_bytes_or_noted_default(
-        job, f"bsrange={ranges}", min(sizes) if len(sizes) == 2 else None
+        job, f"bsrange={bsrange}", min(sizes) if len(sizes) == 2 else None
     )
     if len(set(sizes)) > 1 or len(set(values)) > 1:
         kept = size_with_unit_text(block)
         reason = f"changed: {kept}, one size; or write bs as a list, or fio's bssplit"
-        job.add_note(f"bsrange={ranges}", reason)
+        job.add_note(f"bsrange={bsrange}", reason)
     return block
 
 
-def _convert_filename(job: JobDraft, options: Options, job_count: int) -> tuple[int | None, int]:
+class _FileAndPartCounts(NamedTuple):
+    """How many files `filename` names, None without it, and how many parts fall to jobs here."""
+
+    files: int | None
+    parts: int
+
+
+def _file_and_part_counts_of_filename(
+    job: JobDraft, options: Options, job_count: int
+) -> _FileAndPartCounts:
     """Where the job's data lies: how many files `filename` names, None without it.
 
     With the number of parts that it falls into here, one a job.
     """
     text = options.pop("filename", None)
     if text is None:
-        return None, 1
+        return _FileAndPartCounts(None, 1)
     option = f"filename={text}"
     names = [name for name in re.split(r"(?<!\\):", text) if name]
     devices = [name for name in names if name.startswith("/dev/")]
@@ -492,8 +505,8 @@ def _convert_filename(job: JobDraft, options: Options, job_count: int) -> tuple[
         job.add_note(option, reason)
     if devices:
         # Of several devices fio gives each its part of size.
-        return 1, job_count * len(names)
-    return len(names), job_count
+        return _FileAndPartCounts(1, job_count * len(names))
+    return _FileAndPartCounts(len(names), job_count)
 
 
 def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
@@ -520,7 +533,7 @@ def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
     return True
 
 
-def _convert_cache_options(job: JobDraft, options: Options) -> None:
+def _convert_cache_and_contents_options(job: JobDraft, options: Options) -> None:
     """Whether the page cache is passed by, and what blocks hold."""
     direct = _pop_flag(job, options, "direct")
     if "buffered" in options:
@@ -534,13 +547,15 @@ def _convert_cache_options(job: JobDraft, options: Options) -> None:
         job.workload_keys["contents"] = "zeros"
 
 
-def _convert_rates(job: JobDraft, options: Options, base: int) -> None:
+def _convert_rates(job: JobDraft, options: Options, kb_base: int) -> None:
     direction = _single_direction_index(job)
     for option in ("rate_iops", "rate"):
         text = options.pop(option, None)
         if text is None:
             continue
-        values = [_parse_size(value or "0", base) for value in _read_write_trim_values(text, "0")]
+        values = [
+            _parse_size(value or "0", kb_base) for value in _read_write_trim_values(text, "0")
+        ]
         rate = values[direction or 0]
         if not any(values) and None not in values:
             job.add_note(f"{option}={text}", "not needed: 0 is no limit")
@@ -617,7 +632,7 @@ def _is_option_true(text: str) -> bool:
     return text == "true" or bool(_parse_whole_number(text))
 
 
-def _parse_size(text: str, base: int) -> int | None:
+def _parse_size(text: str, kb_base: int) -> int | None:
     """The bytes that fio reads in a text; None where it has more than a number and a unit.
 
     With `kb_base=1024`, its default, `KB` is 1,024 and `KiB` 1,000, and with 1000 as they read.
@@ -625,9 +640,9 @@ def _parse_size(text: str, base: int) -> int | None:
     match = _NUMBER.fullmatch(text.strip())
     if not match:
         return None
-    step = base
+    step = kb_base
     if (match[3] or "").lower() == "ib":
-        step = 1000 if base == 1024 else 1024
+        step = 1000 if kb_base == 1024 else 1024
     factor: int = step ** _POWERS.index((match[2] or "").lower())
     return int(match[1], 16 if match[1].lower().startswith("0x") else 10) * factor
 

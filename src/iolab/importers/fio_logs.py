@@ -17,7 +17,7 @@ from msgspec import field
 from iolab.core.bins import BIN_COUNT
 from iolab.importers.files import ForeignFile, ImportFileSet
 from iolab.importers.fio_units import is_option_on
-from iolab.importers.foreign_run import Bins, ForeignRun, ImportedSecond
+from iolab.importers.foreign_run import Bins, ForeignRun, ImportedInterval
 from iolab.record import Record
 from iolab.units import NS_PER_MS
 
@@ -44,7 +44,7 @@ _COLUMNS: Final = 4
 class FioLogs(Record):
     """What the logs of one job tell."""
 
-    seconds: tuple[ImportedSecond, ...] = ()
+    intervals: tuple[ImportedInterval, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
 
@@ -57,9 +57,9 @@ class OrphanFioLogImporter:
         """By its name, and a line of numbers."""
         return _NAME.fullmatch(file.path.name) is not None and bool(_LINE.match(file.first_bytes))
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """None; what it is stands in the account."""
-        folder.mark_left_out(
+        file_set.mark_left_out(
             file,
             "A log of fio is read where the only job of a JSON report beside it names it, "
             "as by write_iops_log=NAME.",
@@ -72,8 +72,8 @@ class _LogRow(Record):
 
     ms: int
     value: int
-    way: str
-    size: int
+    direction: str
+    block_bytes: int
 
 
 Windows = dict[tuple[str, int], float]
@@ -81,12 +81,12 @@ Windows = dict[tuple[str, int], float]
 
 
 def read_fio_logs(
-    file: ForeignFile,
-    folder: ImportFileSet,
-    job: str,
+    report_file: ForeignFile,
+    file_set: ImportFileSet,
+    job_name: str,
     options: Mapping[str, str],
     *,
-    alone: bool,
+    is_only_job: bool,
     lat_unit_ns: int = 1,
 ) -> FioLogs:
     """The logs of the report's job, by the names that its options give them.
@@ -96,44 +96,50 @@ def read_fio_logs(
     """
     logs = {
         kind: [
-            folder.mark_used(log)
-            for log in _log_files(file, folder, job, options, kind, alone=alone)
+            file_set.mark_used(log)
+            for log in _log_files(
+                report_file, file_set, job_name, options, kind, is_only_job=is_only_job
+            )
         ]
         for kind in ("iops", "bw", "lat", "clat_hist")
     }
     for kind in ("slat", "clat"):
-        for log in _log_files(file, folder, job, options, kind, alone=alone):
-            folder.mark_left_out(
+        for log in _log_files(
+            report_file, file_set, job_name, options, kind, is_only_job=is_only_job
+        ):
+            file_set.mark_left_out(
                 log, "Of latencies by window those from submission on (lat) are read."
             )
-    rates, moved, waits = (_log_rows(folder, logs[kind], options) for kind in ("iops", "bw", "lat"))
+    rates, moved, waits = (
+        _rows_of_each_log(file_set, logs[kind], options) for kind in ("iops", "bw", "lat")
+    )
     if is_option_on(options.get("log_avg_msec", "0")):
-        seconds = _seconds_from_averaged_logs(rates, moved, waits, lat_unit_ns)
+        intervals = _intervals_from_averaged_logs(rates, moved, waits, lat_unit_ns)
     else:
-        seconds = _seconds_from_per_io_logs(rates, waits, lat_unit_ns)
-    return FioLogs(tuple(seconds), _merged_bins(folder, logs["clat_hist"]))
+        intervals = _intervals_from_per_io_logs(rates, waits, lat_unit_ns)
+    return FioLogs(tuple(intervals), _merged_bins(file_set, logs["clat_hist"]))
 
 
-def _seconds_from_averaged_logs(
-    rates: Sequence[Sequence[_LogRow]],
-    moved: Sequence[Sequence[_LogRow]],
-    waits: Sequence[Sequence[_LogRow]],
+def _intervals_from_averaged_logs(
+    iops_logs: Sequence[Sequence[_LogRow]],
+    bandwidth_logs: Sequence[Sequence[_LogRow]],
+    latency_logs: Sequence[Sequence[_LogRow]],
     lat_unit_ns: int,
-) -> Iterator[ImportedSecond]:
+) -> Iterator[ImportedInterval]:
     """Windows of logs that have averages: values of all jobs are added, latencies averaged."""
-    window = _usual_line_interval_ms(rates)
+    window = _usual_line_interval_ms(iops_logs)
     iops, kib = (
-        _figure_sums_by_window(rates, window),
-        _figure_sums_by_window(moved, _usual_line_interval_ms(moved)),
+        _figure_sums_by_window(iops_logs, window),
+        _figure_sums_by_window(bandwidth_logs, _usual_line_interval_ms(bandwidth_logs)),
     )
     total, number = (
-        _figure_sums_by_window(waits, _usual_line_interval_ms(waits)),
-        _figure_sums_by_window(waits, _usual_line_interval_ms(waits), lambda _: 1),
+        _figure_sums_by_window(latency_logs, _usual_line_interval_ms(latency_logs)),
+        _figure_sums_by_window(latency_logs, _usual_line_interval_ms(latency_logs), lambda _: 1),
     )
     for (way, end), rate in sorted(iops.items(), key=lambda row: row[0][1]):
         mean = total.get((way, end), 0.0) / max(number.get((way, end), 1.0), 1.0) * lat_unit_ns
         count = rate * window / 1000
-        yield ImportedSecond(
+        yield ImportedInterval(
             way,
             end * NS_PER_MS,
             window * NS_PER_MS,
@@ -143,27 +149,32 @@ def _seconds_from_averaged_logs(
         )
 
 
-def _seconds_from_per_io_logs(
-    rates: Sequence[Sequence[_LogRow]], waits: Sequence[Sequence[_LogRow]], lat_unit_ns: int
-) -> Iterator[ImportedSecond]:
+def _intervals_from_per_io_logs(
+    iops_logs: Sequence[Sequence[_LogRow]],
+    latency_logs: Sequence[Sequence[_LogRow]],
+    lat_unit_ns: int,
+) -> Iterator[ImportedInterval]:
     """Seconds of logs that have a line for each I/O."""
     window = _PER_IO_WINDOW_MS
     # An I/O is of the second in which it ended.
-    rates, waits = (
+    iops_logs, latency_logs = (
         [
-            [_LogRow(-(-row.ms // window) * window, row.value, row.way, row.size) for row in rows]
+            [
+                _LogRow(-(-row.ms // window) * window, row.value, row.direction, row.block_bytes)
+                for row in rows
+            ]
             for rows in logs
         ]
-        for logs in (rates, waits)
+        for logs in (iops_logs, latency_logs)
     )
-    each = rates or waits
+    each = iops_logs or latency_logs
     counts, sizes = (
         _figure_sums_by_window(each, window, lambda _: 1),
-        _figure_sums_by_window(each, window, lambda row: row.size),
+        _figure_sums_by_window(each, window, lambda row: row.block_bytes),
     )
-    waited = _figure_sums_by_window(waits, window)
+    waited = _figure_sums_by_window(latency_logs, window)
     for (way, end), count in sorted(counts.items(), key=lambda row: row[0][1]):
-        yield ImportedSecond(
+        yield ImportedInterval(
             way,
             end * NS_PER_MS,
             window * NS_PER_MS,
@@ -174,29 +185,29 @@ def _seconds_from_per_io_logs(
 
 
 def _log_files(
-    file: ForeignFile,
-    folder: ImportFileSet,
-    job: str,
+    report_file: ForeignFile,
+    file_set: ImportFileSet,
+    job_name: str,
     options: Mapping[str, str],
-    kind: str,
+    log_kind: str,
     *,
-    alone: bool,
+    is_only_job: bool,
 ) -> list[ForeignFile]:
-    option = _KINDS[kind]
-    if option not in options or (not alone and options[option] not in ("", job)):
+    option = _KINDS[log_kind]
+    if option not in options or (not is_only_job and options[option] not in ("", job_name)):
         return []
-    prefix = options[option].rsplit("/", 1)[-1] or job
-    pattern = re.compile(rf"{re.escape(prefix)}_{kind}(?:\.\d+)?\.log")
-    return folder.matching_neighbours(file, pattern)
+    prefix = options[option].rsplit("/", 1)[-1] or job_name
+    pattern = re.compile(rf"{re.escape(prefix)}_{log_kind}(?:\.\d+)?\.log")
+    return file_set.matching_neighbours(report_file, pattern)
 
 
-def _log_rows(
-    folder: ImportFileSet, logs: Sequence[ForeignFile], options: Mapping[str, str]
+def _rows_of_each_log(
+    file_set: ImportFileSet, logs: Sequence[ForeignFile], options: Mapping[str, str]
 ) -> list[list[_LogRow]]:
     """The lines of each log, its times from when the job began; none where a line is of no log."""
     every: list[list[_LogRow]] = []
     for log in logs:
-        numbers = _parse_log_lines(folder, log, max_columns=_COLUMNS)
+        numbers = _parse_log_or_leave_out(file_set, log, max_columns=_COLUMNS)
         rows = [
             _LogRow(row[0], row[1], _DIRECTIONS[row[2]], row[3] if len(row) > 3 else 0)
             for row in numbers
@@ -209,14 +220,14 @@ def _log_rows(
             (row.ms for rows in every for row in rows), default=0
         ) - _usual_line_interval_ms(every)
         every = [
-            [_LogRow(row.ms - begin, row.value, row.way, row.size) for row in rows]
+            [_LogRow(row.ms - begin, row.value, row.direction, row.block_bytes) for row in rows]
             for rows in every
         ]
     return [rows for rows in every if rows]
 
 
-def _parse_log_lines(
-    folder: ImportFileSet, log: ForeignFile, *, max_columns: int | None = None
+def _parse_log_or_leave_out(
+    file_set: ImportFileSet, log: ForeignFile, *, max_columns: int | None = None
 ) -> list[list[int]]:
     """The first numbers of each line; nothing of a log with a line of something else."""
     rows: list[list[int]] = []
@@ -225,7 +236,7 @@ def _parse_log_lines(
             try:
                 rows.append([int(part) for part in line.split(",")[:max_columns]])
             except ValueError:
-                folder.mark_left_out(
+                file_set.mark_left_out(
                     log, f"Line {place} is no line of a log of fio: none of it is read."
                 )
                 return []
@@ -234,14 +245,14 @@ def _parse_log_lines(
 
 def _figure_sums_by_window(
     logs: Sequence[Sequence[_LogRow]],
-    window: int,
+    window_ms: int,
     figure: Callable[[_LogRow], float] = lambda row: row.value,
 ) -> Windows:
     """A figure of all jobs together, in windows of so many ms; a line ends the window it is of."""
     totals: Windows = {}
     for rows in logs:
         for row in rows:
-            key = row.way, max(round(row.ms / window), 1) * window
+            key = row.direction, max(round(row.ms / window_ms), 1) * window_ms
             totals[key] = totals.get(key, 0.0) + figure(row)
     return totals
 
@@ -251,17 +262,17 @@ def _usual_line_interval_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     gaps: list[int] = []
     for rows in logs:
         for way in _DIRECTIONS:
-            times = [row.ms for row in rows if row.way == way]
+            times = [row.ms for row in rows if row.direction == way]
             gaps += [b - a for a, b in pairwise(times) if b > a]
     gaps.sort()
     return max(gaps[len(gaps) // 2], 1) if gaps else 1000
 
 
-def _merged_bins(folder: ImportFileSet, files: Sequence[ForeignFile]) -> dict[str, Bins]:
+def _merged_bins(file_set: ImportFileSet, log_files: Sequence[ForeignFile]) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
-    for file in files:
-        for row in _parse_log_lines(folder, file):
+    for file in log_files:
+        for row in _parse_log_or_leave_out(file_set, file):
             bins = row[3:]
             if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_DIRECTIONS):
                 return {}

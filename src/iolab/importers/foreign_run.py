@@ -96,7 +96,7 @@ class OperationFigures(Record):
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
-    `seconds` is the time that the rates are of, `rate_s` its mean over unlike parts; with
+    `seconds` is the time that the rates are of, `rate_weighted_s` its mean over unlike parts; with
     `count_is_derived` the count is made of rate and time. A mean from submission on is
     `in_flight_mean_ns` where it is another than the latency's. In totals each counts `weight`
     times: -1 for what is made of two others that are told beside it, 0 for what moves nothing.
@@ -109,7 +109,7 @@ class OperationFigures(Record):
     count_is_derived: bool = False
     bytes: int | None = None
     seconds: float | None = None
-    rate_s: float | None = None
+    rate_weighted_s: float | None = None
     rate_per_s: float | None = None
     bw_bytes_per_s: float | None = None
     lat_min_ns: float | None = None
@@ -143,42 +143,42 @@ class FileEvidence(Record):
 
 
 class ImportedHost(HostLoadDetails, Record, tag="imported"):
-    """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
+    """One client in a run; `source_location` is `file:line`, or the file and a job.
 
-    `group` is the number of the phase that it says it was of, None where it says none. Latencies
-    are told apart by `resolution`, a share, and no finer than `time_step_ns`.
+    `phase_number` is the number of the phase that it says it was of, None where it says none.
+    Latencies are told apart by `latency_resolution`, a share, and no finer than `latency_step_ns`.
     """
 
-    source: str
+    source_location: str
     figures: tuple[OperationFigures, ...]
-    group: int | None = None
+    phase_number: int | None = None
     errors: tuple[str, ...] = ()
-    resolution: float = 1 / 64
-    time_step_ns: float = 1.0
+    latency_resolution: float = 1 / 64
+    latency_step_ns: float = 1.0
 
 
 class ImportedRun(RunLoadDetails, Record, tag="imported"):
     """A run that another tool made.
 
-    `claimed` is what the tool says of all clients together, `phases` of how many phases that ran
-    after each other this is the sum, 1 for none. `memory_bytes` and `data_bytes` are of one client,
-    `buffered` whether I/O went through its page cache; None is not told. `is_phase_of_group`
-    figures may be of more jobs than those whose options are told. `notes` say what was made of the
-    file, `evidence` what files beside a published figure say of it.
+    `claimed_totals` is what the tool says of all clients together, `summed_phase_count` of how many
+    phases that ran after each other this is the sum, 1 for none. `memory_bytes` and `data_bytes`
+    are of one client, `buffered` whether I/O went through its page cache; None is not told.
+    `is_phase_of_group` figures may be of more jobs than those whose options are told. `notes` say
+    what was made of the file, `evidence` what files beside a published figure say of it.
     """
 
     tool: str
     version: str
     files: tuple[str, ...]
-    claimed: tuple[OperationFigures, ...] = ()
-    phases: int = 1
+    claimed_totals: tuple[OperationFigures, ...] = ()
+    summed_phase_count: int = 1
     buffered: bool | None = None
     data_bytes: int | None = None
     memory_bytes: int | None = None
     ramp_s: float | None = None
-    asked_s: float | None = None
+    requested_runtime_s: float | None = None
     paced: bool = False
-    unsteady: str = ""
+    missed_steady_state: str = ""
     is_phase_of_group: bool = False
     dated_by: str = ""
     notes: tuple[str, ...] = ()
@@ -189,7 +189,7 @@ Bins = Mapping[int, int]
 """How many operations fell into each latency bin of `core.histogram`."""
 
 
-class ImportedSecond(Record):
+class ImportedInterval(Record):
     """What one operation completed in one interval: its end since the client's start, in ns."""
 
     operation: str
@@ -204,17 +204,17 @@ class ImportedClient(Record):
     """One client of a run as its file tells of it.
 
     `bins` are those of the whole run by operation. `start_ns` is when its first operation began, by
-    a clock that all clients of the run share; None where the file does not tell. `file` is the
-    place of its file among those of the run.
+    a clock that all clients of the run share; None where the file does not tell. `file_index` is
+    the place of its file among those of the run.
     """
 
     name: str
     details: ImportedHost
     bins: Mapping[str, Bins] = field(default_factory=dict)
-    seconds: tuple[ImportedSecond, ...] = ()
+    intervals: tuple[ImportedInterval, ...] = ()
     start_ns: int | None = None
     runtime_s: float | None = None
-    file: int = 0
+    file_index: int = 0
 
 
 Settings = tuple[tuple[str, int | str], ...]
@@ -228,9 +228,11 @@ def is_limited_by_target_rate(target_per_s: float | None, reached_per_s: float |
     return reached_per_s is None or reached_per_s >= REACHED_SHARE * target_per_s
 
 
-def headline_for_block_size(block: float | None) -> str:
+def headline_metric_for_block_size(block_bytes: float | None) -> str:
     """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
-    return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
+    return (
+        "bandwidth" if block_bytes is not None and block_bytes >= BANDWIDTH_BLOCK_BYTES else "iops"
+    )
 
 
 class ForeignRun(Record):

@@ -11,9 +11,14 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedRun,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
 )
-from iolab.importers.summaries import LOG_PREFIX, printed_figures, scaled_number, summary_row_run
+from iolab.importers.summaries import (
+    LOG_PREFIX,
+    parse_scaled_number,
+    summary_row_run,
+    truncated_names_and_values,
+)
 from iolab.units import GIB, NS_PER_US
 
 KIB: Final = 1024
@@ -64,9 +69,9 @@ class GdsioImporter:
         """By a line of results."""
         return b"XferType: " in file.utf8_bytes and _GDSIO_ROW.search(file.text) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Each line; lines of commands hold no result."""
-        del folder
+        del file_set
         runs = []
         for match in _GDSIO_ROW.finditer(file.text):
             first = file.line_number_at(match.start())
@@ -89,9 +94,9 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
         bytes=moved,
         seconds=seconds,
         rate_per_s=count / seconds if seconds else None,
-        bw_bytes_per_s=scaled_number(match["rate"], GIB),
-        lat_mean_ns=scaled_number(match["latency"], NS_PER_US),
-        printed=printed_figures(
+        bw_bytes_per_s=parse_scaled_number(match["rate"], GIB),
+        lat_mean_ns=parse_scaled_number(match["latency"], NS_PER_US),
+        printed=truncated_names_and_values(
             {
                 "Throughput (GiB/sec)": match["rate"],
                 "Avg_Latency (usecs)": match["latency"],
@@ -123,7 +128,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
         (figures,),
         settings,
         in_flight=threads if match["transfer"] in ("GPUD", "CPUONLY", "CPU_GPU") else None,
-        headline=headline_for_block_size(None if block is None else block * KIB),
+        headline=headline_metric_for_block_size(None if block is None else block * KIB),
         client="all threads",
     )
 
@@ -139,9 +144,9 @@ class NixlbenchImporter:
             _NIXL_HEADING.match(LOG_PREFIX.sub("", line).strip()) for line in file.lines
         )
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Rows below each heading, with the configuration that stands before it."""
-        del folder
+        del file_set
         runs = list(_nixl_runs(file))
         if not runs:
             raise ForeignFileError("its table has no row: it was cut short or failed.")
@@ -181,14 +186,14 @@ def _nixl_run(
 ) -> ForeignRun:
     rate = row.get("Aggregate B/W (GB/Sec)", row.get("B/W (GB/Sec)"))
     block = parse_number(row["Block Size (B)"])
-    bytes_per_s = scaled_number(rate, 1e9)
+    bytes_per_s = parse_scaled_number(rate, 1e9)
     operation = settings.get("op_type", "").strip().lower()
     figures = OperationFigures(
         operation=operation if operation in ("read", "write") else "mixed",
         rate_per_s=bytes_per_s / block if bytes_per_s is not None and block else None,
         bw_bytes_per_s=bytes_per_s,
-        lat_mean_ns=scaled_number(row.get("Avg Lat. (us)"), NS_PER_US),
-        printed=printed_figures(row),
+        lat_mean_ns=parse_scaled_number(row.get("Avg Lat. (us)"), NS_PER_US),
+        printed=truncated_names_and_values(row),
     )
     details = ImportedRun(
         tool="nixlbench",
@@ -211,6 +216,6 @@ def _nixl_run(
         (figures,),
         own,
         ignored=NIXL_IGNORED,
-        headline=headline_for_block_size(block),
+        headline=headline_metric_for_block_size(block),
         client="all workers",
     )

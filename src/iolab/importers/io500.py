@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -64,13 +64,13 @@ class Io500Importer:
             match["mark"].strip() for match in map(_RESULT.match, file.lines) if match
         )
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Each phase; files of the same folder that bear its name belong to it."""
         # What belongs to one summary of a folder is no output of the next one.
         neighbours = {
             neighbour.path.name: neighbour
-            for neighbour in folder.matching_neighbours(file, re.compile(r".*"))
-            if neighbour.path not in folder.used_paths
+            for neighbour in file_set.matching_neighbours(file, re.compile(r".*"))
+            if neighbour.path not in file_set.used_paths
         }
         runs = []
         for number, line in enumerate(file.lines, start=1):
@@ -84,45 +84,54 @@ class Io500Importer:
                 file.line_coverage.mark_read(number)
             else:
                 _mark_line_without_result(file, number, line)
-        _mark_neighbour_files(file, [run.details.files for run in runs], folder)
+        _mark_neighbour_files(file, [run.details.files for run in runs], file_set)
         if not runs:
             raise ForeignFileError("there is no line of a result.")
         return runs
 
 
 def _mark_neighbour_files(
-    file: ForeignFile, used_results: Sequence[Sequence[str]], folder: ImportFileSet
+    file: ForeignFile, used_file_names_by_run: Sequence[Sequence[str]], file_set: ImportFileSet
 ) -> None:
     """Mark what IO500 wrote beside its summary; all other files are read for themselves."""
-    names = {name for files in used_results for name in files}
+    names = {name for files in used_file_names_by_run for name in files}
     phases, results = (
         {f"{phase}.txt" for phase, *_ in _phase_results(file)},
         _phase_results_with_rate(file),
     )
-    for other in folder.matching_neighbours(file, re.compile(r".*")):
-        if other.path == file.path or other.path in folder.used_paths:
+    for other in file_set.matching_neighbours(file, re.compile(r".*")):
+        if other.path == file.path or other.path in file_set.used_paths:
             continue
         if other.path.name in phases:
             if other.name in names:
-                folder.mark_used(other)
+                file_set.mark_used(other)
             else:
-                folder.mark_left_out(other, _NOT_COMPARED)
+                file_set.mark_left_out(other, _NOT_COMPARED)
         elif _IO500_FILES.fullmatch(other.path.name):
-            folder.mark_left_out(other, _NO_RESULT)
+            file_set.mark_left_out(other, _NO_RESULT)
         elif b"[RESULT" in other.utf8_bytes and _phase_results_with_rate(other) == results:
-            folder.mark_left_out(other, _SAME_RESULTS.format(excerpt(file.name, NAME_CHARACTERS)))
+            file_set.mark_left_out(other, _SAME_RESULTS.format(excerpt(file.name, NAME_CHARACTERS)))
 
 
-def _phase_results(file: ForeignFile) -> list[tuple[str, float, str]]:
+class _PhaseResult(NamedTuple):
+    """A phase of a summary: its rate (0 where none is told), its seconds as they stand there."""
+
+    phase: str
+    rate: float
+    seconds_text: str
+
+
+def _phase_results(file: ForeignFile) -> list[_PhaseResult]:
     """Every phase with its figure and its seconds."""
     matches = (match for match in map(_RESULT.match, file.lines) if match)
     return [
-        (match["phase"], parse_number(match["value"]) or 0.0, match["seconds"]) for match in matches
+        _PhaseResult(match["phase"], parse_number(match["value"]) or 0.0, match["seconds"])
+        for match in matches
     ]
 
 
-def _phase_results_with_rate(file: ForeignFile) -> list[tuple[str, float, str]]:
-    return [result for result in _phase_results(file) if result[1]]
+def _phase_results_with_rate(file: ForeignFile) -> list[_PhaseResult]:
+    return [result for result in _phase_results(file) if result.rate]
 
 
 def _mark_line_without_result(file: ForeignFile, number: int, line: str) -> None:
@@ -188,7 +197,7 @@ def _with_tool_output(
         return foreign_run
     details = replace(
         foreign_run.details,
-        claimed=(operation_figures,),
+        claimed_totals=(operation_figures,),
         files=(*foreign_run.details.files, tool_file.name),
     )
     errors = foreign_run.clients[0].details.errors

@@ -89,9 +89,9 @@ class IorImporter:
         """By the first line of an invocation, wherever it stands."""
         return b": MPI Coordinated Test of Parallel I/O" in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The rows of every invocation in the file."""
-        del folder
+        del file_set
         runs: list[ForeignRun] = []
         for section in split_into_sections(file, _BEGIN):
             own = list(_runs_of_invocation(section))

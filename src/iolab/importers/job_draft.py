@@ -70,10 +70,12 @@ class JobDraft(Struct):
         self.workload_keys.clear()
 
 
-def whole_block_size_text(job: JobDraft, option: str, count: int, block: int) -> str:
+def noted_whole_block_size_text(
+    job: JobDraft, option: str, byte_count: int, block_bytes: int
+) -> str:
     """A file's size in whole blocks, the largest that fits."""
-    fitting = max(count // block, 1) * block
-    if fitting != count:
+    fitting = max(byte_count // block_bytes, 1) * block_bytes
+    if fitting != byte_count:
         job.add_note(option, f"changed: whole blocks only, {fitting} bytes of each file")
     return size_with_unit_text(fitting)
 
@@ -94,12 +96,12 @@ def size_with_unit_text(count: int) -> str:
     return str(count)
 
 
-def bssplit_text(split: str, size_of: Callable[[str], int | None]) -> str | None:
+def bssplit_text(split: str, parse_size: Callable[[str], int | None]) -> str | None:
     """A `bssplit` of fio with its sizes as studies have them; None where one of them is none."""
     parts = []
     for part in split.split(":"):
         size, slash, share = part.strip().partition("/")
-        count = size_of(size)
+        count = parse_size(size)
         if count is None or (share and not share.isdigit()):
             return None
         parts.append(f"{size_with_unit_text(count)}{slash if share else ''}{share}")

@@ -15,7 +15,7 @@ from typing import Final
 from iolab.errors import UsageError
 from iolab.importers.files import NAME_CHARACTERS
 from iolab.importers.fio_jobs import (
-    is_job_file,
+    is_fio_job_file,
     jobs_from_fio_reports,
     jobs_from_job_file,
 )
@@ -66,7 +66,7 @@ def draft_study(study_id: str, file_name: str, text: str) -> StudyDraft:
         )
     elif re.search(r"^\s*(?:sd|fsd|wd|rd)=", text, re.MULTILINE):
         jobs, notes = jobs_from_parameter_file(text)
-    elif is_job_file(text):
+    elif is_fio_job_file(text):
         jobs = jobs_from_job_file(text)
     else:
         raise UsageError(

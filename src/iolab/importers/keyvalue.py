@@ -28,8 +28,8 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
     ImportedHost,
+    ImportedInterval,
     ImportedRun,
-    ImportedSecond,
     OperationFigures,
     is_limited_by_target_rate,
 )
@@ -101,14 +101,14 @@ class DbBenchImporter:
         """By the line of a result."""
         return b"DB path: [" in file.utf8_bytes or _RESULT.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
-        beside = folder.matching_neighbours(file, re.compile(rf"{stem}\.err"))
+        beside = file_set.matching_neighbours(file, re.compile(rf"{stem}\.err"))
         heard = [
             section
             for stderr in beside
-            for section in _invocation_sections(folder.mark_used(stderr))
+            for section in _invocation_sections(file_set.mark_used(stderr))
         ]
         parts = _invocation_sections(file)
         paired = heard if len(heard) == len(parts) else []
@@ -120,20 +120,20 @@ class DbBenchImporter:
                 runs += _benchmark_runs(part, words or part.text)
             except ForeignFileError as fault:
                 refused = fault
-                file.line_coverage.mark_left_out(part.first, part.last, str(fault))
+                file.line_coverage.mark_left_out(part.first_line, part.last_line, str(fault))
             else:
                 part.mark_read()
         if not runs and refused is not None:
             raise refused
         reports = [
             report
-            for report in folder.matching_neighbours(file, re.compile(rf"{stem}.*\.csv"))
+            for report in file_set.matching_neighbours(file, re.compile(rf"{stem}.*\.csv"))
             if report.first_bytes.startswith(_REPORT)
         ]
         if len(runs) == 1 and reports:
             runs = [
-                _run_with_seconds(
-                    runs[0], tuple(_seconds_from_report(folder.mark_used(reports[0])))
+                _run_with_intervals(
+                    runs[0], tuple(_intervals_from_report(file_set.mark_used(reports[0])))
                 )
             ]
         return runs
@@ -149,7 +149,7 @@ def _invocation_sections(file: ForeignFile) -> list[OutputSection]:
     if not begins:
         return [OutputSection(file, 1, len(file.lines))]
     first, *others = begins
-    return [OutputSection(file, 1, first.last), *others]
+    return [OutputSection(file, 1, first.last_line), *others]
 
 
 def _benchmark_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
@@ -170,10 +170,10 @@ def _benchmark_runs(section: OutputSection, stderr: str) -> list[ForeignRun]:
                 reason = "This line of a result is in no form that is known."
                 section.file.line_coverage.mark_left_out(number, number, reason)
     ended_ns = _start_time_ns(stderr) or _start_time_ns(section.text)
-    ends = [*(number - 1 for number, _ in named[1:]), section.last]
+    ends = [*(number - 1 for number, _ in named[1:]), section.last_line]
     runs = []
     for result, (number, _), end in zip(output.results, named, ends, strict=False):
-        histograms = _latencies_by_operation(OutputSection(section.file, number, end))
+        histograms = _latency_figures_by_operation(OutputSection(section.file, number, end))
         if ended_ns is not None:
             ended_ns += round((result.seconds or 0.0) * NS_PER_S)
         runs.append(_benchmark_run(section.file, output, result, histograms, ended_ns))
@@ -186,11 +186,13 @@ def _start_time_ns(text: str) -> int | None:
     return parse_time_as_utc_ns(match[1], _DATE) if match else None
 
 
-def _run_with_seconds(foreign_run: ForeignRun, seconds: tuple[ImportedSecond, ...]) -> ForeignRun:
+def _run_with_intervals(
+    foreign_run: ForeignRun, intervals: tuple[ImportedInterval, ...]
+) -> ForeignRun:
     (client,) = foreign_run.clients
     operation = foreign_run.operation_names[0]
-    own = tuple(_second_for_operation(operation, second) for second in seconds)
-    return replace(foreign_run, clients=(replace(client, seconds=own),))
+    own = tuple(_interval_of_operation(operation, second) for second in intervals)
+    return replace(foreign_run, clients=(replace(client, intervals=own),))
 
 
 def _benchmark_run(
@@ -239,7 +241,7 @@ def _benchmark_run(
         errors=tuple(
             excerpt(message, SENTENCE_CHARACTERS) for message in (*output.messages, *output.faults)
         ),
-        time_step_ns=NS_PER_US,
+        latency_step_ns=NS_PER_US,
     )
     return ForeignRun(
         name=excerpt(result.benchmark, NAME_CHARACTERS),
@@ -259,11 +261,13 @@ def _benchmark_run(
     )
 
 
-def _second_for_operation(operation: str, second: ImportedSecond) -> ImportedSecond:
-    return ImportedSecond(operation, second.end_ns, second.span_ns, second.count, second.bytes)
+def _interval_of_operation(operation: str, interval: ImportedInterval) -> ImportedInterval:
+    return ImportedInterval(
+        operation, interval.end_ns, interval.span_ns, interval.count, interval.bytes
+    )
 
 
-def _seconds_from_report(file: ForeignFile) -> Iterator[ImportedSecond]:
+def _intervals_from_report(file: ForeignFile) -> Iterator[ImportedInterval]:
     """The rate in each interval of the report file."""
     before = 0.0
     for line in file.lines[1:]:
@@ -273,13 +277,13 @@ def _seconds_from_report(file: ForeignFile) -> Iterator[ImportedSecond]:
         at, rate = (cell or 0.0 for cell in cells)
         if at > before:
             span = at - before
-            yield ImportedSecond(
+            yield ImportedInterval(
                 ALL, round(at * NS_PER_S), round(span * NS_PER_S), round(rate * span), 0
             )
             before = at
 
 
-def _latencies_by_operation(section: OutputSection) -> dict[str, OperationFigures]:
+def _latency_figures_by_operation(section: OutputSection) -> dict[str, OperationFigures]:
     """Latencies of one benchmark by operation, as they are printed."""
     by_operation: dict[str, OperationFigures] = {}
     word, count, mean, low, high = "", 0, 0.0, 0.0, 0.0
@@ -319,7 +323,7 @@ def _ycsb_sections(file: ForeignFile) -> list[OutputSection]:
     lines = [n for n, line in enumerate(file.lines, start=1) if line.startswith(_YCSB_OVERALL)]
     starts = [1]
     for overall in lines[1:]:
-        before = [part.first for part in begins if starts[-1] < part.first <= overall]
+        before = [part.first_line for part in begins if starts[-1] < part.first_line <= overall]
         starts.append(before[-1] if before else overall)
     ends = [*(start - 1 for start in starts[1:]), len(file.lines)]
     return [OutputSection(file, first, last) for first, last in zip(starts, ends, strict=True)]
@@ -360,7 +364,7 @@ class YcsbImporter:
         """By the summary."""
         return b"[OVERALL], RunTime(ms)," in file.utf8_bytes or _YCSB_JSON in file.utf8_bytes
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The summary of each run in the file: a load and its transactions may stand in one log.
 
         Standard error and latency logs of the same name beside it belong to its only run.
@@ -371,18 +375,18 @@ class YcsbImporter:
                 "Run it without a measurement exporter and import the text that it prints.",
             )
         parts = _ycsb_sections(file)
-        runs = [self._run_of_section(part, folder, has_logs=len(parts) == 1) for part in parts]
+        runs = [self._run_of_section(part, file_set, has_logs=len(parts) == 1) for part in parts]
         for part in parts:
             part.mark_read()
         return runs
 
     def _run_of_section(
-        self, part: OutputSection, folder: ImportFileSet, *, has_logs: bool
+        self, part: OutputSection, file_set: ImportFileSet, *, has_logs: bool
     ) -> ForeignRun:
         file = part.file
         stem = re.escape(file.path.stem)
-        heard = folder.matching_neighbours(file, re.compile(rf"{stem}\.err")) if has_logs else []
-        errors = b"".join(folder.mark_used(stderr).utf8_bytes for stderr in heard)
+        heard = file_set.matching_neighbours(file, re.compile(rf"{stem}\.err")) if has_logs else []
+        errors = b"".join(file_set.mark_used(stderr).utf8_bytes for stderr in heard)
         content = part.text.encode()
         output = ycsb_output.parse_ycsb_output(content, errors or content)
         sections: dict[str, dict[str, str]] = {}
@@ -396,7 +400,7 @@ class YcsbImporter:
             for name, section in sections.items()
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
-        logs = dict(self._latency_logs(file, folder, sections)) if has_logs else {}
+        logs = dict(self._latency_logs(file, file_set, sections)) if has_logs else {}
         claimed = OperationFigures(
             ALL,
             seconds=seconds,
@@ -410,20 +414,20 @@ class YcsbImporter:
             tool="ycsb",
             version=excerpt(output.version, NAME_CHARACTERS),
             files=(file.name,),
-            claimed=(claimed,),
+            claimed_totals=(claimed,),
             paced=is_limited_by_target_rate(numbers.get("target"), claimed.rate_per_s),
         )
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
             figures,
             errors=tuple(excerpt(message, SENTENCE_CHARACTERS) for message in output.messages),
-            time_step_ns=NS_PER_US,
+            latency_step_ns=NS_PER_US,
         )
         client = ImportedClient(
             "ycsb",
             host,
             bins={name: _bins_from_log(log) for name, log in logs.items()},
-            seconds=tuple(_seconds_from_logs(logs)),
+            intervals=tuple(_intervals_from_logs(logs)),
             runtime_s=seconds,
         )
         phase = {"-load": "load", "-t": "transactions"}
@@ -445,23 +449,23 @@ class YcsbImporter:
         )
 
     def _latency_logs(
-        self, file: ForeignFile, folder: ImportFileSet, sections: Mapping[str, Mapping[str, str]]
+        self, file: ForeignFile, file_set: ImportFileSet, sections: Mapping[str, Mapping[str, str]]
     ) -> Iterator[tuple[str, HdrLog]]:
         """The logs of the operations, each used whether or not it can be read."""
         for name in sections:
             pattern = re.compile(rf"{re.escape(file.path.stem)}[._-]?{re.escape(name)}\.hdr")
-            for log_file in folder.matching_neighbours(file, pattern):
-                log = read_hdr_log(folder.mark_used(log_file).utf8_bytes)
+            for log_file in file_set.matching_neighbours(file, pattern):
+                log = read_hdr_log(file_set.mark_used(log_file).utf8_bytes)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
                         raise ForeignFileError(
                             f"{log_file.name}: {excerpt(log.faults[0], NAME_CHARACTERS)}."
                         )
                     yield _operation_key(name), log
-        for log_file in folder.matching_neighbours(
+        for log_file in file_set.matching_neighbours(
             file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")
         ):
-            folder.mark_used(log_file)
+            file_set.mark_used(log_file)
 
 
 def _operation_count(section: Mapping[str, str]) -> int:
@@ -530,7 +534,7 @@ def _bins_from_log(log: HdrLog) -> Bins:
     return bins
 
 
-def _seconds_from_logs(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:
+def _intervals_from_logs(logs: Mapping[str, HdrLog]) -> Iterator[ImportedInterval]:
     """The intervals of all logs, which share one clock."""
     starts = [interval.start_real_ns for log in logs.values() for interval in log.intervals]
     for operation, log in logs.items():
@@ -538,4 +542,4 @@ def _seconds_from_logs(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:
             waited = float(np.dot(interval.values_ns.astype(np.float64), interval.counts))
             end = interval.end_real_ns - min(starts)
             if interval.span_ns > 0:
-                yield ImportedSecond(operation, end, interval.span_ns, interval.total, 0, waited)
+                yield ImportedInterval(operation, end, interval.span_ns, interval.total, 0, waited)

@@ -109,7 +109,7 @@ class LineCoverage:
             first = self._unmarked.find(1, last)
         return entries
 
-    def left_out_lines(self) -> tuple[UnreadLines, ...]:
+    def left_out_and_unmarked_lines(self) -> tuple[UnreadLines, ...]:
         """All that is left out, the remainder too, in order of the lines."""
         every = [*self._left_out, *self.unmarked_lines()]
         return tuple(

@@ -62,7 +62,7 @@ class _SummaryRow(Record):
 
     line_number: int
     name: str
-    values: tuple[float, ...]
+    max_min_mean_stddev: tuple[float, ...]
 
     @property
     def operation(self) -> str:
@@ -80,9 +80,9 @@ class MdtestImporter:
         """By the line that tells how many tasks were launched."""
         return _LAUNCHED.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The rows of every summary. ForeignFileError where there is none."""
-        del folder
+        del file_set
         runs: list[ForeignRun] = []
         refused = ""
         for section in split_into_sections(file, _BEGIN):
@@ -92,12 +92,12 @@ class MdtestImporter:
                 errors = (*output.messages, *output.faults)
                 refused = "mdtest printed no summary"
                 refused += f": {excerpt(errors[0], SENTENCE_CHARACTERS)}." if errors else "."
-                file.line_coverage.mark_left_out(section.first, section.last, refused)
+                file.line_coverage.mark_left_out(section.first_line, section.last_line, refused)
                 continue
             runs += [
                 _run_of_row(section, output, row)
                 for row in rows
-                if row.values[0] > 0 or output.rule is None
+                if row.max_min_mean_stddev[0] > 0 or output.rule is None
             ]
             section.mark_read()
         _mark_preamble_read(file)
@@ -113,12 +113,12 @@ def _mark_preamble_read(file: ForeignFile) -> None:
             file.line_coverage.mark_read(number)
 
 
-def _summary_rows(section: OutputSection, table: str) -> Iterator[_SummaryRow]:
+def _summary_rows(section: OutputSection, rate_or_time: str) -> Iterator[_SummaryRow]:
     """The rows of the summary of rates, or of times, which versions from 3.3 print beside it."""
     is_inside = False
     for number, line in section.numbered_lines:
         if match := _TABLE.search(line):
-            is_inside = (match[1] or " rate").strip() == table
+            is_inside = (match[1] or " rate").strip() == rate_or_time
         elif is_inside and (row := _ROW.match(line)):
             # With --show-perrank-statistics 4.x puts three numbers of single ranks first.
             values = tuple(parse_number(word) or 0.0 for word in row[2].split()[-4:])
@@ -129,7 +129,7 @@ def _run_of_row(
     section: OutputSection, output: mdtest_output.MdtestOutput, row: _SummaryRow
 ) -> ForeignRun:
     is_single = output.iterations == 1
-    times = {time.name: time.values[2] for time in _summary_rows(section, "time")}
+    times = {time.name: time.max_min_mean_stddev[2] for time in _summary_rows(section, "time")}
     seconds = times.get(row.name) if is_single else None
     is_counted = "stonewall" not in section.text and row.name.startswith("File")
     errors = (
@@ -145,8 +145,10 @@ def _run_of_row(
         operation=row.operation,
         count=output.files if is_single and is_counted else None,
         seconds=seconds,
-        rate_per_s=row.values[2],
-        printed=tuple(zip(_STATISTICS, (f"{value:.3f}" for value in row.values), strict=True)),
+        rate_per_s=row.max_min_mean_stddev[2],
+        printed=tuple(
+            zip(_STATISTICS, (f"{value:.3f}" for value in row.max_min_mean_stddev), strict=True)
+        ),
     )
     details = ImportedRun(
         tool="mdtest",

@@ -65,7 +65,9 @@ class ImportedView(RunView, kw_only=True):
     @property
     def can_add_rates(self) -> bool:
         """Whether the clients' rates may be added: nothing says that they ran apart."""
-        return self.imported.phases == 1 and (len(self.clients) == 1 or self.overlap_share != 0)
+        return self.imported.summed_phase_count == 1 and (
+            len(self.clients) == 1 or self.overlap_share != 0
+        )
 
 
 def histograms_by_client_and_operation(record: RunRecord) -> dict[tuple[int, str], Histogram]:
@@ -123,7 +125,7 @@ def _metrics_of_hosts(view: ImportedView, hosts: Sequence[int]) -> dict[str, Met
 def _metric_values(
     view: ImportedView,
     prefix: str,
-    rate: str,
+    rate_key: str,
     hosts_and_figures: Sequence[tuple[int, OperationFigures]],
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
@@ -134,7 +136,7 @@ def _metric_values(
     weights = [1 if prefix else figure.weight for figure in figures]
     rates = [figure.rate_per_s for figure in figures]
     values: dict[str, float | None] = {
-        f"{prefix}{rate}": _weighted_sum_if_all_known(rates, weights)
+        f"{prefix}{rate_key}": _weighted_sum_if_all_known(rates, weights)
     }
     bandwidth = _weighted_sum_if_all_known([figure.bw_bytes_per_s for figure in figures], weights)
     if not prefix:
@@ -142,7 +144,7 @@ def _metric_values(
             (index, figure) for index, figure in hosts_and_figures if figure.weight > 0
         ]
         figures = [figure for figure in figures if figure.weight > 0]
-    if rate == "iops" or bandwidth is not None:
+    if rate_key == "iops" or bandwidth is not None:
         values[f"{prefix}bw_bytes_per_s"] = bandwidth
     values[f"{prefix}lat_ns_mean"] = _mean_latency_ns(figures)
     for name, percent in PERCENTILES:
@@ -174,10 +176,10 @@ def _mean_latency_ns(figures: Sequence[OperationFigures]) -> float | None:
 
 
 def _percentile_ns(
-    view: ImportedView, pairs: Sequence[tuple[int, OperationFigures]], percent: float
+    view: ImportedView, hosts_and_figures: Sequence[tuple[int, OperationFigures]], percent: float
 ) -> float | None:
     """The tool's own of one client and operation, of several that of their merged bins."""
-    used = [(index, figure) for index, figure in pairs if figure.count != 0]
+    used = [(index, figure) for index, figure in hosts_and_figures if figure.count != 0]
     counts = [figure.count for _, figure in used]
     total = sum(count for count in counts if count is not None)
     if not used or (None not in counts and not is_percentile_supported(total, percent)):

@@ -46,7 +46,7 @@ def request_operation_key(name: str) -> str:
     return REQUEST_OPERATIONS.get(name.upper(), f"object_{own or 'other'}")
 
 
-def headline_for_object_size(size_bytes: float | None) -> str:
+def headline_metric_for_object_size(size_bytes: float | None) -> str:
     """The metric that requests of objects of that size are for."""
     return "bandwidth" if size_bytes and size_bytes >= OBJECT_BANDWIDTH_BYTES else "ops_per_s"
 
@@ -64,7 +64,7 @@ def group_by_overlap(spans: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     groups: list[tuple[list[str], tuple[int, int]]] = []
     for name, span in sorted(spans.items(), key=lambda item: item[1]):
         for place, (names, joint) in enumerate(groups):
-            if _do_spans_overlap(span, joint):
+            if _do_spans_mostly_overlap(span, joint):
                 groups[place] = (
                     [*names, name],
                     (min(span[0], joint[0]), max(span[1], joint[1])),
@@ -75,13 +75,13 @@ def group_by_overlap(spans: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     return [names for names, _ in groups]
 
 
-def _do_spans_overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
+def _do_spans_mostly_overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
     common = min(first[1], second[1]) - max(first[0], second[0])
     shorter = min(first[1] - first[0], second[1] - second[0])
     return common > 0 and common >= OVERLAP_SHARE * shorter
 
 
-def request_load_name(tool: str, operations: Sequence[str]) -> str:
+def request_run_name(tool: str, operations: Sequence[str]) -> str:
     """What a run did, as its name: `warp get put`."""
     kinds = sorted(operation.removeprefix("object_").replace("_", " ") for operation in operations)
     return f"{tool} {' '.join(kinds)}"

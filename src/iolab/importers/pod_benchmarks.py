@@ -22,7 +22,7 @@ from iolab.importers.files import (
     ImportFileSet,
     dict_or_empty,
     parse_number,
-    printable_name,
+    short_distinct_name,
 )
 from iolab.importers.fio import IGNORED, FioImporter
 from iolab.importers.fio_jobs import job_file_sections
@@ -33,7 +33,7 @@ from iolab.importers.foreign_run import (
     ImportedHost,
     ImportedRun,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.text import excerpt
@@ -142,17 +142,17 @@ class KubestrImporter:
             return b'"fioConfig"' in data and b'"TestName"' in data
         return _KUBESTR_TEXT.search(data) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The jobs of every result."""
-        folder.mark_used(file)
+        file_set.mark_used(file)
         if b'"fioConfig"' in file.utf8_bytes:
-            return _kubestr_json_runs(file, folder)
+            return _kubestr_json_runs(file, file_set)
         return _kubestr_text_runs(file)
 
 
-def _kubestr_json_runs(file: ForeignFile, folder: ImportFileSet) -> list[ForeignRun]:
-    runs = list(FioImporter().read(file, folder))
-    document, first, last = _first_json_value(file)
+def _kubestr_json_runs(file: ForeignFile, file_set: ImportFileSet) -> list[ForeignRun]:
+    runs = list(FioImporter().read(file, file_set))
+    document, first, last = _first_json_value_and_lines(file)
     file.line_coverage.mark_read(first, last)
     _mark_progress_lines(file, _KUBESTR_PROGRESS)
     results = [dict_or_empty(item).get("Raw") for item in _as_list(document)]
@@ -171,10 +171,10 @@ def _kubestr_json_runs(file: ForeignFile, folder: ImportFileSet) -> list[Foreign
     notes = (
         [excerpt(f"of the class' {' '.join(filter(None, served_by))}")] if any(served_by) else []
     )
-    return [_with_job_file(run, job_file, name, notes) for run in runs]
+    return [_with_job_file_options(run, job_file, name, notes) for run in runs]
 
 
-def _first_json_value(file: ForeignFile) -> tuple[object, int, int]:
+def _first_json_value_and_lines(file: ForeignFile) -> tuple[object, int, int]:
     """The first document of a file with its first and last line."""
     opening = re.search(r"^\s*[\[{]", file.text, re.MULTILINE)
     if opening is None:
@@ -191,26 +191,26 @@ def _as_list(document: object) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 
-def _with_job_file(
+def _with_job_file_options(
     foreign_run: ForeignRun,
-    job_file: Mapping[str, Mapping[str, str]],
-    name: object,
+    job_file_options: Mapping[str, Mapping[str, str]],
+    storage_class: object,
     notes: Iterable[str],
 ) -> ForeignRun:
     """The run with the options that kubestr leaves out of fio's report."""
     reported = dict(foreign_run.settings)
-    options = job_file.get(foreign_run.name, {})
+    options = job_file_options.get(foreign_run.name, {})
     lacking = {key: value for key, value in options.items() if key not in reported}
     jobs = int(parse_number(lacking.get("numjobs", "1")) or 1)
     paced = any(key in lacking for key in ("rate", "rate_iops", "thinktime"))
-    walls = any(is_option_on(job.get("stonewall", "0")) for job in job_file.values())
-    own_notes = [*notes, *([SIDE_BY_SIDE] if len(job_file) > 1 and not walls else [])]
+    walls = any(is_option_on(job.get("stonewall", "0")) for job in job_file_options.values())
+    own_notes = [*notes, *([SIDE_BY_SIDE] if len(job_file_options) > 1 and not walls else [])]
     return replace(
         foreign_run,
         settings=(
             *foreign_run.settings,
             *lacking.items(),
-            *([(CLASS, excerpt(str(name), NAME_CHARACTERS))] if name else []),
+            *([(CLASS, excerpt(str(storage_class), NAME_CHARACTERS))] if storage_class else []),
         ),
         in_flight=None if foreign_run.in_flight is None else foreign_run.in_flight * jobs,
         details=replace(
@@ -227,9 +227,9 @@ def _kubestr_text_runs(file: ForeignFile) -> list[ForeignRun]:
     runs: list[ForeignRun] = []
     before = 1
     for section in split_into_sections(file, re.compile(r"^\s*FIO version - ")):
-        heading = "\n".join(file.lines[before - 1 : section.first - 1])
+        heading = "\n".join(file.lines[before - 1 : section.first_line - 1])
         runs += _kubestr_text_section_runs(section, _last_match(_KUBESTR_TEST, heading))
-        before = section.first + 1
+        before = section.first_line + 1
     if not runs:
         raise ForeignFileError("kubestr printed no result: it was cut short or failed.")
     return runs
@@ -304,7 +304,7 @@ class _KubestrTextJob:
     """A job of kubestr's text, as far as it was read."""
 
     def __init__(self, name: str, line: int) -> None:
-        self.name = printable_name(name)
+        self.name = short_distinct_name(name)
         self.line = line
         self.options: dict[str, str] = {}
         self.rows: dict[str, dict[str, str]] = {}
@@ -344,9 +344,9 @@ class KbenchImporter:
         """By the heading of its summary."""
         return _KBENCH.search(file.text) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The figures of every summary."""
-        del folder
+        del file_set
         runs: list[ForeignRun] = []
         _mark_progress_lines(file, _KBENCH_PROGRESS)
         for section in split_into_sections(file, _KBENCH):
@@ -395,17 +395,17 @@ def _kbench_runs(section: OutputSection) -> list[ForeignRun]:
 
 def _kbench_run(
     section: OutputSection,
-    number: int,
-    order: str,
+    line_number: int,
+    access_order: str,
     direction: str,
     printed: str,
-    table: tuple[str, Mapping[str, str]],
+    unit_and_job: tuple[str, Mapping[str, str]],
     settings: Mapping[str, str],
     volume: str,
 ) -> ForeignRun:
-    ending, job = table
+    ending, job = unit_and_job
     value = parse_number(printed)
-    row = {f"{order} {direction} {ending}": printed}
+    row = {f"{access_order} {direction} {ending}": printed}
     figures = _operation_figures(
         direction,
         value if ending == "iops" else None,
@@ -414,13 +414,13 @@ def _kbench_run(
     )
     if ending == "lat":
         figures = replace(figures, lat_mean_ns=value)
-    access = {"Random": "rand", "Sequential": "seq"}[order]
-    pattern = f"{'rand' if order == 'Random' else ''}{direction}"
+    access = {"Random": "rand", "Sequential": "seq"}[access_order]
+    pattern = f"{'rand' if access_order == 'Random' else ''}{direction}"
     run = _summary_run(
         "kbench",
         f"{access}-{direction}-{ending}",
         section.file,
-        number,
+        line_number,
         (figures,),
         {
             **_KBENCH_COMMON,
@@ -443,9 +443,9 @@ class DbenchImporter:
         """By the heading of its summary, or by that of its first test."""
         return _DBENCH.search(file.utf8_bytes) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The tests of every log, or the figures of its summary where it holds no more."""
-        folder.mark_used(file)
+        file_set.mark_used(file)
         _mark_progress_lines(file, _DBENCH_PROGRESS)
         sections = split_into_sections(file, _DBENCH_TEST)
         runs = [run for section in sections for run in _dbench_test_runs(section)]
@@ -478,12 +478,14 @@ class _FioTextDirectionSums:
         }
         is_old = "runt" in words
         self.rate += _parse_fio_count(words.get("iops", "")) or 0.0
-        self.speed += _parse_fio_size(words.get("bw", "").removesuffix("/s"), is_old=is_old) or 0.0
+        self.speed += (
+            _parse_fio_size(words.get("bw", "").removesuffix("/s"), has_binary_kb=is_old) or 0.0
+        )
         if moved := _FIO_TEXT_BYTES.search(text):
-            self.bytes += round(_parse_fio_size(moved[1], is_old=False) or 0.0)
+            self.bytes += round(_parse_fio_size(moved[1], has_binary_kb=False) or 0.0)
             self.seconds = max(self.seconds, int(moved[2]) / 1000)
         elif is_old:
-            self.bytes += round(_parse_fio_size(words.get("io", ""), is_old=True) or 0.0)
+            self.bytes += round(_parse_fio_size(words.get("io", ""), has_binary_kb=True) or 0.0)
             runtime = parse_number(words["runt"].removesuffix("msec"))
             self.seconds = max(self.seconds, (runtime or 0.0) / 1000)
         self.printed.update(words)
@@ -532,7 +534,7 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     section.mark_read()
     if not text.sums:
         reason = "fio printed no figure of this test of dbench."
-        account.mark_left_out(section.first, section.last, reason)
+        account.mark_left_out(section.first_line, section.last_line, reason)
         return
     if lines := text.percentile_lines:
         account.mark_left_out(lines[0], lines[-1], "Percentiles of fio's text are not read.")
@@ -540,7 +542,7 @@ def _dbench_test_runs(section: OutputSection) -> Iterator[ForeignRun]:
     figures = tuple(_dbench_figures(way, sums) for way, sums in text.sums.items())
     settings = {**_DBENCH_COMMON, **options}
     yield _summary_run(
-        "dbench", name, section.file, section.first, figures, settings, version=text.version
+        "dbench", name, section.file, section.first_line, figures, settings, version=text.version
     )
 
 
@@ -577,7 +579,7 @@ def _dbench_summary_runs(
     rates = {"Random Read/Write IOPS": "IOPS", "Sequential Read/Write": "Sequential Speed"}
     for way in ("read", "write"):
         if name.startswith("Sequential"):
-            speed = _parse_fio_size(summary[way].removesuffix("/s"), is_old=False)
+            speed = _parse_fio_size(summary[way].removesuffix("/s"), has_binary_kb=False)
             figures = [_operation_figures(way, None, speed, {way: summary[way]})]
         else:
             figures = [
@@ -585,7 +587,7 @@ def _dbench_summary_runs(
             ]
         yield _dbench_summary_run(file, number, f"{way.title()} {rates[name]}", figures)
         if text := summary[f"{way}_bw"]:
-            speed = _parse_fio_size(text.removesuffix("/s"), is_old=False)
+            speed = _parse_fio_size(text.removesuffix("/s"), has_binary_kb=False)
             figures = [_operation_figures(way, None, speed, {way: text})]
             yield _dbench_summary_run(file, number, f"{way.title()} Bandwidth", figures)
 
@@ -607,23 +609,23 @@ def _parse_fio_count(text: str) -> float | None:
     return number * {"": 1, "k": 1e3, "K": 1e3, "M": 1e6}[match[2]]
 
 
-def _parse_fio_size(text: str, *, is_old: bool) -> float | None:
+def _parse_fio_size(text: str, *, has_binary_kb: bool) -> float | None:
     """Bytes as fio prints them; before 2.17 its KB were of 1,024 bytes."""
     match = re.fullmatch(r"([\d.]+)([kKMGT]?)(i?)B?", text.strip())
     number = parse_number(match[1]) if match else None
     if match is None or number is None:
         return None
-    base = 1024 if match[3] or is_old else 1000
+    base = 1024 if match[3] or has_binary_kb else 1000
     return number * float(base ** " kMGT".index(match[2].replace("K", "k") or " "))
 
 
 def _operation_figures(
-    operation: str, rate: float | None, speed: float | None, printed: Mapping[str, str]
+    operation: str, rate_per_s: float | None, bandwidth: float | None, printed: Mapping[str, str]
 ) -> OperationFigures:
     return OperationFigures(
         operation=operation,
-        rate_per_s=rate,
-        bw_bytes_per_s=speed,
+        rate_per_s=rate_per_s,
+        bw_bytes_per_s=bandwidth,
         printed=tuple(
             (excerpt(key.strip(), NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
             for key, value in printed.items()
@@ -653,7 +655,7 @@ def _summary_run(
     host = ImportedHost(f"{file.name}:{line}", figures)
     seconds = max((figure.seconds or 0.0 for figure in figures), default=0.0) or None
     return ForeignRun(
-        name=printable_name(name),
+        name=short_distinct_name(name),
         details=ImportedRun(
             tool=tool,
             version=excerpt(version, NAME_CHARACTERS),
@@ -661,7 +663,7 @@ def _summary_run(
             buffered=None if "direct" not in settings else not is_option_on(settings["direct"]),
             data_bytes=None if size is None else size * jobs,
             ramp_s=parse_fio_seconds(settings.get("ramp_time", "")),
-            asked_s=parse_fio_seconds(settings.get("runtime", "")),
+            requested_runtime_s=parse_fio_seconds(settings.get("runtime", "")),
             notes=notes,
         ),
         clients=(ImportedClient("pod", host, runtime_s=seconds),),
@@ -672,7 +674,7 @@ def _summary_run(
         ignored=IGNORED,
         access_kind=settings.get("rw", ""),
         in_flight=depth * jobs or None,
-        headline=headline_for_block_size(parse_fio_bytes(settings.get("bs", "4k"))),
+        headline=headline_metric_for_block_size(parse_fio_bytes(settings.get("bs", "4k"))),
     )
 
 

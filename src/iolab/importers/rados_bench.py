@@ -13,10 +13,14 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedRun,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
 )
 from iolab.importers.sections import split_into_sections
-from iolab.importers.summaries import printed_figures, scaled_number, summary_row_run
+from iolab.importers.summaries import (
+    parse_scaled_number,
+    summary_row_run,
+    truncated_names_and_values,
+)
 from iolab.record import DECODE_ERRORS
 from iolab.units import MIB, NS_PER_S
 
@@ -72,14 +76,14 @@ class RadosBenchImporter:
             )
         )
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The totals of a text, or those that CBT made a JSON object of."""
         if file.first_bytes.lstrip().startswith(b"{"):
-            return _runs_of_json(file, folder)
+            return _runs_of_json(file, file_set)
         runs = []
         _mark_progress_lines(file)
         for section in split_into_sections(file, _BEGIN):
-            totals, line = {}, section.first
+            totals, line = {}, section.first_line
             for number, raw in section.numbered_lines:
                 text = _DATED.sub("", raw)
                 figure = _FIGURE.match(text.strip())
@@ -104,8 +108,8 @@ def _mark_progress_lines(file: ForeignFile) -> None:
             file.line_coverage.mark_read(number)
 
 
-def _has_time_and_count(content: bytes, time: bytes, counts: Sequence[bytes]) -> bool:
-    return time in content and any(count in content for count in counts)
+def _has_time_and_count(content: bytes, time_key: bytes, count_keys: Sequence[bytes]) -> bool:
+    return time_key in content and any(count in content for count in count_keys)
 
 
 def _invocation_text_before(file: ForeignFile, line: int) -> str:
@@ -122,13 +126,13 @@ def _invocation_text_before(file: ForeignFile, line: int) -> str:
     return "\n".join(lines[start:])
 
 
-def _runs_of_json(file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+def _runs_of_json(file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
     """What `--format json` prints, or CBT's `json_output.N.HOST`.
 
     Beside that lies `output.N.HOST`, which tells more.
     """
     name = file.path.name
-    for other in folder.files:
+    for other in file_set.files:
         if other.path.parent == file.path.parent and f"json_{other.path.name}" == name:
             file.line_coverage.mark_all_left_out(_LEFT_OUT.format(other.name))
             return []
@@ -146,7 +150,7 @@ def _runs_of_json(file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignR
 
 
 def _run_of_totals(
-    file: ForeignFile, line: int, totals: Mapping[str, str], concurrent: str
+    file: ForeignFile, line: int, totals: Mapping[str, str], concurrent_ios: str
 ) -> ForeignRun:
     operation = "write" if "Total writes made" in totals else "read"
     count = parse_number(totals.get(f"Total {operation}s made", ""))
@@ -159,11 +163,11 @@ def _run_of_totals(
         bytes=moved,
         seconds=seconds,
         rate_per_s=count / seconds if count is not None and seconds else None,
-        bw_bytes_per_s=scaled_number(totals.get("Bandwidth (MB/sec)"), MIB),
+        bw_bytes_per_s=parse_scaled_number(totals.get("Bandwidth (MB/sec)"), MIB),
         lat_min_ns=_latency_ns(totals, "min"),
         lat_mean_ns=_latency_ns(totals, "average"),
         lat_max_ns=_latency_ns(totals, "max"),
-        printed=printed_figures(totals),
+        printed=truncated_names_and_values(totals),
     )
     details = ImportedRun(
         tool="rados bench",
@@ -174,11 +178,11 @@ def _run_of_totals(
             "Average IOPS is cut to a whole number",
         ),
     )
-    in_flight = parse_number(concurrent)
+    in_flight = parse_number(concurrent_ios)
     settings = {
         "op size": totals.get(f"{operation.title()} size", ""),
         "object size": totals.get("Object size", ""),
-        "concurrent ops": concurrent,
+        "concurrent ops": concurrent_ios,
     }
     return summary_row_run(
         details,
@@ -187,14 +191,14 @@ def _run_of_totals(
         (figures,),
         settings,
         in_flight=None if in_flight is None else round(in_flight),
-        headline=headline_for_block_size(size),
+        headline=headline_metric_for_block_size(size),
         client="all operations",
     )
 
 
-def _latency_ns(totals: Mapping[str, str], name: str) -> float | None:
+def _latency_ns(totals: Mapping[str, str], statistic: str) -> float | None:
     """`Average Latency(s)`, or of older versions `Average Latency`."""
     for key, value in totals.items():
-        if re.fullmatch(rf"{name} latency ?(?:\(s\))?", key, re.IGNORECASE):
-            return scaled_number(value, NS_PER_S)
+        if re.fullmatch(rf"{statistic} latency ?(?:\(s\))?", key, re.IGNORECASE):
+            return parse_scaled_number(value, NS_PER_S)
     return None

@@ -17,7 +17,7 @@ from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
 from iolab.importers.mdtest import MdtestImporter
 from iolab.importers.pod_benchmarks import DbenchImporter, KbenchImporter, KubestrImporter
 from iolab.importers.rados_bench import RadosBenchImporter
-from iolab.importers.unread_formats import UnreadImporter
+from iolab.importers.unread_formats import UnsupportedFormatImporter
 from iolab.importers.vdbench import VdbenchImporter
 from iolab.importers.vm_fleets import HciBenchImporter, VmFleetImporter
 from iolab.importers.warp import WarpLogImporter, WarpResultImporter
@@ -44,7 +44,7 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     VmFleetImporter(),
     AiperfImporter(),
     OrphanFioLogImporter(),
-    UnreadImporter(),
+    UnsupportedFormatImporter(),
 )
 """What wraps reports of others comes first: a folder of IO500's, and programs that run fio in pods.
 Logs of fio's follow when reports have taken theirs; formats that are not read come last."""

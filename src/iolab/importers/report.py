@@ -100,7 +100,7 @@ class ImportedReport(SingleFigureReport):
             key for result in results for key, metric in result.metrics.items() if metric.value
         }
         shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in with_value]
-        shown += _operation_latencies(study, results, with_value)
+        shown += _operation_latency_keys_and_headings(study, results, with_value)
         return runs_table("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
@@ -118,7 +118,7 @@ class ImportedReport(SingleFigureReport):
         """The figures as their file has them, and where in it."""
         hosts = brief.host_runs.get((result.digest, result.repeat), ())
         rows = tuple(
-            row_of_cells(host.details.source, figure.operation, name, text)
+            row_of_cells(host.details.source_location, figure.operation, name, text)
             for host in hosts
             if isinstance(host.details, ImportedHost)
             for figure in host.details.figures
@@ -131,8 +131,8 @@ class ImportedReport(SingleFigureReport):
         return (Table("As the file tells it", heads, rows),) if rows else ()
 
 
-def _operation_latencies(
-    study: Study, results: Sequence[RunResult], with_value: Collection[str]
+def _operation_latency_keys_and_headings(
+    study: Study, results: Sequence[RunResult], keys_with_value: Collection[str]
 ) -> list[tuple[str, str]]:
     """Keys and headings of the latencies of single operations, where runs have several."""
     jobs = [study.workload(result.workload).job for result in results]
@@ -148,7 +148,7 @@ def _operation_latencies(
         (f"{operation}_{key}", f"{operation.removeprefix('key_').replace('_', '-')} {name}")
         for operation in operations
         for key, name in columns
-        if f"{operation}_{key}" in with_value
+        if f"{operation}_{key}" in keys_with_value
     ]
 
 

@@ -10,25 +10,27 @@ from iolab.record import Record
 
 
 class OutputSection(Record, dict=True):
-    """What one invocation printed: lines `first` to `last` of a file."""
+    """What one invocation printed: lines `first_line` to `last_line` of a file."""
 
     file: ForeignFile
-    first: int
-    last: int
+    first_line: int
+    last_line: int
 
     @cached_property
     def numbered_lines(self) -> list[tuple[int, str]]:
         """Each line with its number."""
-        return list(enumerate(self.file.lines[self.first - 1 : self.last], start=self.first))
+        return list(
+            enumerate(self.file.lines[self.first_line - 1 : self.last_line], start=self.first_line)
+        )
 
     @cached_property
     def text(self) -> str:
         """All of it."""
-        return "\n".join(self.file.lines[self.first - 1 : self.last])
+        return "\n".join(self.file.lines[self.first_line - 1 : self.last_line])
 
     def mark_read(self) -> None:
         """Mark all of its lines in the account; what is left out stays left out."""
-        self.file.line_coverage.mark_read(self.first, self.last)
+        self.file.line_coverage.mark_read(self.first_line, self.last_line)
 
 
 def split_into_sections(file: ForeignFile, begin: re.Pattern[str]) -> list[OutputSection]:

@@ -48,8 +48,8 @@ from iolab.importers.files import (
     NAME_CHARACTERS,
     ForeignFile,
     RunWithFiles,
-    printable_name,
     sanitized_host_name,
+    short_distinct_name,
 )
 from iolab.importers.foreign_run import ForeignRun, ImportedClient, ImportedJob
 from iolab.importers.object_requests import ENDPOINT_OPTIONS, redact_secrets
@@ -111,7 +111,7 @@ def plan_imported_session(
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
         job = _imported_job(tool, [run for _, run in group])
-        rows, varied = _joined_if_too_many_points([_axis_values_of_run(run) for _, run in group])
+        rows, varied = _point_rows_and_axes([_axis_values_of_run(run) for _, run in group])
         workload = Workload(
             id=_take_unused_workload_id(name, tool, ids),
             title=", ".join(
@@ -212,14 +212,14 @@ def _axis_values_of_run(foreign_run: ForeignRun) -> dict[str, int | str]:
 
 
 def _axis_value(value: int | str) -> int | str:
-    return value if isinstance(value, int) else printable_name(value)
+    return value if isinstance(value, int) else short_distinct_name(value)
 
 
 _Row = Mapping[str, int | str]
 _Axes = Mapping[str, tuple[int | str, ...]]
 
 
-def _joined_if_too_many_points(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
+def _point_rows_and_axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
     """What tells each run apart, and the axes of it: one of all where they make too many points."""
     varied = _varied_axes(rows)
     if math.prod(len(values) for values in varied.values()) <= POINTS_MAX:
@@ -271,7 +271,7 @@ def _imported_study(
     tools = ", ".join(dict.fromkeys(_tool_with_version(placed.run) for placed in runs))
     text = "# Imported: no study made these runs. They were read from\n"
     text += "".join(f"#   {name}\n" for name in files)
-    seconds = max((placed.run.details.asked_s or 0.0 for placed in runs), default=0.0)
+    seconds = max((placed.run.details.requested_runtime_s or 0.0 for placed in runs), default=0.0)
     return Study(
         id=STUDY_ID,
         title=title,
@@ -319,7 +319,9 @@ def run_record(planned_import: PlannedImport, kept_files: Sequence[ForeignFile] 
     failed = run.failure is not None
     # A file of several clients is kept with the first of them.
     owners = dict(
-        reversed([(client.file, name) for client, name in zip(run.clients, names, strict=True)])
+        reversed(
+            [(client.file_index, name) for client, name in zip(run.clients, names, strict=True)]
+        )
     )
     outputs = tuple(
         EngineOutput(
@@ -401,7 +403,7 @@ def _host_run(name: str, client: ImportedClient, foreign_run: ForeignRun) -> Hos
 
 
 def _interval_table(
-    job: ImportedJob, clients: Sequence[ImportedClient], begins: Sequence[int]
+    job: ImportedJob, clients: Sequence[ImportedClient], client_starts_ns: Sequence[int]
 ) -> IntervalTable:
     """The intervals that the file tells; of a client without any its whole run as one.
 
@@ -409,21 +411,21 @@ def _interval_table(
     """
     rows: list[tuple[int, int, int, int, int, int, int, float]] = []
     for index, client in enumerate(clients):
-        if client.seconds:
-            ends = sorted({second.end_ns for second in client.seconds})
+        if client.intervals:
+            ends = sorted({interval.end_ns for interval in client.intervals})
             places = {end: place for place, end in enumerate(ends)}
             rows += [
                 (
                     index,
-                    places[second.end_ns],
-                    begins[index] + second.end_ns,
-                    second.span_ns,
-                    job.operation_number(second.operation),
-                    second.count,
-                    second.bytes,
-                    second.lat_sum_ns,
+                    places[interval.end_ns],
+                    client_starts_ns[index] + interval.end_ns,
+                    interval.span_ns,
+                    job.operation_number(interval.operation),
+                    interval.count,
+                    interval.bytes,
+                    interval.lat_sum_ns,
                 )
-                for second in client.seconds
+                for interval in client.intervals
             ]
             continue
         span = client_runtime_ns(client)
@@ -431,7 +433,7 @@ def _interval_table(
             (
                 index,
                 0,
-                begins[index] + span,
+                client_starts_ns[index] + span,
                 span,
                 job.operation_number(figure.operation),
                 figure.count or 0,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from iolab.core.limits import SETTING_CHARACTERS_MAX
-from iolab.importers.files import NAME_CHARACTERS, ForeignFile, parse_number, printable_name
+from iolab.importers.files import NAME_CHARACTERS, ForeignFile, parse_number, short_distinct_name
 from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
@@ -21,7 +21,7 @@ LOG_PREFIX: Final = re.compile(r"^\[[^\]]{1,40}\]:? +")
 """What logs of continuous integration put before each line."""
 
 
-def printed_figures(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def truncated_names_and_values(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The figures as a file has them, cut to a bound."""
     return tuple(
         (excerpt(name, NAME_CHARACTERS), excerpt(value, NAME_CHARACTERS))
@@ -29,7 +29,7 @@ def printed_figures(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def scaled_number(text: str | None, factor: float) -> float | None:
+def parse_scaled_number(text: str | None, factor: float) -> float | None:
     """The number that a text is, times a factor; None for anything else."""
     number = parse_number(text) if text is not None else None
     return None if number is None else number * factor
@@ -38,7 +38,7 @@ def scaled_number(text: str | None, factor: float) -> float | None:
 def summary_row_run(
     details: ImportedRun,
     name: str,
-    place: tuple[ForeignFile, int],
+    file_and_line: tuple[ForeignFile, int],
     figures: tuple[OperationFigures, ...],
     settings: Mapping[str, str],
     *,
@@ -50,11 +50,11 @@ def summary_row_run(
     timestamp_ns: int | None = None,
 ) -> ForeignRun:
     """A run of the figures of one row, which stands at a line of a file."""
-    file, line = place
+    file, line = file_and_line
     seconds = max((figure.seconds or 0.0 for figure in figures), default=0.0) or None
     host = ImportedHost(f"{file.name}:{line}", figures, errors=errors)
     return ForeignRun(
-        name=printable_name(name),
+        name=short_distinct_name(name),
         details=details,
         clients=(ImportedClient(client, host, runtime_s=seconds),),
         settings=tuple(

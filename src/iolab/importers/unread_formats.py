@@ -11,7 +11,7 @@ from iolab.importers.foreign_run import ForeignRun
 from iolab.record import Record
 
 
-class UnreadFormat(Record):
+class UnsupportedFormat(Record):
     """A format by what its beginning holds, why it is not read, and what to do."""
 
     pattern: re.Pattern[bytes]
@@ -20,17 +20,17 @@ class UnreadFormat(Record):
 
 
 UNREAD: Final = (
-    UnreadFormat(
+    UnsupportedFormat(
         re.compile(rb"^Command Line: .*diskspd.*$.*^Input parameters:", re.M | re.S | re.I),
         "DiskSpd's text is not read.",
         "Run diskspd with -Rxml and import the XML that it prints.",
     ),
-    UnreadFormat(
+    UnsupportedFormat(
         re.compile(rb"^OPERATION +RESULT TYPE +FIRST DONE +LAST DONE", re.M),
         "elbencho's result text is not read.",
         "Run elbencho with --csvfile FILE and import that file.",
     ),
-    UnreadFormat(
+    UnsupportedFormat(
         re.compile(
             rb"^(?:Report: \w+[.(].*(?:Concurrency|Ran): |Operation: \w+, \d+%, Concurrency: )",
             re.M,
@@ -38,14 +38,14 @@ UNREAD: Final = (
         "warp's report is not read.",
         "Import the .csv.zst or .json.zst that warp wrote beside it (--benchdata).",
     ),
-    UnreadFormat(
+    UnsupportedFormat(
         re.compile(
             rb"<title>Vdbench [^<\n]*summary|^(?:<pre>)?Vdbench summary report", re.I | re.M
         ),
         "A summary of vdbench is not read.",
         "Import flatfile.html of the same output folder.",
     ),
-    UnreadFormat(
+    UnsupportedFormat(
         re.compile(rb"^\s*(?:tod|Run)\b.*\bInterval\b.*\bReqstdOps\b", re.I | re.M),
         "Flat files of vdbench's file-system workloads (fwd) are not read.",
         "Measure the same files with fio, and import its JSON.",
@@ -53,7 +53,7 @@ UNREAD: Final = (
 )
 
 
-class UnreadImporter:
+class UnsupportedFormatImporter:
     """It reads nothing, and says of each such file what to do."""
 
     tool: Final = "unread"
@@ -62,9 +62,9 @@ class UnreadImporter:
         """By the beginning of the file."""
         return any(unread.pattern.search(file.first_bytes) for unread in UNREAD)
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """ForeignFileError with what to do."""
-        del folder
+        del file_set
         unread = next(unread for unread in UNREAD if unread.pattern.search(file.first_bytes))
         # Of a log that another tool's format was read from, only what that one left is this.
         for entry in file.line_coverage.unmarked_lines():

@@ -19,10 +19,10 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
     ImportedHost,
+    ImportedInterval,
     ImportedRun,
-    ImportedSecond,
     OperationFigures,
-    headline_for_block_size,
+    headline_metric_for_block_size,
     is_limited_by_target_rate,
 )
 from iolab.text import excerpt
@@ -61,9 +61,9 @@ class VdbenchImporter:
             re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.first_bytes, re.M) is not None
         )
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The averages, with the intervals that they are of."""
-        del folder
+        del file_set
         columns: list[str] = []
         intervals: list[tuple[float, dict[str, str]]] = []
         runs: list[ForeignRun] = []
@@ -147,7 +147,7 @@ def _foreign_run_of_averages(
             ImportedClient(
                 "all slaves",
                 ImportedHost(f"{file.name}:{line_number}", figures),
-                seconds=tuple(_imported_seconds(intervals, ways, step)),
+                intervals=tuple(_imported_intervals(intervals, ways, step)),
                 runtime_s=seconds,
             ),
         ),
@@ -157,15 +157,15 @@ def _foreign_run_of_averages(
             if row.get(name)
         ),
         in_flight=round(threads or 0) or None,
-        headline=headline_for_block_size(block),
+        headline=headline_metric_for_block_size(block),
     )
 
 
 def _direction_figures(
-    direction: str, row: Mapping[str, str], read: float, seconds: float | None
+    direction: str, row: Mapping[str, str], read_percent: float, seconds: float | None
 ) -> OperationFigures:
     """One direction; where only the mix is told, its share of the rate and the mix's latency."""
-    share = (read if direction == "read" else PERCENT - read) / PERCENT
+    share = (read_percent if direction == "read" else PERCENT - read_percent) / PERCENT
     rate, speed = parse_number(row.get("rate", "")), parse_number(row.get("MB/sec", ""))
     size = parse_number(row.get("bytes/io", ""))
     mean = parse_number(row.get(f"{direction}_resp", "") if share < 1 else "")
@@ -188,15 +188,15 @@ def _direction_figures(
     )
 
 
-def _imported_seconds(
-    intervals: Sequence[tuple[float, Mapping[str, str]]], directions: Sequence[str], step: float
-) -> Iterator[ImportedSecond]:
+def _imported_intervals(
+    intervals: Sequence[tuple[float, Mapping[str, str]]], directions: Sequence[str], step_s: float
+) -> Iterator[ImportedInterval]:
     for number, (_, row) in enumerate(intervals, start=1):
         rate = parse_number(row.get("rate", "")) or 0.0
         read = (parse_number(row.get("read%", "")) or 0.0) / PERCENT
         waited = (parse_number(row.get("resp", "")) or 0.0) * NS_PER_MS
         size = parse_number(row.get("bytes/io", "")) or 0.0
         for way in directions:
-            count = round(rate * step * (read if way == "read" else 1 - read))
-            end, span = round(number * step * NS_PER_S), round(step * NS_PER_S)
-            yield ImportedSecond(way, end, span, count, round(count * size), waited * count)
+            count = round(rate * step_s * (read if way == "read" else 1 - read))
+            end, span = round(number * step_s * NS_PER_S), round(step_s * NS_PER_S)
+            yield ImportedInterval(way, end, span, count, round(count * size), waited * count)

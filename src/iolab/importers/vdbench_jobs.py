@@ -27,8 +27,8 @@ from iolab.importers.job_draft import (
     OptionNote,
     block_bytes_or_noted_default,
     bssplit_text,
+    noted_whole_block_size_text,
     size_with_unit_text,
-    whole_block_size_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.text import excerpt
@@ -410,13 +410,13 @@ def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
             f"xfersize={text}", "changed: the smallest, as a workload has one size of blocks"
         )
     elif len(sizes) > 1:
-        block = _convert_size_shares(job, text)
+        block = _smallest_size_of_converted_shares(job, text)
     block = block_bytes_or_noted_default(job, f"xfersize={text}", block)
     job.workload_keys["bs"] = size_with_unit_text(block)
     return block
 
 
-def _convert_size_shares(job: JobDraft, text: str) -> int | None:
+def _smallest_size_of_converted_shares(job: JobDraft, text: str) -> int | None:
     """Sizes with their shares as fio's `bssplit`; the smallest size, None where that is not so."""
     parts = text.strip("()").split(",")
     pairs = zip(parts[::2], parts[1::2], strict=False)
@@ -437,7 +437,7 @@ def _convert_file_size(job: JobDraft, options: dict[str, str], block: int) -> No
         )
         size = FILE_BYTES
     job.workload_keys |= {
-        "filesize": whole_block_size_text(job, f"size={text}", size, block),
+        "filesize": noted_whole_block_size_text(job, f"size={text}", size, block),
         "numjobs": 1,
     }
 

@@ -12,11 +12,15 @@ from iolab.importers.files import (
     ForeignFile,
     ForeignFileError,
     ImportFileSet,
-    broken_table_error,
+    broken_csv_error,
     parse_number,
 )
 from iolab.importers.foreign_run import MIXED, ForeignRun, ImportedRun, OperationFigures
-from iolab.importers.summaries import printed_figures, scaled_number, summary_row_run
+from iolab.importers.summaries import (
+    parse_scaled_number,
+    summary_row_run,
+    truncated_names_and_values,
+)
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_MS
 
@@ -52,9 +56,9 @@ class HciBenchImporter:
         text = file.utf8_bytes
         return b"THROUGHPUT" in text and b"R_LATENCY" in text and b"VMs" in text
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Each block of figures."""
-        del folder
+        del file_set
         runs = list(_hci_runs(file))
         if not runs:
             raise ForeignFileError("it has no block with rates.")
@@ -99,20 +103,20 @@ def _hci_run(
     line: int,
     names: Mapping[str, str],
     values: Mapping[str, str],
-    early: tuple[str, ...],
+    early_vm_lines: tuple[str, ...],
 ) -> ForeignRun:
     name = names.get("JOB_NAME") or names.get("Run Def") or "HCIBench"
     figures = [
         OperationFigures(
             operation=MIXED,
             rate_per_s=parse_number(values.get("IOPS", "")),
-            bw_bytes_per_s=scaled_number(values.get("THROUGHPUT"), MIB),
-            lat_mean_ns=scaled_number(values.get("LATENCY"), NS_PER_MS),
-            printed=printed_figures(values),
+            bw_bytes_per_s=parse_scaled_number(values.get("THROUGHPUT"), MIB),
+            lat_mean_ns=parse_scaled_number(values.get("LATENCY"), NS_PER_MS),
+            printed=truncated_names_and_values(values),
         )
     ]
     for key, operation in _HCI_LATENCIES.items():
-        latency = scaled_number(values.get(key), NS_PER_MS)
+        latency = parse_scaled_number(values.get(key), NS_PER_MS)
         if latency:
             figures.append(OperationFigures(operation=operation, lat_mean_ns=latency, weight=0))
     details = ImportedRun(
@@ -131,7 +135,7 @@ def _hci_run(
         tuple(figures),
         settings,
         ignored={"Datastore": "where the disks lie is the target, not the load"},
-        errors=early,
+        errors=early_vm_lines,
         headline="iops",
         client="all VMs",
     )
@@ -148,13 +152,13 @@ class VmFleetImporter:
         columns = [column.strip('"') for column in heading.split("\t")]
         return all(name in columns for name in _FLEET_COLUMNS)
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """Each row."""
-        del folder
+        del file_set
         try:
             rows = list(csv.reader(file.lines[: FLEET_ROWS_MAX + 1], delimiter="\t"))
         except csv.Error as error:
-            raise broken_table_error(error) from None
+            raise broken_csv_error(error) from None
         columns = rows[0]
         runs = []
         file.line_coverage.mark_read(1)
@@ -183,7 +187,7 @@ def _vm_fleet_run(
         if not rate:
             continue
         percentiles = [
-            (float(at), scaled_number(values.get(f"{word}Milliseconds{at}"), NS_PER_MS))
+            (float(at), parse_scaled_number(values.get(f"{word}Milliseconds{at}"), NS_PER_MS))
             for at in (50, 90, 99)
         ]
         figures.append(
@@ -191,11 +195,13 @@ def _vm_fleet_run(
                 operation=operation,
                 rate_per_s=rate,
                 bw_bytes_per_s=parse_number(values.get(f"Average{word}BW", "")),
-                lat_mean_ns=scaled_number(values.get(f"Average{word}Milliseconds"), NS_PER_MS),
+                lat_mean_ns=parse_scaled_number(
+                    values.get(f"Average{word}Milliseconds"), NS_PER_MS
+                ),
                 percentiles=tuple((at, value) for at, value in percentiles if value)
                 if is_one_vm
                 else (),
-                printed=printed_figures(
+                printed=truncated_names_and_values(
                     {name: value for name, value in values.items() if word in name}
                 ),
             )

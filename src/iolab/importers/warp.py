@@ -26,7 +26,7 @@ from iolab.importers.files import (
     ForeignFile,
     ForeignFileError,
     ImportFileSet,
-    broken_table_error,
+    broken_csv_error,
     dict_or_empty,
     finite_number,
     sanitized_host_name,
@@ -35,16 +35,16 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedClient,
     ImportedHost,
+    ImportedInterval,
     ImportedRun,
-    ImportedSecond,
     OperationFigures,
 )
 from iolab.importers.object_requests import (
     SECRET_OPTIONS,
     group_by_overlap,
-    headline_for_object_size,
-    request_load_name,
+    headline_metric_for_object_size,
     request_operation_key,
+    request_run_name,
 )
 from iolab.text import excerpt
 from iolab.units import NS_PER_MS, NS_PER_S
@@ -134,12 +134,12 @@ class WarpLogImporter:
         """By its header."""
         return file.first_bytes.startswith(_HEADER)
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The phases of the log; warp's JSON of the same run beside it is not read twice."""
         stem = re.escape(re.sub(r"\.(?:csv|tsv)(?:\.zst)?$", "", file.path.name))
-        for twin in folder.matching_neighbours(file, re.compile(rf"{stem}\.json(?:\.zst)?")):
+        for twin in file_set.matching_neighbours(file, re.compile(rf"{stem}\.json(?:\.zst)?")):
             if _DOCUMENT.search(twin.text):
-                folder.mark_used(twin)
+                file_set.mark_used(twin)
         log = _read_log(file)
         spans = {
             operation: _joint_span_ns(log.requests_of_operations(operation))
@@ -159,9 +159,9 @@ class WarpResultImporter:
         """By the first words of its document, which may stand behind what warp printed before."""
         return b'"by_op_type"' in file.utf8_bytes and _DOCUMENT.search(file.text) is not None
 
-    def read(self, file: ForeignFile, folder: ImportFileSet) -> Sequence[ForeignRun]:
+    def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The operations of each document."""
-        del folder
+        del file_set
         runs: list[ForeignRun] = []
         reason, place = "", 0
         while found := _DOCUMENT.search(file.text, place):
@@ -171,7 +171,7 @@ class WarpResultImporter:
                 raise ForeignFileError("its JSON is cut off or damaged.") from None
             first = file.line_number_at(found.start())
             last = file.line_number_at(place - 1)
-            own, reason = _runs_of_document(file, first, document)
+            own, reason = _runs_or_refusal_reason(file, first, document)
             runs += own
             if own:
                 file.line_coverage.mark_read(first, last)
@@ -194,29 +194,32 @@ def _read_log(file: ForeignFile) -> _WarpLog:
     numbers = [n for n, line in enumerate(file.lines, start=1) if not line.startswith("#")]
     try:
         for row in rows:
-            reason = _add_request_or_reason(log, row, columns, seconds)
+            reason = _add_request_or_refusal_reason(log, row, columns, seconds)
             if reason:
                 number = numbers[rows.line_num - 1]
                 file.line_coverage.mark_left_out(number, number, reason)
     except csv.Error as error:
-        raise broken_table_error(error) from None
+        raise broken_csv_error(error) from None
     comments = [line[1:].strip() for line in file.lines if line.startswith("#")]
     log.command = next((line for line in comments if _COMMAND.match(line)), "")
     file.line_coverage.mark_all_read()
     return log
 
 
-def _add_request_or_reason(
+def _add_request_or_refusal_reason(
     log: _WarpLog,
     row: Sequence[str],
     columns: Mapping[str, int],
-    seconds: dict[tuple[str, str], int],
+    known_seconds: dict[tuple[str, str], int],
 ) -> str:
     """Take up one line; why it cannot be, else an empty text."""
     if len(row) < len(columns):
         return "This request has fewer columns than the heading: it was cut short."
     cells = {name: row[place] for name, place in columns.items()}
-    start, end = _parse_time_ns(cells["start"], seconds), _parse_time_ns(cells["end"], seconds)
+    start, end = (
+        _parse_time_ns(cells["start"], known_seconds),
+        _parse_time_ns(cells["end"], known_seconds),
+    )
     size = cells["bytes"]
     if start is None or end is None or not size.isdecimal() or len(size) > 18:
         return "This request has no time or no size."
@@ -237,8 +240,8 @@ def _add_request_or_reason(
         return ""
     own.starts.append(start)
     own.ends.append(end)
-    own.first_bytes.append(_parse_time_ns(cells.get("first_byte", ""), seconds))
-    own.last_bytes.append(_parse_time_ns(cells.get("last_byte", ""), seconds))
+    own.first_bytes.append(_parse_time_ns(cells.get("first_byte", ""), known_seconds))
+    own.last_bytes.append(_parse_time_ns(cells.get("last_byte", ""), known_seconds))
     own.bytes += int(size)
     log.sizes.setdefault(operation, set())
     if len(log.sizes[operation]) <= 1:
@@ -246,18 +249,18 @@ def _add_request_or_reason(
     return ""
 
 
-def _parse_time_ns(text: str, seconds: dict[tuple[str, str], int]) -> int | None:
-    """A moment with its nanoseconds; `seconds` has those that were seen before."""
+def _parse_time_ns(text: str, known_seconds: dict[tuple[str, str], int]) -> int | None:
+    """A moment with its nanoseconds; `known_seconds` has those that were seen before."""
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
     key = match[1], match[3]
-    if (whole := seconds.get(key)) is None:
+    if (whole := known_seconds.get(key)) is None:
         try:
             whole = round(datetime.fromisoformat("".join(key)).timestamp())
         except (ValueError, OverflowError):
             return None
-        seconds[key] = whole
+        known_seconds[key] = whole
     return whole * NS_PER_S + int((match[2] or "0").ljust(9, "0"))
 
 
@@ -286,14 +289,14 @@ def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> 
     if any(map(_has_ends_as_first_bytes, log.requests_of_operations(*operations))):
         notes.append("first bytes are not told: the log has the end of a request in their place")
     return ForeignRun(
-        name=request_load_name(tool, operations),
+        name=request_run_name(tool, operations),
         details=ImportedRun(tool=tool, version="", files=(file.name,), notes=tuple(notes)),
         clients=tuple(clients),
         settings=tuple(asked.items()),
         ignored=IGNORED,
         in_flight=threads,
         timestamp_ns=max(ends),
-        headline=headline_for_object_size(max(sizes, default=None)),
+        headline=headline_metric_for_object_size(max(sizes, default=None)),
     )
 
 
@@ -323,7 +326,9 @@ def _imported_client(
             if part == operation or latencies_ns.size:
                 is_all = part == operation
                 figures.append(
-                    _figures_of_requests(part, requests, latencies_ns, seconds, is_all=is_all)
+                    _figures_of_requests(
+                        part, requests, latencies_ns, seconds, is_whole_request=is_all
+                    )
                 )
                 places, counts = np.unique(bin_index_of_ns(latencies_ns), return_counts=True)
                 bins[part] = dict(zip(places.tolist(), counts.tolist(), strict=True))
@@ -336,7 +341,7 @@ def _imported_client(
         sanitized_host_name(name) if name else "all-requests",
         host,
         bins=bins,
-        seconds=tuple(_seconds_of_requests(own, start, end)),
+        intervals=tuple(_intervals_of_requests(own, start, end)),
         start_ns=start,
         runtime_s=seconds,
     )
@@ -367,29 +372,29 @@ def _figures_of_requests(
     latencies_ns: np.ndarray[Any, np.dtype[np.int64]],
     seconds: float | None,
     *,
-    is_all: bool,
+    is_whole_request: bool,
 ) -> OperationFigures:
     """Of whole requests, or of a part of each, which has latencies and moves nothing."""
     count = int(latencies_ns.size)
-    has_bytes = is_all and requests.bytes
+    has_bytes = is_whole_request and requests.bytes
     return OperationFigures(
         operation=operation,
         count=count,
         bytes=requests.bytes if has_bytes else None,
-        seconds=seconds if is_all else None,
-        rate_per_s=count / seconds if is_all and seconds else None,
+        seconds=seconds if is_whole_request else None,
+        rate_per_s=count / seconds if is_whole_request and seconds else None,
         bw_bytes_per_s=requests.bytes / seconds if has_bytes and seconds else None,
         lat_min_ns=float(latencies_ns.min()) if count else None,
         lat_mean_ns=float(latencies_ns.mean()) if count else None,
         lat_max_ns=float(latencies_ns.max()) if count else None,
-        failed=requests.failed if is_all else 0,
-        weight=1 if is_all else 0,
+        failed=requests.failed if is_whole_request else 0,
+        weight=1 if is_whole_request else 0,
     )
 
 
-def _seconds_of_requests(
+def _intervals_of_requests(
     requests_by_operation: Mapping[str, _OperationRequests], start: int, end: int
-) -> Iterator[ImportedSecond]:
+) -> Iterator[ImportedInterval]:
     """What was done in each second since the first request; bytes as if each moved as many."""
     span = end - start
     total = -(-span // NS_PER_S)
@@ -405,7 +410,7 @@ def _seconds_of_requests(
         for place in range(total):
             end_ns = min((place + 1) * NS_PER_S, span)
             count = int(counts[place])
-            yield ImportedSecond(
+            yield ImportedInterval(
                 operation,
                 end_ns,
                 end_ns - place * NS_PER_S,
@@ -423,7 +428,7 @@ def _command_settings(command: str) -> dict[str, str]:
     }
 
 
-def _runs_of_document(
+def _runs_or_refusal_reason(
     file: ForeignFile, line: int, document: Mapping[str, Any]
 ) -> tuple[list[ForeignRun], str]:
     """The runs of a document, or none and why."""
@@ -491,10 +496,10 @@ def _run_of_document(
         f"{file.name}:{line}",
         tuple(figures),
         errors=tuple(errors)[:ERRORS_MAX],
-        time_step_ns=1.0,
+        latency_step_ns=1.0,
     )
     return ForeignRun(
-        name=request_load_name("warp", operations),
+        name=request_run_name("warp", operations),
         details=ImportedRun(
             tool="warp",
             version=excerpt(str(document.get("warp_version") or ""), NAME_CHARACTERS),
@@ -505,7 +510,7 @@ def _run_of_document(
             ImportedClient(
                 "all clients",
                 host,
-                seconds=tuple(_seconds_of_parts(parts)),
+                intervals=tuple(_intervals_of_parts(parts)),
                 runtime_s=(end - begin) / NS_PER_S if begin and end > begin else None,
             ),
         ),
@@ -515,7 +520,7 @@ def _run_of_document(
         ignored=IGNORED,
         in_flight=round(in_flight) or None,
         timestamp_ns=end or None,
-        headline=headline_for_object_size(max(sizes, default=None)),
+        headline=headline_metric_for_object_size(max(sizes, default=None)),
     )
 
 
@@ -533,9 +538,9 @@ def _request_windows(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _figures_of_part(
-    operation: str, part: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
+    operation: str, operation_json: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
 ) -> Iterator[OperationFigures]:
-    throughput = dict_or_empty(part.get("throughput"))
+    throughput = dict_or_empty(operation_json.get("throughput"))
     ms = finite_number(throughput.get("measure_duration_millis"))
     segments, span = _sorted_segments_and_length_ns(throughput)
     requests = finite_number(throughput.get("ops"))
@@ -560,9 +565,9 @@ def _figures_of_part(
         )
     yield replace(
         figures,
-        failed=round(finite_number(part.get("total_errors")) or 0.0),
+        failed=round(finite_number(operation_json.get("total_errors")) or 0.0),
         percentiles=_single_window_latency_percentiles_ns(windows),
-        printed=tuple(_printed_values(part, windows)),
+        printed=tuple(_printed_values(operation_json, windows)),
     )
     first = [
         {**dict_or_empty(window.get("first_byte")), "requests": window.get("requests")}
@@ -626,14 +631,14 @@ def _printed_values(
             yield f"{name} of windows", f"{min(values):g} to {max(values):g}"
 
 
-def _seconds_of_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[ImportedSecond]:
+def _intervals_of_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[ImportedInterval]:
     """The rates of the segments of each operation, by their place."""
     for name, part in parts.items():
         segments, span = _sorted_segments_and_length_ns(dict_or_empty(part.get("throughput")))
         for place, own in enumerate(segments):
             rate = finite_number(own.get("obj_per_sec")) or 0.0
             moved = finite_number(own.get("bytes_per_sec")) or 0.0
-            yield ImportedSecond(
+            yield ImportedInterval(
                 request_operation_key(name),
                 (place + 1) * span,
                 span,

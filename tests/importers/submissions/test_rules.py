@@ -11,7 +11,7 @@ import pytest
 
 from iolab.importers.foreign_run import EvidenceKind
 from iolab.importers.submissions.row import RowStatus
-from iolab.importers.submissions.rows import JudgedRow, read_submission_tree, status_summary
+from iolab.importers.submissions.rows import JudgedRow, read_submission_tree, row_status_counts_text
 from tests.importers.submissions import tree_writer as tree
 from tests.importers.submissions.tree_writer import (
     ACCELERATORS,
@@ -280,7 +280,7 @@ def test_honest_tree_is_supported(tmp_path: Path, kind: str) -> None:
     row = only_row(tmp_path)
     assert row.status is RowStatus.SUPPORTED, row.evidence
     assert not {each.kind for each in row.evidence} & {CONTRADICTS, QUESTIONS}
-    assert status_summary([row]) == "Of 1 row: 1 supported, 0 unsupported, 0 contradicted."
+    assert row_status_counts_text([row]) == "Of 1 row: 1 supported, 0 unsupported, 0 contradicted."
 
 
 def test_counters_leave_out_what_counts_twice(tmp_path: Path) -> None:

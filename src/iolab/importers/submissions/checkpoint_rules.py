@@ -22,9 +22,9 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
+    command_override_evidence,
     first_name_and_file_count,
     host_counter_evidence,
-    override_evidence,
 )
 from iolab.importers.submissions.training_rules import total_host_memory_bytes
 from iolab.record import Record
@@ -64,7 +64,7 @@ def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         for way in WAYS:
             if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
                 yield from _direction_evidence(row, folder, way)
-        yield from override_evidence(row, folder)
+        yield from command_override_evidence(row, folder)
     yield from _save_load_gap_evidence(row)
 
 
@@ -72,7 +72,7 @@ def _direction_evidence(
     row: SubmittedRow, folder: ResultFolder, direction: str
 ) -> Iterator[FileEvidence]:
     times = {
-        rank: checkpoint_times(document, direction) for rank, document in folder.epochs.items()
+        rank: rank_checkpoint_times(document, direction) for rank, document in folder.epochs.items()
     }
     times = {rank: each for rank, each in times.items() if each}
     yield from _slowest_rank_evidence(row, folder, direction, times)
@@ -92,13 +92,13 @@ def _direction_evidence(
         ]
     yield from counted
     if direction == "load":
-        yield from _uneven_load_evidence(row, folder, times)
+        yield from _fast_checkpoint_load_evidence(row, folder, times)
         yield from _load_from_memory_evidence(
-            row, folder, are_reads_counted=any(each.kind is SUPPORTS for each in counted)
+            row, folder, do_counters_confirm_reads=any(each.kind is SUPPORTS for each in counted)
         )
 
 
-def checkpoint_times(document: Document, direction: str) -> Mapping[str, RankCheckpointTime]:
+def rank_checkpoint_times(document: Document, direction: str) -> Mapping[str, RankCheckpointTime]:
     """The times of one rank by the name of the checkpoint."""
     found: dict[str, RankCheckpointTime] = {}
     for epoch in document.values():
@@ -134,7 +134,7 @@ def _slowest_rank_evidence(
     if not names:
         return
     slowest = fmean(max(each[name].seconds for each in times.values()) for name in names)
-    files = [folder.epoch_files[rank] for rank in times]
+    files = [folder.epoch_files_by_rank[rank] for rank in times]
     place = (first_name_and_file_count(folder, files)[0], f"{direction}_ckpt*.duration")
     if slowest > published * SLOWER and len(times) > 1:
         yield row.evidence(
@@ -174,7 +174,7 @@ def _start_spacing_evidence(
     own, bound = fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs)
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     ranks = int(number_at(folder.summary, "num_accelerators") or 0)
-    place = (folder.epoch_files[min(folder.epochs)], f"{direction}_ckpt*.start")
+    place = (folder.epoch_files_by_rank[min(folder.epochs)], f"{direction}_ckpt*.start")
     text = f"{direction}: the times are those of one rank of {ranks}, {own:.1f} s"
     if bound < own - 1:
         message = f"{text}; the next began after less than that: clocks or pauses differ."
@@ -216,7 +216,7 @@ def _mean_of_rates_evidence(
         yield row.evidence("mean-of-rates", EXPLAINS, f"{text}.", folder, place)
 
 
-def _uneven_load_evidence(
+def _fast_checkpoint_load_evidence(
     row: SubmittedRow,
     folder: ResultFolder,
     times: Mapping[int, Mapping[str, RankCheckpointTime]],
@@ -240,12 +240,12 @@ def _uneven_load_evidence(
             f"({', '.join(numbers[:FAST_LOADS_SHOWN])}) took up to {max(fast.values()):.1f} times "
             f"less than the median of {usual:.1f} s.",
             folder,
-            (folder.epoch_files[rank], "load_ckpt*.duration"),
+            (folder.epoch_files_by_rank[rank], "load_ckpt*.duration"),
         )
 
 
 def _load_from_memory_evidence(
-    row: SubmittedRow, folder: ResultFolder, *, are_reads_counted: bool
+    row: SubmittedRow, folder: ResultFolder, *, do_counters_confirm_reads: bool
 ) -> Iterator[FileEvidence]:
     """Loads of what the same command saved, where it fits into memory."""
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
@@ -259,7 +259,7 @@ def _load_from_memory_evidence(
         f"{format_bytes(memory)}"
     )
     place = ("summary.json", "host_memory_GB")
-    if factor >= MEMORY_FACTOR or are_reads_counted or not is_one_command:
+    if factor >= MEMORY_FACTOR or do_counters_confirm_reads or not is_one_command:
         yield row.evidence("memory", EXPLAINS, f"{text}.", folder, place)
     else:
         message = f"{text}, and one command saved and loaded it: loads may come from memory."

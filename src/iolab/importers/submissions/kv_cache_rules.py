@@ -8,7 +8,12 @@ from statistics import fmean
 from typing import Final
 
 from iolab.importers.foreign_run import FileEvidence
-from iolab.importers.submissions.result_folder import Document, ResultFolder, number_at
+from iolab.importers.submissions.result_folder import (
+    Document,
+    OptionTrialRank,
+    ResultFolder,
+    number_at,
+)
 from iolab.importers.submissions.row import SubmittedRow
 from iolab.importers.submissions.shared_rules import (
     CONTRADICTS,
@@ -35,14 +40,12 @@ _COMMAND_PLACE: Final = re.compile(r"option_(\d{1,3})/trial_\d+")
 _DURATION: Final = re.compile(r"--duration[ =](\d{1,7})")
 _USERS: Final = re.compile(r"--num-users[ =](\d{1,7})")
 
-Place = tuple[int, int, int]
-
 
 class KvCacheRankResult(Record):
     """What one rank of one trial printed: rates in GiB/s, times in ms, its window in s."""
 
-    read: float
-    write: float
+    read_gib_per_s: float
+    write_gib_per_s: float
     window_s: float | None
     sync_p95_ms: float | None
     write_p50_ms: float | None
@@ -80,7 +83,10 @@ def _parse_rank_result(document: Document) -> KvCacheRankResult:
 
 
 def _missing_rank_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
+    row: SubmittedRow,
+    folder: ResultFolder,
+    option: str,
+    results: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Ranks that the option lacks, by its summary and by its files."""
     total = int(number_at(folder.summary, "total_ranks") or 0)
@@ -110,7 +116,10 @@ def _missing_rank_evidence(
 
 
 def _rank_sum_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
+    row: SubmittedRow,
+    folder: ResultFolder,
+    option: str,
+    results: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """The published rate beside the mean over trials of the ranks' sums."""
     trials = sorted({trial for _, trial, _ in results})
@@ -122,7 +131,7 @@ def _rank_sum_evidence(
         published = number_at(folder.summary, "options", option, key)
         summed = fmean(
             sum(
-                each.read if operation == "read" else each.write
+                each.read_gib_per_s if operation == "read" else each.write_gib_per_s
                 for (_, own_trial, _), each in results.items()
                 if own_trial == trial
             )
@@ -142,12 +151,15 @@ def _rank_sum_evidence(
 
 
 def _percentile_over_window_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
+    row: SubmittedRow,
+    folder: ResultFolder,
+    option: str,
+    results: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """A percentile that is longer than the time by which the rate was divided."""
     published = number_at(folder.summary, "options", option, "aggregated_p95_latency_ms")
     windows = [each.window_s for each in results.values() if each.window_s]
-    asked = _option_numbers(folder, _DURATION).get(option)
+    asked = _option_numbers_in_commands(folder, _DURATION).get(option)
     window = fmean(windows) if windows else asked
     if published is None or not window:
         return
@@ -159,7 +171,10 @@ def _percentile_over_window_evidence(
 
 
 def _instant_sync_evidence(
-    row: SubmittedRow, folder: ResultFolder, option: str, results: Mapping[Place, KvCacheRankResult]
+    row: SubmittedRow,
+    folder: ResultFolder,
+    option: str,
+    results: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Sync calls that end at once where a write takes seconds."""
     for place, result in results.items():
@@ -184,7 +199,7 @@ def _command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Itera
     differing = []
     for name, pattern in (("num_users", _USERS), ("duration", _DURATION)):
         stored = number_at(folder.metadata, "parameters", name)
-        used = sorted(set(_option_numbers(folder, pattern).values()))
+        used = sorted(set(_option_numbers_in_commands(folder, pattern).values()))
         if stored is not None and used and used != [stored]:
             values = ", ".join(f"{value:g}" for value in used)
             differing.append(f"{name} = {values} (stored: {stored:g})")
@@ -199,7 +214,9 @@ def _unknown_window_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterato
         yield row.evidence("percentile-window", EXPLAINS, message, folder, ("summary.json", ""))
 
 
-def _option_numbers(folder: ResultFolder, pattern: re.Pattern[str]) -> Mapping[str, float]:
+def _option_numbers_in_commands(
+    folder: ResultFolder, pattern: re.Pattern[str]
+) -> Mapping[str, float]:
     """What the commands of each option set."""
     found: dict[str, float] = {}
     for command in folder.commands:

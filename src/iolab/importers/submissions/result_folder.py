@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -58,6 +58,14 @@ class TreeReader(Struct):
         return content
 
 
+class OptionTrialRank(NamedTuple):
+    """One rank of one trial of an option of the KV cache benchmark, by their numbers."""
+
+    option: int
+    trial: int
+    rank: int
+
+
 class ResultFolder(Record, dict=True):
     """A folder with the summary of one run of a benchmark.
 
@@ -68,15 +76,15 @@ class ResultFolder(Record, dict=True):
     label: str
     file_sizes: Mapping[str, int]
     reader: TreeReader
-    unreadable: list[str]
+    unreadable_files: list[str]
 
     def read_json_or_note_unreadable(self, name: str) -> Document:
-        """A JSON object; empty for a file that is none, which `unreadable` then names."""
+        """A JSON object; empty for a file that is none, which `unreadable_files` then names."""
         try:
             content = self.reader.read(self.path / name)
             document = msgspec.json.decode(content)
         except (OSError, *DECODE_ERRORS):
-            self.unreadable.append(name)
+            self.unreadable_files.append(name)
             return {}
         return document if isinstance(document, dict) else {}
 
@@ -87,7 +95,7 @@ class ResultFolder(Record, dict=True):
         try:
             return self.reader.read(self.path / name).decode("utf-8", "replace")
         except OSError:
-            self.unreadable.append(name)
+            self.unreadable_files.append(name)
             return ""
 
     def file_label(self, name: str) -> str:
@@ -100,17 +108,21 @@ class ResultFolder(Record, dict=True):
         return self.read_json_or_note_unreadable(SUMMARY)
 
     @cached_property
-    def metadata_name(self) -> str:
+    def metadata_file_name(self) -> str:
         """The file that holds parameters and commands; empty where there is none."""
         return next((name for name in sorted(self.file_sizes) if _METADATA.fullmatch(name)), "")
 
     @cached_property
     def metadata(self) -> Document:
         """Parameters, commands, and the state of hosts before and after; empty if it has none."""
-        return self.read_json_or_note_unreadable(self.metadata_name) if self.metadata_name else {}
+        return (
+            self.read_json_or_note_unreadable(self.metadata_file_name)
+            if self.metadata_file_name
+            else {}
+        )
 
     @cached_property
-    def epoch_files(self) -> Mapping[int, str]:
+    def epoch_files_by_rank(self) -> Mapping[int, str]:
         """The file of each rank with the times of its epochs and checkpoints."""
         matches = ((name, _EPOCHS.fullmatch(name)) for name in self.file_sizes)
         return {int(match[1] or 0): name for name, match in sorted(matches) if match}
@@ -119,15 +131,16 @@ class ResultFolder(Record, dict=True):
     def epochs(self) -> Mapping[int, Document]:
         """The times of each rank's epochs and checkpoints."""
         read = {
-            rank: self.read_json_or_note_unreadable(name) for rank, name in self.epoch_files.items()
+            rank: self.read_json_or_note_unreadable(name)
+            for rank, name in self.epoch_files_by_rank.items()
         }
         return {rank: document for rank, document in read.items() if document}
 
     @cached_property
-    def rank_result_files(self) -> Mapping[tuple[int, int, int], str]:
+    def rank_result_files(self) -> Mapping[OptionTrialRank, str]:
         """The file of each option, trial and rank of the KV cache benchmark."""
         matches = ((name, _RANK_RESULT.fullmatch(name)) for name in sorted(self.file_sizes))
-        return {(int(m[1]), int(m[2]), int(m[3])): name for name, m in matches if m}
+        return {OptionTrialRank(int(m[1]), int(m[2]), int(m[3])): name for name, m in matches if m}
 
     @cached_property
     def commands(self) -> Sequence[str]:
@@ -140,14 +153,14 @@ class ResultFolder(Record, dict=True):
         return {key: value for each in self.commands for key, value in _OVERRIDE.findall(each)}
 
     @cached_property
-    def configuration_name(self) -> str:
+    def configuration_file_name(self) -> str:
         """The file with its benchmark's configuration; empty where there is none."""
         return next((name for name in _CONFIGURATIONS if name in self.file_sizes), "")
 
     @cached_property
     def configuration(self) -> Mapping[str, str]:
         """The values of that file by their path."""
-        return dict(yaml_scalars(self.read_text_or_note_unreadable(self.configuration_name)))
+        return dict(yaml_scalars(self.read_text_or_note_unreadable(self.configuration_file_name)))
 
     def parameter(self, *paths: str) -> float | None:
         """A parameter of the workload: as the command sets it, else as it is stored."""
@@ -253,7 +266,7 @@ def find_result_folders(root: Path, *, entries_max: int = ENTRIES_MAX) -> list[R
         files, folders = _file_sizes_and_folders(folder)
         entry_count += len(files) + len(folders)
         if SUMMARY in files:
-            entry_count += _add_files_below(folder, folders, files)
+            entry_count += _add_files_below_and_count_entries(folder, folders, files)
             label = folder.relative_to(root).as_posix()
             result = ResultFolder(folder, excerpt(label, 4 * _NAME_CHARACTERS), files, reader, [])
             if benchmark_name_of_result(result):
@@ -299,7 +312,9 @@ def _file_sizes_and_folders(folder: Path) -> tuple[dict[str, int], list[str]]:
     return files, sorted(folders, reverse=True)
 
 
-def _add_files_below(folder: Path, folders: Sequence[str], files: dict[str, int]) -> int:
+def _add_files_below_and_count_entries(
+    folder: Path, folders: Sequence[str], files: dict[str, int]
+) -> int:
     """Add the files of the folders in it by their path; the number of entries that were met."""
     waiting, count = [(name, 1) for name in folders], 0
     while waiting and count <= ENTRIES_MAX:

@@ -94,7 +94,7 @@ class SubmittedRow(Record, dict=True):
         return "; ".join(texts) or "no figure"
 
     @cached_property
-    def system_description(self) -> tuple[str, Mapping[str, str]]:
+    def system_file_and_values(self) -> tuple[str, Mapping[str, str]]:
         """The file that describes its system, by its path in the tree, and its values."""
         for base in self._organization_folders():
             path = base / "systems" / f"{self.system}.yaml"
@@ -117,10 +117,10 @@ class SubmittedRow(Record, dict=True):
         kind: EvidenceKind,
         message: str,
         folder: ResultFolder,
-        place: tuple[str, str],
+        file_and_key: tuple[str, str],
     ) -> FileEvidence:
         """What one of its files, and the key in it, say."""
-        name, key = place
+        name, key = file_and_key
         return FileEvidence(rule, kind, message, folder.file_label(name), key)
 
 

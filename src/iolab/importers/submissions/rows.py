@@ -90,7 +90,7 @@ def read_submission_tree(root: Path) -> list[JudgedRow] | None:
     return [_judged_row(row) for row in _submitted_rows(root, folders)]
 
 
-def status_summary(rows: Sequence[JudgedRow]) -> str:
+def row_status_counts_text(rows: Sequence[JudgedRow]) -> str:
     """How many rows there are of each status."""
     counts = Counter(row.status for row in rows)
     parts = ", ".join(f"{counts[status]} {status.value}" for status in RowStatus)
@@ -105,7 +105,7 @@ def judged_rows_text(rows: Sequence[JudgedRow]) -> str:
         shown = _deciding_evidence(row)
         for each in shown:
             lines += [f"    {each.rule}: {each.message}", f"      {_evidence_location_text(each)}"]
-    return "\n".join([*lines, status_summary(rows), ""])
+    return "\n".join([*lines, row_status_counts_text(rows), ""])
 
 
 def _deciding_evidence(row: JudgedRow) -> list[FileEvidence]:
@@ -148,11 +148,11 @@ def _row_folder(path: Path) -> Path:
 
 
 def _submitted_row(
-    root: Path, own: Path, benchmark: Benchmark, folders: Sequence[ResultFolder]
+    root: Path, row_folder: Path, benchmark: Benchmark, folders: Sequence[ResultFolder]
 ) -> SubmittedRow:
     """Whose it is, by the folders above it."""
-    parts = own.resolve().parts
-    division, organization, system, workload, tree = "", "", "", own.name, None
+    parts = row_folder.resolve().parts
+    division, organization, system, workload, tree = "", "", "", row_folder.name, None
     places = [place for place, part in enumerate(parts) if part == "results"]
     if places and places[-1] + 1 < len(parts):
         place = places[-1]
@@ -160,7 +160,7 @@ def _submitted_row(
         workload = " ".join(part for part in parts[place + 2 :] if part not in ("run", "runs"))
         if parts[place - 2].casefold() in _DIVISIONS:
             division, tree = parts[place - 2].casefold(), Path(*parts[: place - 2])
-    elif own == root:
+    elif row_folder == root:
         workload = benchmark.value
     names = [excerpt(each, NAME_CHARACTERS) for each in (division, organization, system, workload)]
     return SubmittedRow(names[0], names[1], names[2], names[3], benchmark, folders, tree)

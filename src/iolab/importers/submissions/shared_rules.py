@@ -52,7 +52,7 @@ def host_counter_evidence(
         f"{source} of the hosts counted {format_bytes(count)} while {format_bytes(claimed_bytes)} "
         f"are claimed ({percent_text(share)})"
     )
-    place = (folder.metadata_name, f"cluster snapshots: {source}")
+    place = (folder.metadata_file_name, f"cluster snapshots: {source}")
     low, high = COUNTED_SHARE
     if share >= low:
         kind = SUPPORTS if share <= high else EXPLAINS
@@ -130,7 +130,7 @@ def _counter_growth(
 
 def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """The rate beside the sum of the clients' network interfaces in the system's description."""
-    name, values = row.system_description
+    name, values = row.system_file_and_values
     interfaces: dict[str, dict[str, float]] = {}
     for path, text in values.items():
         match = re.fullmatch(r"(.*clients\.\d+)\.networking\.(\d+)\.(speed|unit_count)", path)
@@ -165,14 +165,14 @@ def line_rate_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Libraries that stored commands load before the program's own, and settings of writeback."""
     texts = [
-        (folder, (folder.metadata_name, key), text)
+        (folder, (folder.metadata_file_name, key), text)
         for folder in row.folders
         for key, text in [
             *(("executed_command", each) for each in folder.commands),
             *_environment_texts(folder.metadata),
         ]
     ]
-    name, values = row.system_description
+    name, values = row.system_file_and_values
     described = [(row.folders[0], (name, path), text) for path, text in values.items()]
     reported: set[str] = set()
     for folder, place, text in [*texts, *described]:
@@ -204,33 +204,33 @@ def _environment_texts(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _preload_evidence_of_library(
-    row: SubmittedRow, folder: ResultFolder, place: tuple[str, str], library: LoadedLibrary
+    row: SubmittedRow, folder: ResultFolder, file_and_key: tuple[str, str], library: LoadedLibrary
 ) -> FileEvidence:
     text = f"{excerpt(library.path, 200)} is loaded before the program's own libraries"
     match interposer_kind(library):
         case InterposerKind.REPLACES:
             message = f"{text}: by its name it replaces {replaced_function_text(library)}."
-            return row.evidence("preload", CONTRADICTS, message, folder, place)
+            return row.evidence("preload", CONTRADICTS, message, folder, file_and_key)
         case InterposerKind.ALLOCATOR | InterposerKind.SANITIZER:
             message = f"{text}: {known_library_name(library) or 'an allocator'}."
-            return row.evidence("preload", EXPLAINS, message, folder, place)
+            return row.evidence("preload", EXPLAINS, message, folder, file_and_key)
         case _:
             message = f"{text}: what it changes is not in the tree."
-            return row.evidence("preload", QUESTIONS, message, folder, place)
+            return row.evidence("preload", QUESTIONS, message, folder, file_and_key)
 
 
 def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Files whose content was taken out, and files that cannot be read."""
     for folder in row.folders:
         pruned = folder.pruned_files
-        needed = [name for name in pruned if name in folder.unreadable]
+        needed = [name for name in pruned if name in folder.unreadable_files]
         if needed:
             message = f"Not known: {counted_noun(len(needed), 'file')} taken out of what is read."
             yield row.evidence("pruned-files", QUESTIONS, message, folder, (needed[0], ""))
         elif pruned:
             message = f"{counted_noun(len(pruned), 'log or output')} taken out before publication."
             yield row.evidence("pruned-files", EXPLAINS, message, folder, (pruned[0], ""))
-        damaged = [name for name in folder.unreadable if name not in pruned]
+        damaged = [name for name in folder.unreadable_files if name not in pruned]
         if damaged:
             message = f"Not known: {counted_noun(len(damaged), 'file')} cannot be read."
             yield row.evidence("pruned-files", QUESTIONS, message, folder, (damaged[0], ""))
@@ -258,7 +258,7 @@ def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         )
 
 
-def override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
+def command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Parameters that a command sets otherwise than they are stored."""
     parameters = folder.metadata.get("parameters")
     differing = []
@@ -282,7 +282,7 @@ def differing_override_evidence(
             EXPLAINS,
             f"The command was run with {shown}: its values are taken.",
             folder,
-            (folder.metadata_name, "executed_command"),
+            (folder.metadata_file_name, "executed_command"),
         )
 
 
@@ -295,4 +295,4 @@ def _is_same_value(text: str, stored: object) -> bool:
 
 def first_name_and_file_count(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:
     """The place of several files: the first one's name and how many there are."""
-    return (names[0] if names else folder.configuration_name, counted_noun(len(names), "file"))
+    return (names[0] if names else folder.configuration_file_name, counted_noun(len(names), "file"))

@@ -21,8 +21,8 @@ from iolab.importers.submissions.shared_rules import (
     EXPLAINS,
     QUESTIONS,
     SUPPORTS,
+    command_override_evidence,
     host_counter_evidence,
-    override_evidence,
 )
 from iolab.text import counted_noun, percent_text
 from iolab.units import GIB, MIB, format_bytes
@@ -57,9 +57,11 @@ def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         yield from _utilization_evidence(row, folder)
         counted = list(host_counter_evidence(row, folder, _nominal_read_bytes(folder), "read"))
         yield from counted
-        are_reads_counted = any(each.kind is SUPPORTS for each in counted)
-        yield from _data_fits_in_memory_evidence(row, folder, are_reads_counted=are_reads_counted)
-        yield from override_evidence(row, folder)
+        do_counters_confirm_reads = any(each.kind is SUPPORTS for each in counted)
+        yield from _data_fits_in_memory_evidence(
+            row, folder, do_counters_confirm_reads=do_counters_confirm_reads
+        )
+        yield from command_override_evidence(row, folder)
     yield from _first_epoch_evidence(row)
 
 
@@ -126,7 +128,7 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
         f"{samples:,.0f} samples in {fmean(seconds):,.1f} s an epoch are {rate:,.1f} samples/s; "
         f"{published:,.1f} are published"
     )
-    place = (folder.epoch_files[rank], "block1.duration")
+    place = (folder.epoch_files_by_rank[rank], "block1.duration")
     if abs(share - 1) <= AGREE:
         yield row.evidence("epoch-times", SUPPORTS, f"{text}.", folder, place)
     elif share > 1 + DISAGREE:
@@ -196,7 +198,7 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
 
 
 def _data_fits_in_memory_evidence(
-    row: SubmittedRow, folder: ResultFolder, *, are_reads_counted: bool
+    row: SubmittedRow, folder: ResultFolder, *, do_counters_confirm_reads: bool
 ) -> Iterator[FileEvidence]:
     """The data beside the memory of all clients."""
     size, samples = sample_bytes(folder), samples_per_epoch(folder)
@@ -211,7 +213,7 @@ def _data_fits_in_memory_evidence(
     place = ("summary.json", "host_memory_GB")
     if factor >= MEMORY_FACTOR * (1 - MEMORY_ROUNDING):
         yield row.evidence("memory", EXPLAINS, f"{text}.", folder, place)
-    elif are_reads_counted:
+    elif do_counters_confirm_reads:
         yield row.evidence("memory", EXPLAINS, f"{text}; counters saw the reads.", folder, place)
     else:
         message = f"{text}, of the {MEMORY_FACTOR:g} that the rules ask for."

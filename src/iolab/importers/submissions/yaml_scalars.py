@@ -25,12 +25,12 @@ def yaml_scalars(text: str) -> Iterator[tuple[str, str]]:
         if match is None:
             item = _ITEM.match(line)
             if item:
-                path = _begin_item(keys, len(item[1]), counts, is_item=True)
+                path = _push_item_and_return_path(keys, len(item[1]), counts, is_item=True)
                 yield path, _text_without_quotes(item[2])
             continue
         indent = len(match[1])
         for _ in range(match[2].count("-")):
-            _begin_item(keys, indent, counts, is_item=True)
+            _push_item_and_return_path(keys, indent, counts, is_item=True)
             indent += 2
         while keys and keys[-1][0] >= indent:
             keys.pop()
@@ -42,7 +42,7 @@ def yaml_scalars(text: str) -> Iterator[tuple[str, str]]:
             yield ".".join(key for _, key in keys), value
 
 
-def _begin_item(
+def _push_item_and_return_path(
     keys: list[tuple[int, str]], indent: int, counts: dict[str, int], *, is_item: bool
 ) -> str:
     """Make the item at that indent the last of the keys; returns its path."""
