@@ -101,7 +101,7 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
     looks = series_styles(source.study)
     lines = group_chart_lines(group, looks)
-    assert [(line.name, line.nodes) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
+    assert [(line.name, line.node_count) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
     assert len({line.token for line in lines}) == len({line.dash for line in lines}) == 2
     other = tuple(
         replace(point, key=replace(point.key, configuration="new")) for point in group.points

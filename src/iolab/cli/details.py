@@ -183,9 +183,13 @@ def latency_histogram_text(curve: LatencyCurve) -> str:
 
     As `35.0 µs ▁▂▇█▄▂▁▁ p99.9 4.00 ms`; empty where that is no tail.
     """
-    if not curve.tail or curve.tail[-1] < TAIL_MIN or not 0 < curve.lat_ns[0] < curve.lat_ns[-1]:
+    if (
+        not curve.inverse_tail_fractions
+        or curve.inverse_tail_fractions[-1] < TAIL_MIN
+        or not 0 < curve.lat_ns[0] < curve.lat_ns[-1]
+    ):
         return ""
-    shares = [1 - 1 / tail for tail in curve.tail]
+    shares = [1 - 1 / tail for tail in curve.inverse_tail_fractions]
     logs = [math.log(latency) for latency in curve.lat_ns]
     count = min(max(int((logs[-1] - logs[0]) / BLOCK_LOG_MIN), 1), HISTOGRAM_BLOCKS)
     width = (logs[-1] - logs[0]) / count

@@ -129,7 +129,7 @@ def group_chart_lines(
                     sorted(points, key=lambda point: guest_count_per_node(point.key.axis))
                 ),
                 curve=own.get((configuration, fixed)),
-                nodes=fleet_group.nodes,
+                node_count=fleet_group.nodes,
                 title=" ".join([style.title, *words[1:]]) if several else "",
             )
         )
@@ -149,7 +149,7 @@ def _group_curve_figures(
     figure = load_chart(fleet_group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
     several = len({point.key.configuration for point in fleet_group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
-    yield replace(figure, note=notes, by_configuration=several)
+    yield replace(figure, note=notes, has_configuration_colors=several)
 
 
 def highest_common_percentile_and_note(points: Sequence[PointSummary]) -> tuple[str, str]:

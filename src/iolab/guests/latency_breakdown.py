@@ -12,7 +12,7 @@ from iolab.core.metric import LatencyLayer, VerdictLevel
 from iolab.record import Record
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import ColorToken, series_token
-from iolab.report.charts.rows import StackedBar, StackedBarPart, stacked_bar_plots
+from iolab.report.charts.rows import StackedBar, StackedBarPart, legend_and_stacked_bar_plots
 from iolab.report.numbers import DASH, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
 from iolab.text import capitalised, counted_noun
@@ -166,7 +166,7 @@ def latency_breakdown_chart(
         title="Where the latency arises",
         finding=caveat + _largest_parts_sentence(drawn),
         note=_breakdown_chart_note(drawable, len(runs) - len(drawn)),
-        plots=stacked_bar_plots(rows, legend),
+        plots=legend_and_stacked_bar_plots(rows, legend),
         table=layers_table(breakdowns),
     )
 

@@ -17,10 +17,11 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
+    LabelledPoint,
     StackedBar,
     StackedBarPart,
     labelled_points_plot,
-    stacked_bar_plots,
+    legend_and_stacked_bar_plots,
 )
 from iolab.report.drives import drive_wear_table
 from iolab.report.numbers import (
@@ -95,7 +96,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
     drawn = sorted(rated, key=_operations_per_joule, reverse=True)[:POINTS_MAX]
     plot = labelled_points_plot(
         [
-            (
+            LabelledPoint(
                 _configuration_and_axis_text(brief, point, with_configuration=several),
                 brief.series_styles[point.key.configuration].token,
                 point.metrics[NODE_POWER_METRIC],
@@ -118,7 +119,7 @@ def _rate_against_watts_chart(brief: Brief, workload: Workload) -> Figure | None
         note=" ".join(notes),
         plots=(plot,),
         table=_power_points_table(brief, rated, rate_key),
-        by_configuration=True,
+        has_configuration_colors=True,
     )
 
 
@@ -181,9 +182,11 @@ def bytes_by_layer_section(brief: Brief) -> ReportSection | None:
         title="From the application to the flash",
         finding=f"{capitalised(list_text([_bytes_by_layer_text(wear) for _, wear in drawn], 4))}.",
         note=f"{counted_noun(left_out, 'drive')} more in the table." if left_out else "",
-        plots=stacked_bar_plots([_bytes_by_layer_bar(brief, *each) for each in drawn], legend),
+        plots=legend_and_stacked_bar_plots(
+            [_bytes_by_layer_bar(brief, *each) for each in drawn], legend
+        ),
         table=table or Table("Drives", (), ()),
-        by_configuration=True,
+        has_configuration_colors=True,
     )
     group = ChartGroup("Bytes by layer", fill_page_width((figure,)))
     return ReportSection(

@@ -333,7 +333,7 @@ def rate_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     step = -(-by_second.size // POINTS_MAX)
     starts = np.arange(0, by_second.size, step)
     means = np.add.reduceat(by_second, starts) / np.diff(np.append(starts, by_second.size))
-    scale = linear_scale(unit, means.tolist(), ticks=2)
+    scale = linear_scale(unit, means.tolist(), tick_count=2)
     places = [
         (float(at), scale.to_scale_unit(mean)) for at, mean in zip(starts, means, strict=True)
     ]

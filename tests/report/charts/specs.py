@@ -61,7 +61,7 @@ def timeline() -> Timeline:
     return Timeline(
         at_s=(0.5, 1.5, 2.5, 3.5, 4.5, 5.5),
         cell_s=1.0,
-        warmup_s=2.0,
+        begin_s=2.0,
         end_s=5.0,
         panels=(
             Panel("Load", "1/s", (PanelLine("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
@@ -134,7 +134,7 @@ def figures() -> dict[str, Figure]:
 def fleet_figures() -> dict[str, Figure]:
     """IOPS over guests on two nodes, and where their latency arises."""
     guests = [
-        replace(line, points=tuple(_per_node(point) for point in line.points), nodes=2)
+        replace(line, points=tuple(_per_node(point) for point in line.points), node_count=2)
         for line in lines()
     ]
     account = latency_breakdown_chart("Random read", accounts(), "Guests emulated. ")

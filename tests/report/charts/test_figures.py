@@ -32,7 +32,7 @@ from iolab.report.charts.lines import (
     LINES_MAX,
     MEAN,
     ChartLine,
-    lines_with_best_values,
+    best_lines_that_fit_chart,
     rate_quantity,
     remaining_lines_in_groups,
 )
@@ -152,11 +152,11 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
     figure = rate_figure(WORKLOAD, "iodepth", many)
     assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (LINES_MAX, 22)
     assert f"best {LINES_MAX} of 11 lines" in figure.note
-    drawn = lines_with_best_values(many, "iops")
+    drawn = best_lines_that_fit_chart(many, "iops")
     assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - LINES_MAX, 11)]
     (rest,) = remaining_lines_in_groups(many, "iops")
     assert [line.name for line in rest] == [f"c{i}" for i in range(11 - LINES_MAX)]
-    assert lines_with_best_values(many[:2], "iops") == many[:2]
+    assert best_lines_that_fit_chart(many[:2], "iops") == many[:2]
 
 
 def test_of_many_dots_the_best_are_drawn() -> None:

@@ -8,8 +8,8 @@ from iolab.report.charts.run import (
     SHADE_STEPS,
     TABLE_ROWS,
     heat_map_chart,
-    heat_map_segments,
-    heat_map_shade,
+    heat_map_segments_by_shade,
+    heat_map_shade_index,
 )
 from iolab.report.charts.series import HeatMap
 from tests.facts import tells
@@ -17,28 +17,28 @@ from tests.report.charts.specs import heat
 
 
 def test_shades_rise_with_the_share_and_an_empty_cell_has_none() -> None:
-    assert heat_map_shade(0, 1000) is None
-    assert heat_map_shade(1, 1_000_000) == 0
-    assert [heat_map_shade(round(1000 * least), 1000) for least in SHADE_STEPS[1:]] == [
+    assert heat_map_shade_index(0, 1000) is None
+    assert heat_map_shade_index(1, 1_000_000) == 0
+    assert [heat_map_shade_index(round(1000 * least), 1000) for least in SHADE_STEPS[1:]] == [
         1,
         2,
         3,
         4,
         5,
     ]
-    assert heat_map_shade(299, 1000) == 4
+    assert heat_map_shade_index(299, 1000) == 4
 
 
 def test_segments_cover_every_cell_that_has_an_io_once_and_no_other() -> None:
     shown = heat()
     covered = [
         (moment, band, shade)
-        for shade, found in heat_map_segments(shown).items()
+        for shade, found in heat_map_segments_by_shade(shown).items()
         for band, start, after in found
         for moment in range(start, after)
     ]
     wanted = [
-        (moment, band, heat_map_shade(count, sum(row)))
+        (moment, band, heat_map_shade_index(count, sum(row)))
         for moment, row in enumerate(shown.counts)
         for band, count in enumerate(row)
         if count
@@ -48,7 +48,7 @@ def test_segments_cover_every_cell_that_has_an_io_once_and_no_other() -> None:
 
 def test_equal_neighbours_in_time_are_one_segment() -> None:
     steady = replace(heat(), counts=((70, 30, 0),) * 4)
-    assert heat_map_segments(steady)[5] == [(0, 0, 4), (1, 0, 4)]
+    assert heat_map_segments_by_shade(steady)[5] == [(0, 0, 4), (1, 0, 4)]
 
 
 def test_the_finding_is_of_the_measured_window_alone() -> None:

@@ -111,8 +111,8 @@ def test_a_chart_is_as_wide_as_its_columns_and_its_letters_stay_as_large(columns
     svg = draw_inline_svg(wide).svg
     assert f'width="{wide.width}"' in svg
     assert f'viewBox="0 0 {wide.width} ' in svg
-    assert (f'width="{wide.narrow.width}"' in svg) is True
-    for view in (wide, wide.narrow):
+    assert (f'width="{wide.narrowed.width}"' in svg) is True
+    for view in (wide, wide.narrowed):
         (plot,) = view.fitted_plots
         assert plot.left + plot.width < view.width
 

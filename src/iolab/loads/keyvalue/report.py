@@ -182,7 +182,7 @@ class KeyValueReport(LoadReport):
         self, subject: str, detail: RunChartData, token: ColorToken
     ) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
-        curves = [curve for curve in detail.per_operation if curve.tail]
+        curves = [curve for curve in detail.per_operation if curve.inverse_tail_fractions]
         drawn = [
             StyledLatencyCurve(curve, curve.name, series_token(index) if len(curves) > 1 else token)
             for index, curve in enumerate(curves)

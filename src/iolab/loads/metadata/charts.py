@@ -167,7 +167,7 @@ def iteration_rates_chart(
         note=note,
         plots=(Plot(height, marks, _rate_axis(values), end_labels=ends, top=HEAD),),
         table=_iteration_rates_table(points, study),
-        by_configuration=True,
+        has_configuration_colors=True,
     )
 
 
@@ -294,7 +294,7 @@ def operations_distribution(
     drawn = [
         StyledLatencyCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
         for curve in curves
-        if curve.tail
+        if curve.inverse_tail_fractions
     ]
     return latency_distribution_figure(subject, title, drawn, "operations") if drawn else None
 

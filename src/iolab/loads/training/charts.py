@@ -15,7 +15,7 @@ from iolab.loads.training.metric_specs import BARRIER_WAIT, LATENESS, STORAGE_WA
 from iolab.loads.training.workload import TrainingJob
 from iolab.report.charts.chart import Figure, LineSegments, SeriesStyles
 from iolab.report.charts.palette import INK, MUTED, ColorToken
-from iolab.report.charts.rows import StackedBar, StackedBarPart, stacked_bar_plots
+from iolab.report.charts.rows import StackedBar, StackedBarPart, legend_and_stacked_bar_plots
 from iolab.report.numbers import axis_values_text, metric_value_text
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns
 from iolab.text import escape_invisible, percent_text
@@ -55,7 +55,7 @@ def step_parts_chart(
         (name, StackedBarPart(0.0, MUTED, opacity=shade))
         for (_, name), shade in zip(PARTS, SHADES, strict=True)
     ]
-    keys, bars = stacked_bar_plots(rows, legend)
+    keys, bars = legend_and_stacked_bar_plots(rows, legend)
     upright = LineSegments(
         token=INK, segments=[(job.threshold, None, job.threshold, None)], dash=(2, 3), width=1.2
     )
@@ -71,7 +71,7 @@ def step_parts_chart(
         note=" ".join(notes),
         plots=(keys, replace(bars, marks=[*bars.marks, upright])),
         table=_parts_table(workload, known, styles),
-        by_configuration=len({point.key.configuration for point in drawn}) > 1,
+        has_configuration_colors=len({point.key.configuration for point in drawn}) > 1,
         columns=6,
     )
 

@@ -198,16 +198,16 @@ class Plot(Record):
     width: float = PLOT_WIDTH
     right: float | None = None
 
-    def x_in_figure(self, value: float | None, edge: float = 0.0) -> float:
+    def x_in_plot(self, value: float | None, offset_if_none: float = 0.0) -> float:
         """Units from the left to a value of x."""
         if value is None:
-            return edge
+            return offset_if_none
         return self.x.offset_at(value) if self.x else value
 
-    def y_in_figure(self, value: float | None, edge: float = 0.0) -> float:
+    def y_in_plot(self, value: float | None, offset_if_none: float = 0.0) -> float:
         """Units from the top to a value of y."""
         if value is None:
-            return edge
+            return offset_if_none
         return self.height * (1 - self.y.fraction(value)) if self.y else value
 
     def series_slot_width(self, slot: tuple[int, int]) -> float:
@@ -234,8 +234,8 @@ class Figure(Record):
     `table` has every number, `points_table` those of points alone, without intervals, if it is one
     over a load.
     `subject` is what it is a chart of, `finding` what it shows, `note` how to read it. With
-    `by_configuration` its colours tell configurations apart. It is as wide as `columns` of the 12
-    that a page has, or has a `fixed_width` in units.
+    `has_configuration_colors` its colours tell configurations apart. It is as wide as `columns` of
+    the 12 that a page has, or has a `fixed_width` in units.
     """
 
     subject: str
@@ -245,7 +245,7 @@ class Figure(Record):
     plots: tuple[Plot, ...]
     table: Table
     points_table: Table | None = None
-    by_configuration: bool = False
+    has_configuration_colors: bool = False
     columns: int = 4
     fixed_width: int = 0
 
@@ -264,7 +264,7 @@ class Figure(Record):
         return round(max(ends))
 
     @property
-    def narrow(self) -> Figure:
+    def narrowed(self) -> Figure:
         """The same as phones and paper show it: four columns wide."""
         return replace(self, columns=4)
 
@@ -329,7 +329,7 @@ def timeline_marks(
     at_s: Sequence[float],
     values: Sequence[float | None],
     scale: Scale,
-    line: Line,
+    line_style: Line,
 ) -> list[Mark]:
     """The line over time, in its look; nothing where nothing is known at all."""
     places = [
@@ -337,7 +337,9 @@ def timeline_marks(
         for at, value in zip(at_s, values, strict=True)
     ]
     measured = sum(1 for _, value in places if value is not None)
-    return [replace(line, places=places, has_dots=measured <= FEW_METRICS)] if measured else []
+    return (
+        [replace(line_style, places=places, has_dots=measured <= FEW_METRICS)] if measured else []
+    )
 
 
 def last_known_value(values: Sequence[float | None]) -> float | None:
@@ -345,7 +347,7 @@ def last_known_value(values: Sequence[float | None]) -> float | None:
     return next((v for v in reversed(values) if v is not None), None)
 
 
-def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOTE) -> list[str]:
+def error_bar_notes(metrics: Iterable[Metric], interval_note: str = RUN_INTERVAL_NOTE) -> list[str]:
     """A sentence for intervals of chance, one for edges of bins, as far as any is drawn.
 
     And one where an interval would say nothing, and is not drawn.
@@ -353,7 +355,7 @@ def error_bar_notes(metrics: Iterable[Metric], intervals: str = RUN_INTERVAL_NOT
     every = list(metrics)
     drawn = [metric for metric in every if metric.displayable_interval is not None]
     return [
-        *([intervals] if any(not metric.has_bin_edge_interval for metric in drawn) else []),
+        *([interval_note] if any(not metric.has_bin_edge_interval for metric in drawn) else []),
         *([BIN_EDGE_NOTE] if any(metric.has_bin_edge_interval for metric in drawn) else []),
         *too_wide_interval_notes(every, "values"),
     ]
@@ -373,7 +375,7 @@ def not_valid_notes(levels: Iterable[VerdictLevel], *, has_bars: bool = False) -
     ]
 
 
-def bare_marker_notes(metrics: Iterable[Metric]) -> list[str]:
+def missing_interval_marker_notes(metrics: Iterable[Metric]) -> list[str]:
     """What a broken rim says, where any marker has one."""
     is_any_bare = any(metric.displayable_interval is None for metric in metrics)
     return ["Broken outline: no interval known."][:is_any_bare]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -100,13 +100,20 @@ def _workload_chart_groups(
         yield ChartGroup(workload.title, tuple(figures), appendix_figures=further)
 
 
+class BriefAndAppendixCharts(NamedTuple):
+    """Charts of the brief, and those that its appendix has."""
+
+    in_brief: list[Figure]
+    in_appendix: list[Figure]
+
+
 def charts_over_axis(
     workload: Workload,
     points: Sequence[PointSummary],
     styles: SeriesStyles,
     curves: Sequence[LoadCurve] = (),
     knees: Knees = MappingProxyType({}),
-) -> tuple[list[Figure], list[Figure]]:
+) -> BriefAndAppendixCharts:
     """Rate and latency over the load, then what is for the appendix; none for one point alone.
 
     That is one against the other, but of sizes and mixes, whose points are different loads and no
@@ -114,7 +121,7 @@ def charts_over_axis(
     """
     axis = horizontal_axis_name([point.key.axis for point in points])
     if axis is None:
-        return [], []
+        return BriefAndAppendixCharts([], [])
     own = {
         (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
@@ -125,12 +132,12 @@ def charts_over_axis(
     for further in remaining_lines_in_groups(lines, workload.rate_metric):
         for part in _load_and_appendix_charts(workload, axis, further):
             others += part
-    return figures, others
+    return BriefAndAppendixCharts(figures, others)
 
 
 def _load_and_appendix_charts(
     workload: Workload, axis_name: str, lines: Sequence[ChartLine]
-) -> tuple[list[Figure], list[Figure]]:
+) -> BriefAndAppendixCharts:
     """Rate and latency over the load, and for the appendix one against the other."""
     points = [point for line in lines for point in line.points]
     has_latency = any(_has_metric_value(point, "lat_ns_mean") for point in points)
@@ -138,20 +145,20 @@ def _load_and_appendix_charts(
     rate = rate_quantity(workload.rate_metric)
     if not has_latency:
         chart = quantity_chart(workload.title, axis_name, lines, rate)
-        return ([replace(chart, title=workload.title)] if has_measured_load else []), []
+        drawn = [replace(chart, title=workload.title)] if has_measured_load else []
+        return BriefAndAppendixCharts(drawn, [])
     if not has_measured_load:
-        return [latency_chart(workload.title, axis_name, lines)], []
+        return BriefAndAppendixCharts([latency_chart(workload.title, axis_name, lines)], [])
     figures = [load_chart(workload.title, axis_name, lines, rate)]
     if axis_name not in workload.job.load_axes:
-        return figures, []
+        return BriefAndAppendixCharts(figures, [])
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
     limit = workload.search_goal.limit
     if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_phrase(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
-    return figures, [
-        latency_tradeoff_chart(workload.title, axis_name, lines, rate, shown, limit=limit)
-    ]
+    tradeoff = latency_tradeoff_chart(workload.title, axis_name, lines, rate, shown, limit=limit)
+    return BriefAndAppendixCharts(figures, [tradeoff])
 
 
 def horizontal_axis_name(axes: Sequence[Axis]) -> str | None:
@@ -214,7 +221,7 @@ def latency_distribution_charts(
     by_point: dict[str, RunChartData] = {}
     for result in results:
         detail = details.get(result.key)
-        if detail is None or not detail.all_operations.tail:
+        if detail is None or not detail.all_operations.inverse_tail_fractions:
             continue
         if detail.key in keys or (not several and result.digest not in by_point):
             by_point[result.digest] = detail
@@ -246,7 +253,7 @@ def latency_distribution_charts(
     most = LINES_MAX if several else CURVES_MAX
     return [
         latency_distribution_figure(
-            workload.title, heading, drawn[start : start + most], by_configuration=several
+            workload.title, heading, drawn[start : start + most], has_configuration_colors=several
         )
         for start in range(0, len(drawn), most)
     ]
@@ -264,7 +271,7 @@ def run_latency_distribution_chart(
 ) -> Figure | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
-    curves = [curve for curve in detail.per_operation if curve.tail]
+    curves = [curve for curve in detail.per_operation if curve.inverse_tail_fractions]
     drawn = [
         StyledLatencyCurve(curve, curve.name, token, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)
@@ -272,9 +279,9 @@ def run_latency_distribution_chart(
     return latency_distribution_figure(subject, "Latency by percentile", drawn) if drawn else None
 
 
-def run_curve_label(result: RunResult, configuration: str) -> str:
-    """What a run is called on a chart; `configuration` is empty where there is only one."""
-    label = f"{configuration} {axis_values_text(result.axis[:1])}".strip()
+def run_curve_label(result: RunResult, configuration_title: str) -> str:
+    """What a run is called on a chart; `configuration_title` is empty where there is only one."""
+    label = f"{configuration_title} {axis_values_text(result.axis[:1])}".strip()
     return escape_invisible(label) or "all I/Os"
 
 

@@ -13,10 +13,11 @@ from iolab.core.configuration import Configuration, ProcurementCost
 from iolab.report.charts.chart import ConfigurationStyle, Figure, SeriesStyles, error_bar_notes
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.rows import (
+    LabelledPoint,
     StackedBar,
     StackedBarPart,
     labelled_points_plot,
-    stacked_bar_plots,
+    legend_and_stacked_bar_plots,
 )
 from iolab.report.numbers import quotient_value_text
 from iolab.report.phrases import terabytes_text
@@ -66,9 +67,9 @@ def procurement_cost_chart(
         title=f"Procurement cost in {excerpt(currency, _CURRENCY_CHARACTERS)}",
         finding=_procurement_cost_sentence([(style, cost) for style, cost, _ in drawn]),
         note=f"{counted_noun(left_out, 'configuration')} more in the table." if left_out else "",
-        plots=stacked_bar_plots([_cost_bar(*each) for each in drawn], legend),
+        plots=legend_and_stacked_bar_plots([_cost_bar(*each) for each in drawn], legend),
         table=table,
-        by_configuration=True,
+        has_configuration_colors=True,
     )
 
 
@@ -87,12 +88,12 @@ def _capacity_text(configuration: Configuration) -> str:
     return next((f"{terabytes_text(size)} {kind}" for size, kind in sizes if size), "")
 
 
-def _cost_bar(style: ConfigurationStyle, cost: ProcurementCost, capacity: str) -> StackedBar:
+def _cost_bar(style: ConfigurationStyle, cost: ProcurementCost, capacity_text: str) -> StackedBar:
     pieces = (
         StackedBarPart(amount, style.token, _amount_text(amount), shade)
         for amount, shade in zip(server_network_storage_costs(cost), SHADES, strict=True)
     )
-    heading = ": ".join(filter(None, (escape_invisible(style.label), capacity)))
+    heading = ": ".join(filter(None, (escape_invisible(style.label), capacity_text)))
     return StackedBar(tuple(pieces), heading, total=_amount_text(cost.total))
 
 
@@ -101,10 +102,12 @@ def _amount_text(amount: float) -> str:
     return f"{amount:,.0f}" if amount < _LONG_AMOUNT else format_count(amount)
 
 
-def _procurement_cost_sentence(priced: Sequence[tuple[ConfigurationStyle, ProcurementCost]]) -> str:
+def _procurement_cost_sentence(
+    styles_and_costs: Sequence[tuple[ConfigurationStyle, ProcurementCost]],
+) -> str:
     """Each configuration's sum, and what the largest part of it is."""
     parts = []
-    for style, cost in priced:
+    for style, cost in styles_and_costs:
         amount, part = max(zip(server_network_storage_costs(cost), PARTS, strict=True))
         share = f"{percent_text(amount / cost.total)} of it {part}"
         money = f"{format_count(cost.total)} {excerpt(cost.currency, _CURRENCY_CHARACTERS)}"
@@ -113,24 +116,27 @@ def _procurement_cost_sentence(priced: Sequence[tuple[ConfigurationStyle, Procur
 
 
 def value_for_money_chart(
-    capacities: Sequence[Quotient], rates: Sequence[Quotient], styles: SeriesStyles, table: Table
+    capacity_quotients: Sequence[Quotient],
+    rate_quotients: Sequence[Quotient],
+    styles: SeriesStyles,
+    table: Table,
 ) -> Figure | None:
     """Capacity against one workload's rate, both for the same money; None for under two.
 
     Up and to the right is more of both.
     """
-    by_configuration = {quotient.maximum.configuration: quotient for quotient in capacities}
+    by_configuration = {quotient.maximum.configuration: quotient for quotient in capacity_quotients}
     pairs = [
         (by_configuration[rate.maximum.configuration], rate)
-        for rate in rates
+        for rate in rate_quotients
         if rate.maximum.configuration in by_configuration
     ]
     if len(pairs) < 2:
         return None
-    money = excerpt(rates[0].divisor.unit_text, _CURRENCY_CHARACTERS)
+    money = excerpt(rate_quotients[0].divisor.unit_text, _CURRENCY_CHARACTERS)
     plot = labelled_points_plot(
         [
-            (
+            LabelledPoint(
                 styles[rate.maximum.configuration].label,
                 styles[rate.maximum.configuration].token,
                 capacity.value,
@@ -142,7 +148,7 @@ def value_for_money_chart(
         f"per {money}",
     )
     what = pairs[0][0].maximum.metric.removesuffix("_tb")
-    title = rates[0].maximum.title or rates[0].maximum.workload
+    title = rate_quotients[0].maximum.title or rate_quotients[0].maximum.workload
     sentences = (
         f"{escape_invisible(styles[rate.maximum.configuration].title)} "
         f"{quotient_value_text(rate.value)} and {quotient_value_text(capacity.value)}"
@@ -161,5 +167,5 @@ def value_for_money_chart(
         ),
         plots=(plot,),
         table=table,
-        by_configuration=True,
+        has_configuration_colors=True,
     )

@@ -63,15 +63,17 @@ def latency_distribution_figure(
     styled_curves: Sequence[StyledLatencyCurve],
     noun: str = "I/Os",
     *,
-    by_configuration: bool = False,
+    has_configuration_colors: bool = False,
 ) -> Figure:
     """The curves of one run (read, write) or of one workload (its axis values).
 
     `noun` is what has the latency.
     """
-    shown = [line for line in styled_curves[:CURVES_MAX] if line.curve.tail]
+    shown = [line for line in styled_curves[:CURVES_MAX] if line.curve.inverse_tail_fractions]
     scale = log_scale("ns", [v for line in shown for v in line.curve.lat_ns])
-    reach = max((line.curve.tail[-1] for line in shown), default=10.0) * (1 + _SLACK)
+    reach = max((line.curve.inverse_tail_fractions[-1] for line in shown), default=10.0) * (
+        1 + _SLACK
+    )
     marks = [mark for line in shown for mark in _curve_marks(line, scale, reach)]
     ends = [
         LineEndLabel(line.label, scale.to_scale_unit(line.curve.lat_ns[-1]), line.token)
@@ -89,16 +91,16 @@ def latency_distribution_figure(
         note=note,
         plots=(Plot(HEIGHT, marks, _percentile_axis(reach, noun), scale, ends),),
         table=_percentile_table(title, [line.curve for line in styled_curves], noun),
-        by_configuration=by_configuration,
+        has_configuration_colors=has_configuration_colors,
     )
 
 
 def latency_at_percentile(curve: LatencyCurve, percent: float) -> float | None:
     """The curve's latency (ns) at a percentile, None beyond what its I/Os support."""
     tail = 100.0 / (100.0 - percent)
-    if not curve.tail or tail > curve.tail[-1] * (1 + _SLACK):
+    if not curve.inverse_tail_fractions or tail > curve.inverse_tail_fractions[-1] * (1 + _SLACK):
         return None
-    index = next(i for i, t in enumerate(curve.tail) if t >= tail * (1 - _SLACK))
+    index = next(i for i, t in enumerate(curve.inverse_tail_fractions) if t >= tail * (1 - _SLACK))
     return curve.lat_ns[index]
 
 
@@ -106,7 +108,7 @@ def _curve_marks(line: StyledLatencyCurve, scale: Scale, tail_max: float) -> lis
     """The curve, and a dot at each percentile that the axis names."""
     places = [
         (math.log10(tail), scale.to_scale_unit(lat))
-        for tail, lat in zip(line.curve.tail, line.curve.lat_ns, strict=True)
+        for tail, lat in zip(line.curve.inverse_tail_fractions, line.curve.lat_ns, strict=True)
     ]
     dots = [
         (math.log10(tick), scale.to_scale_unit(lat))
@@ -162,7 +164,7 @@ def _percentile_table(title: str, curves: Sequence[LatencyCurve], noun: str) -> 
     rows = tuple(
         row_of_cells(
             curve.name,
-            f"{curve.total:,}",
+            f"{curve.operation_count:,}",
             *(
                 DASH if (v := latency_at_percentile(curve, percent)) is None else format_ns(v)
                 for percent in MARKS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -31,8 +31,8 @@ from iolab.report.charts.chart import (
     MarkerStyle,
     MarkTooltip,
     Plot,
-    bare_marker_notes,
     error_bar_notes,
+    missing_interval_marker_notes,
     not_valid_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
@@ -91,7 +91,7 @@ class ChartLine(Record):
 
     `title` is its whole name, where the one beside the line is a short one. `curve` is what is
     known of loads between the points, where the axis is one of load, and `knee` the load from which
-    more stops paying. With several `nodes` the axis counts guests of each.
+    more stops paying. With several of `node_count` the axis counts guests of each.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ChartLine(Record):
     dash: tuple[int, ...]
     points: tuple[PointSummary, ...]
     curve: LoadCurve | None = None
-    nodes: int = 1
+    node_count: int = 1
     knee: int | None = None
     title: str = ""
 
@@ -132,7 +132,7 @@ def rate_quantity(metric_key: str) -> ChartQuantity:
     return ChartQuantity(metric_key, _RATES.get(metric_key, metric_phrase(metric_key)))
 
 
-def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
+def best_lines_that_fit_chart(lines: Sequence[ChartLine], metric_key: str) -> list[ChartLine]:
     """The lines that one chart has room for: of many those with the best values, in their order."""
     if len(lines) <= LINES_MAX:
         return list(lines)
@@ -150,7 +150,9 @@ def lines_with_best_values(lines: Sequence[ChartLine], metric_key: str) -> list[
     return [line for line in lines if line in ranked]
 
 
-def lines_with_short_names(lines: Sequence[ChartLine]) -> tuple[list[ChartLine], str]:
+def lines_with_short_names_and_common_part(
+    lines: Sequence[ChartLine],
+) -> tuple[list[ChartLine], str]:
     """The lines by names that fit beside a plot, and what all names have in common.
 
     Where names are too long only what tells them apart stands there.
@@ -169,13 +171,15 @@ def remaining_lines_in_groups(
     lines: Sequence[ChartLine], metric_key: str
 ) -> Iterator[list[ChartLine]]:
     """The other lines, as many together as a chart has room for."""
-    drawn = lines_with_best_values(lines, metric_key)
+    drawn = best_lines_that_fit_chart(lines, metric_key)
     rest = [line for line in lines if line not in drawn]
     for start in range(0, len(rest), LINES_MAX):
         yield rest[start : start + LINES_MAX]
 
 
-def hidden_lines_note(lines: Sequence[ChartLine], rendered_lines: Sequence[ChartLine]) -> list[str]:
+def hidden_lines_notes(
+    lines: Sequence[ChartLine], rendered_lines: Sequence[ChartLine]
+) -> list[str]:
     """That lines are missing, and where they are."""
     if len(rendered_lines) == len(lines):
         return []
@@ -232,11 +236,13 @@ def line_chart(
     lines cross.
     """
     quantities = tuple(quantity for panel in panels for quantity in panel)
-    drawn, common = lines_with_short_names(lines_with_best_values(lines, quantities[0].key))
+    drawn, common = lines_with_short_names_and_common_part(
+        best_lines_that_fit_chart(lines, quantities[0].key)
+    )
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     in_steps = len(panels) > 1 and _has_room_for_bars(drawn, axis_name)
-    x = load_axis_of_lines(drawn, axis_name, *quantities, in_steps=in_steps)
+    x = parameter_axis_of_lines(drawn, axis_name, *quantities, in_steps=in_steps)
     height = HEIGHT if len(panels) == 1 else PANEL_HEIGHT
     plots = []
     for index, panel in enumerate(panels):
@@ -256,7 +262,7 @@ def line_chart(
         plots=tuple(plots),
         table=quantities_table(subject, axis_name, lines, quantities),
         points_table=_points_table(subject, axis_name, lines, quantities),
-        by_configuration=True,
+        has_configuration_colors=True,
     )
 
 
@@ -381,7 +387,7 @@ def _scale_of_quantities(lines: Sequence[ChartLine], quantities: Sequence[ChartQ
     return (
         log_scale(unit, values, max_ticks=LATENCY_TICKS_MAX)
         if unit == "ns"
-        else linear_scale(unit, values, ticks=3)
+        else linear_scale(unit, values, tick_count=3)
     )
 
 
@@ -407,13 +413,15 @@ def _line_chart_notes(
     )
     marked = [quantity.key for quantity in panels[-1]] if has_bars else [q.key for q in quantities]
     values = (p.metrics.get(key, UNKNOWN_METRIC) for p in points for key in marked)
-    yield from bare_marker_notes(metric for metric in values if metric.value is not None)
+    yield from missing_interval_marker_notes(
+        metric for metric in values if metric.value is not None
+    )
     curves = [line.curve for line in drawn_lines if line.curve is not None]
     yield from (text for quantity in quantities if (text := prediction_note(curves, quantity.key)))
-    yield from hidden_lines_note(lines, drawn_lines)
+    yield from hidden_lines_notes(lines, drawn_lines)
 
 
-def load_axis_of_lines(
+def parameter_axis_of_lines(
     lines: Sequence[ChartLine], axis_name: str, *quantities: ChartQuantity, in_steps: bool = False
 ) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
@@ -430,7 +438,7 @@ def load_axis_of_lines(
     return parameter_axis(
         axis_name,
         [*measured, *guessed],
-        max((line.nodes for line in lines), default=1),
+        max((line.node_count for line in lines), default=1),
         in_steps=in_steps,
     )
 
@@ -440,21 +448,21 @@ def line_and_point_marks(
     axis_name: str,
     metric_key: str,
     scale: Scale,
-    name: str = "",
+    tooltip_name: str = "",
 ) -> list[Mark]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict.
 
-    `name` is what a pointer is told that they are of.
+    `tooltip_name` is what a pointer is told that they are of.
     """
     token, points = line.token, points_on_axis(line, axis_name, metric_key)
-    marks = prediction_marks(line.curve, metric_key, scale, token, name)
+    marks = prediction_marks(line.curve, metric_key, scale, token, tooltip_name)
     if not points:
         return marks
     places = [(at, scale.to_scale_unit(value)) for at, value, _, _ in points]
     levels = [level for _, _, _, level in points]
     marks += connecting_line_marks(token, places, levels, line.dash)
     ends = [interval_in_scale_unit(interval, scale) for _, _, interval, _ in points]
-    return [*marks, *markers_with_intervals(token, places, levels, MarkTooltip(name, ends))]
+    return [*marks, *markers_with_intervals(token, places, levels, MarkTooltip(tooltip_name, ends))]
 
 
 def markers_with_intervals(
@@ -503,7 +511,7 @@ def interval_in_scale_unit(
 
 
 def prediction_marks(
-    curve: LoadCurve | None, metric_key: str, scale: Scale, token: ColorToken, name: str
+    curve: LoadCurve | None, metric_key: str, scale: Scale, token: ColorToken, tooltip_name: str
 ) -> list[Mark]:
     """The band, an upright at the knee, and open circles at predicted loads."""
     if curve is None or curve.metric != metric_key:
@@ -528,7 +536,7 @@ def prediction_marks(
         token=token,
         places=[(float(point.load), scale.to_scale_unit(point.rate)) for point in guessed],
         marker_style=MarkerStyle.OPEN,
-        tip=MarkTooltip(name, ends, [PREDICTED] * len(guessed)),
+        tip=MarkTooltip(tooltip_name, ends, [PREDICTED] * len(guessed)),
     )
     return [Band(token=token, places=band, opacity=_BAND), upright, circles]
 
@@ -560,17 +568,24 @@ def point_axis_value(point: PointSummary, axis_name: str) -> float | None:
     )
 
 
-def points_on_axis(
-    line: ChartLine, axis_name: str, metric_key: str
-) -> list[tuple[float, float, tuple[float, float] | None, VerdictLevel]]:
-    """(axis value, published value, interval, verdict) of each point that has both values."""
+class PlottedPoint(NamedTuple):
+    """A point on a chart: its place on the axis, its published value with interval, its verdict."""
+
+    axis_value: float
+    metric_value: float
+    interval: tuple[float, float] | None
+    level: VerdictLevel
+
+
+def points_on_axis(line: ChartLine, axis_name: str, metric_key: str) -> list[PlottedPoint]:
+    """Each point that has both values, by its place on the axis."""
     places = [
-        (x, metric.value, metric.displayable_interval, point.level)
+        PlottedPoint(x, metric.value, metric.displayable_interval, point.level)
         for point in line.points
         if (x := point_axis_value(point, axis_name)) is not None
         and (metric := point.metrics.get(metric_key, UNKNOWN_METRIC)).value is not None
     ]
-    return sorted(places, key=lambda place: place[0])
+    return sorted(places, key=lambda place: place.axis_value)
 
 
 def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
@@ -586,11 +601,11 @@ def drawn_metric_values(line: ChartLine, metric_key: str) -> list[float]:
 
 
 def line_end_labels(
-    line: ChartLine, axis_name: str, metric_key: str, scale: Scale, name: str
+    line: ChartLine, axis_name: str, metric_key: str, scale: Scale, text: str
 ) -> list[LineEndLabel]:
     """What stands beside the line's last point, where it has one."""
     points = points_on_axis(line, axis_name, metric_key)
-    return [LineEndLabel(name, scale.to_scale_unit(points[-1][1]), line.token)] if points else []
+    return [LineEndLabel(text, scale.to_scale_unit(points[-1][1]), line.token)] if points else []
 
 
 def lines_sentence(axis_name: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
@@ -618,19 +633,19 @@ def _line_sentence(axis_name: str, line: ChartLine, quantity: ChartQuantity) -> 
     peak = (
         ""
         if best_x in {first_x, last_x}
-        else f", at most {value_text(best, unit)} at {best_x * line.nodes:g}"
+        else f", at most {value_text(best, unit)} at {best_x * line.node_count:g}"
     )
     return (
         f"from {value_text(first, unit)} at {_axis_place_text(axis_name, first_x, line)} to "
-        f"{value_text(last, unit)} at {last_x * line.nodes:g}{peak}; {trust}."
+        f"{value_text(last, unit)} at {last_x * line.node_count:g}{peak}; {trust}."
     )
 
 
 def _axis_place_text(axis_name: str, value: float, line: ChartLine) -> str:
     """`iodepth 8`; of guests of several nodes all of them: `12 VMs`."""
     return (
-        f"{value * line.nodes:g} VMs"
-        if line.nodes > 1
+        f"{value * line.node_count:g} VMs"
+        if line.node_count > 1
         else f"{axis_name_text(axis_name)} {value:g}"
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from textwrap import wrap
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,8 +30,8 @@ from iolab.report.charts.chart import (
     Plot,
     Rectangles,
     TextMark,
-    bare_marker_notes,
     fill_page_width,
+    missing_interval_marker_notes,
     non_overlapping_positions,
     not_valid_notes,
     too_wide_interval_notes,
@@ -191,7 +191,7 @@ def dot_chart(
         note=" ".join(filter(None, notes)),
         plots=(Plot(height, marks, x, top=HEAD, left=left, right=VALUE_MARGIN),),
         table=table,
-        by_configuration=True,
+        has_configuration_colors=True,
     )
 
 
@@ -224,17 +224,25 @@ def _value_scale(dots: Sequence[Dot]) -> Scale:
         return replace(scale, ticks=tuple(sorted({*scale.ticks, 1.0})))
     if positive and max(positive) > LOGARITHMIC_RATIO * min(positive):
         return log_scale(dots[0].value.unit, positive, max_ticks=5)
-    scale = linear_scale(dots[0].value.unit, values, ticks=4)
+    scale = linear_scale(dots[0].value.unit, values, tick_count=4)
     most = max((scale.to_scale_unit(value) for value in values), default=0.0)
     # It ends with the largest value: what stands beside that has room of its own.
     ticks = tuple(tick for tick in scale.ticks if tick <= most)
     return replace(scale, high=most, ticks=ticks) if most > 0 else scale
 
 
+class _LaneLayout(NamedTuple):
+    """Each dot with its place, the names left of their rows, and the height of all."""
+
+    lanes: list[_DotLane]
+    row_names: list[TextMark]
+    height: float
+
+
 def _lay_out_lanes(
     rows: Sequence[DotRow], names: Sequence[str], name_characters: int
-) -> tuple[list[_DotLane], list[TextMark], float]:
-    """Each dot with its place, the names left of their rows, and the height of all."""
+) -> _LaneLayout:
+    """The lanes of all rows, one below the other."""
     lanes: list[_DotLane] = []
     texts: list[TextMark] = []
     top = 0.0
@@ -249,7 +257,7 @@ def _lay_out_lanes(
             TextMark(token=INK, places=places, align="end", dx=-12, dy=MIDDLE, is_fixed=True)
         )
         top += height + ROW_GAP
-    return lanes, texts, round(top)
+    return _LaneLayout(lanes, texts, round(top))
 
 
 def _equal_ratio_line(dots: Sequence[Dot]) -> list[Mark]:
@@ -319,7 +327,7 @@ def _dot_value_text(dot: Dot, scale: Scale) -> str:
     return f"{value:,.0f}" if value >= 999.5 else significant_digits_text(value)
 
 
-def _dot_chart_note(dots: Sequence[Dot], total: int) -> str:
+def _dot_chart_note(dots: Sequence[Dot], total_dot_count: int) -> str:
     notes = []
     spread = [dot.value for dot in dots if dot.value.displayable_interval is not None]
     if any(not value.has_bin_edge_interval for value in spread):
@@ -327,12 +335,13 @@ def _dot_chart_note(dots: Sequence[Dot], total: int) -> str:
         notes.append(f"Lines through dots: 95 % intervals{alone}.")
     if any(value.has_bin_edge_interval for value in spread):
         notes.append("A line through a dot is what rounding leaves open.")
-    notes += bare_marker_notes([dot.value for dot in dots])
+    notes += missing_interval_marker_notes([dot.value for dot in dots])
     notes += too_wide_interval_notes([dot.value for dot in dots], "dots")
     notes += not_valid_notes({dot.level for dot in dots if dot.level})
-    if len(dots) < total:
+    if len(dots) < total_dot_count:
         notes.append(
-            f"The best of each, {len(dots)} of {counted_noun(total, 'dot')}; the table has all."
+            f"The best of each, {len(dots)} of {counted_noun(total_dot_count, 'dot')}; "
+            "the table has all."
         )
     return " ".join(notes)
 
@@ -355,23 +364,26 @@ class StackedBar(Record):
     total: str = ""
 
 
-def stacked_bar_plots(
-    rows: Sequence[StackedBar], legend: Sequence[tuple[str, StackedBarPart]]
+def legend_and_stacked_bar_plots(
+    bars_of_parts: Sequence[StackedBar], legend: Sequence[tuple[str, StackedBarPart]]
 ) -> tuple[Plot, Plot]:
     """What the parts are, and the bars below each other on one scale."""
-    high = max((sum(piece.amount for piece in row.pieces) for row in rows), default=0.0) or 1.0
+    high = (
+        max((sum(piece.amount for piece in row.pieces) for row in bars_of_parts), default=0.0)
+        or 1.0
+    )
     x = ChartAxis(Scale(1.0, "", 0.0, high, ()), (), has_line=False, has_labels=False)
     marks: list[Mark] = []
     top = 0.0
-    for row in rows:
+    for row in bars_of_parts:
         if row.heading:
             text = (0.0, top + 11, excerpt(row.heading, HEADING_CHARACTERS))
             marks.append(TextMark(token=INK, places=[text], is_fixed=True))
             top += LINE_GAP + 3
         marks += _stacked_bar_marks(row, top, high)
         top += BAR + ROW_GAP
-    left = CHARACTER * max((len(row.name) for row in rows), default=0)
-    right = CHARACTER * max((len(row.total) for row in rows), default=0)
+    left = CHARACTER * max((len(row.name) for row in bars_of_parts), default=0)
+    right = CHARACTER * max((len(row.total) for row in bars_of_parts), default=0)
     keys = Plot(LEGEND, list(_legend_marks(legend)), top=4, left=2)
     bars = Plot(
         round(top), marks, x, top=LEGEND + 10, left=left + 8 if left else 2, right=right + BESIDE
@@ -408,10 +420,17 @@ def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iter
         yield TextMark(token=INK, places=[(start, middle, row.total)], dx=6, dy=MIDDLE)
 
 
-def labelled_points_plot(
-    points: Sequence[tuple[str, ColorToken, Metric, Metric, VerdictLevel | None]],
-    divisor_unit: str = "",
-) -> Plot:
+class LabelledPoint(NamedTuple):
+    """A point of two figures with the name that stands beside it."""
+
+    name: str
+    token: ColorToken
+    x: Metric
+    y: Metric
+    level: VerdictLevel | None
+
+
+def labelled_points_plot(points: Sequence[LabelledPoint], divisor_unit: str = "") -> Plot:
     """One figure against another, each point with its name beside it and its intervals through it.
 
     `error_bar_notes` says what the intervals are.
@@ -420,7 +439,7 @@ def labelled_points_plot(
         linear_scale(
             figures[0].unit,
             [end for each in figures for end in _metric_value_and_ends(each)],
-            ticks=3,
+            tick_count=3,
         )
         for figures in ([x for _, _, x, _, _ in points], [y for *_, y, _ in points])
     )

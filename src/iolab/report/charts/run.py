@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -133,7 +133,7 @@ def _panel_plot(panel: Panel, timeline: Timeline, token: ColorToken, top: float)
         else panel_scale(panel, values, 2)
     )
     end = _timeline_end_s(timeline)
-    marks: list[Mark] = outside_window_shading(timeline.warmup_s, timeline.end_s, end)
+    marks: list[Mark] = outside_window_shading(timeline.begin_s, timeline.end_s, end)
     ends = []
     for index, trace in enumerate(panel.lines[:LINES_MAX]):
         colour, dash = _trace_token_and_dash(trace, index, token)
@@ -162,7 +162,7 @@ def _window_values(trace: PanelLine, timeline: Timeline) -> list[float]:
     return [
         v
         for at, v in zip(timeline.at_s, trace.values, strict=True)
-        if v is not None and timeline.warmup_s <= at <= timeline.end_s
+        if v is not None and timeline.begin_s <= at <= timeline.end_s
     ]
 
 
@@ -241,7 +241,10 @@ def heat_map_chart(subject: str, heat: HeatMap, token: ColorToken) -> Figure:
             "a cell, the more of that column’s I/Os took so long (key above, from that share on). "
             "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
         ),
-        plots=(Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD), _heat_map_key(token)),
+        plots=(
+            Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD),
+            _heat_map_legend_plot(token),
+        ),
         table=_heat_map_table(heat),
     )
 
@@ -255,26 +258,34 @@ def _latency_axis_scale(heat: HeatMap) -> Scale:
     return replace(scale, low=low, high=high, ticks=tuple(ticks) or (middle,))
 
 
-def heat_map_shade(count: int, total: int) -> int | None:
+def heat_map_shade_index(count: int, total: int) -> int | None:
     """Which of `SHADE_STEPS` a cell of so many of its moment's I/Os has; None for an empty one."""
     if not count:
         return None
     return max(i for i, least in enumerate(SHADE_STEPS) if count >= least * total)
 
 
-def heat_map_segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
-    """For each shade its (band, first moment, moment after the last), equal ones joined."""
+class HeatMapSegment(NamedTuple):
+    """Cells of one shade in one band of latency, from a moment to the one before `end_moment`."""
+
+    band: int
+    first_moment: int
+    end_moment: int
+
+
+def heat_map_segments_by_shade(heat: HeatMap) -> dict[int, list[HeatMapSegment]]:
+    """The segments of each shade, equal cells that follow each other joined."""
     totals = [sum(row) for row in heat.counts]
-    by_shade: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(SHADE_STEPS))}
+    by_shade: dict[int, list[HeatMapSegment]] = {step: [] for step in range(len(SHADE_STEPS))}
     for band in range(len(heat.edges_ns) - 1):
-        row = [heat_map_shade(heat.counts[i][band], total) for i, total in enumerate(totals)]
+        row = [heat_map_shade_index(heat.counts[i][band], total) for i, total in enumerate(totals)]
         start = 0
         for moment in range(1, len(row) + 1):
             if moment < len(row) and row[moment] == row[start]:
                 continue
             shade = row[start]
             if shade is not None:
-                by_shade[shade].append((band, start, moment))
+                by_shade[shade].append(HeatMapSegment(band, start, moment))
             start = moment
     return by_shade
 
@@ -284,7 +295,7 @@ def _heat_map_cell_marks(heat: HeatMap, scale: Scale, token: ColorToken) -> Iter
     edges = [scale.to_scale_unit(edge) for edge in heat.edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
     thick = HEAT_HEIGHT / len(middles) + _OVERLAP
-    for shade, spans in heat_map_segments(heat).items():
+    for shade, spans in heat_map_segments_by_shade(heat).items():
         pieces = [
             (heat.edges_s[start], middles[band], heat.edges_s[after], middles[band])
             for band, start, after in spans
@@ -300,7 +311,7 @@ def _window_edge_marks(heat: HeatMap) -> list[Mark]:
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(1, 3))] if edges else []
 
 
-def _heat_map_key(token: ColorToken) -> Plot:
+def _heat_map_legend_plot(token: ColorToken) -> Plot:
     """The shades and from which share on they stand, over the plot."""
     marks: list[Mark] = []
     for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
@@ -318,7 +329,7 @@ def _heat_map_sentence(heat: HeatMap) -> str:
     low, high = (format_ns(value) for value in heat.interquartile_ns)
     middle = f"between {low} and {high}" if low != high else low
     text = f"Half of the I/Os took {middle}."
-    tails = _p99_by_moment(heat)
+    tails = _p99_and_start_of_moments(heat)
     if not tails:
         return f"{text} No moment has enough of them for a p99."
     worst, at_s = max(tails)
@@ -329,7 +340,7 @@ def _heat_map_sentence(heat: HeatMap) -> str:
     )
 
 
-def _p99_by_moment(heat: HeatMap) -> list[tuple[float, float]]:
+def _p99_and_start_of_moments(heat: HeatMap) -> list[tuple[float, float]]:
     """(p99, begin) of each moment within the measured window."""
     return [
         (value, start)
@@ -385,7 +396,7 @@ def host_rates_chart(
         host.metrics[metric_key].unit for host in result.hosts if metric_key in host.metrics
     )
     values = [value for _, value in rates]
-    scale = linear_scale(unit, values, ticks=3)
+    scale = linear_scale(unit, values, tick_count=3)
     mean = sum(values) / len(values)
     (slow, least), (fast, most) = rates[0], rates[-1]
     ends = [

@@ -318,19 +318,19 @@ def _processor_panel_lines(
 
 
 def average_on_grid(
-    series: CounterSeries, grid: TimeGrid, host: int | None, step_ns: float
+    series: CounterSeries, grid: TimeGrid, host_index: int | None, step_ns: float
 ) -> Floats:
-    """The mean of the values in each cell; without a `host` they are on the controller's clock.
+    """The mean of the values in each cell; without `host_index` on the controller's clock.
 
     A derived value covers the time since the sample before it. So a cell without a sample takes the
     next one's, but only if that step can have begun before the cell: a gap stays a gap.
     """
     if series.real_ns.size == 0:
         return np.full(grid.cell_count, np.nan)
-    if host is None:
+    if host_index is None:
         times = np.asarray(series.real_ns - grid.start_ns, dtype=np.float64)
     else:
-        times = grid.since_start_ns(series.real_ns, host)
+        times = grid.since_start_ns(series.real_ns, host_index)
     cells = grid.cell_indexes(times - 1)
     known = (cells >= 0) & np.isfinite(series.value)
     sums = np.bincount(cells[known], weights=series.value[known], minlength=grid.cell_count)
@@ -495,7 +495,7 @@ def build_timeline(
     return Timeline(
         at_s=tuple(float(f"{at:.4f}") for at in grid.cell_middles_s),
         cell_s=grid.cell_s,
-        warmup_s=begin_s,
+        begin_s=begin_s,
         end_s=end_s,
         panels=tuple(panel for panel in panels if panel.lines),
     )

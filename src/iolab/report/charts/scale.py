@@ -140,12 +140,12 @@ def unit_divisor_and_name(unit: str, largest: float) -> tuple[float, str]:
     return next((pair for pair in choices if largest >= 1.5 * pair[0]), choices[-1])
 
 
-def linear_scale(unit: str, values: Sequence[float], *, ticks: int = 4) -> Scale:
+def linear_scale(unit: str, values: Sequence[float], *, tick_count: int = 4) -> Scale:
     """A scale from zero to a round number above the largest value."""
     largest = max((v for v in values if math.isfinite(v)), default=0.0)
     divisor, name = unit_divisor_and_name(unit, largest)
     top = largest / divisor if largest > 0 else 1.0
-    step = _round_tick_step(top / ticks)
+    step = _round_tick_step(top / tick_count)
     high = step * math.ceil(top / step - 1e-9)
     marks = tuple(round(step * i, 10) for i in range(round(high / step) + 1))
     return Scale(divisor, name, 0.0, high, marks)
@@ -178,9 +178,9 @@ def log_scale(unit: str, values: Sequence[float], *, max_ticks: int = 8) -> Scal
     return Scale(divisor, name, low, high, ticks, is_logarithmic=True)
 
 
-def panel_scale(panel: Panel, values: Sequence[float], ticks: int) -> Scale:
+def panel_scale(panel: Panel, values: Sequence[float], tick_count: int) -> Scale:
     """A linear scale; of shares it ends at the whole."""
-    scale = linear_scale(panel.unit, values, ticks=ticks)
+    scale = linear_scale(panel.unit, values, tick_count=tick_count)
     if panel.unit == "share" and scale.high > 100:
         return Scale(scale.divisor, scale.unit, 0.0, 100.0, (0.0, 50.0, 100.0))
     return scale

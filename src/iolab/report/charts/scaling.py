@@ -66,7 +66,7 @@ class ScalingLine(Record):
     scaling: HostScaling
 
     @property
-    def efficiency_chart_line(self) -> ChartLine:
+    def chart_line_with_efficiency(self) -> ChartLine:
         """Its points as charts over an axis take them, each with its efficiency."""
         points = tuple(
             replace(
@@ -79,14 +79,16 @@ class ScalingLine(Record):
         return ChartLine(self.name, self.token, self.dash, points)
 
 
-def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
+def host_scaling_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
-    quantity = rate_quantity(curves[0].scaling.metric)
+    quantity = rate_quantity(scaling_lines[0].scaling.metric)
     unit = metric_spec(quantity.key).unit
-    drawn = curves[:LINES_MAX]
+    drawn = scaling_lines[:LINES_MAX]
     ideals = [_ideal_rate_ends(curve.scaling) for curve in drawn]
     values = [
-        v for curve in drawn for v in drawn_metric_values(curve.efficiency_chart_line, quantity.key)
+        v
+        for curve in drawn
+        for v in drawn_metric_values(curve.chart_line_with_efficiency, quantity.key)
     ]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
     x = parameter_axis(
@@ -99,11 +101,11 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
         marks += [
             *_ideal_and_usl_lines(curve, scale),
             *line_and_point_marks(
-                curve.efficiency_chart_line, HOSTS_AXIS, quantity.key, scale, name
+                curve.chart_line_with_efficiency, HOSTS_AXIS, quantity.key, scale, name
             ),
         ]
         ends += line_end_labels(
-            curve.efficiency_chart_line, HOSTS_AXIS, quantity.key, scale, curve.name
+            curve.chart_line_with_efficiency, HOSTS_AXIS, quantity.key, scale, curve.name
         )
         ends += (
             [LineEndLabel("ideal", scale.to_scale_unit(end), MUTED)] if len(drawn) <= _NAMED else []
@@ -115,23 +117,23 @@ def host_scaling_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     ]
     if any(curve.scaling.usl_fit for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
-    notes += _hidden_lines_notes(curves)
+    notes += _hidden_lines_notes(scaling_lines)
     return Figure(
         subject=subject,
         title=f"{quantity.name} against hosts",
         finding=" ".join(_scaling_sentence(curve, with_name=len(drawn) > 1) for curve in drawn),
         note=" ".join(notes),
         plots=(Plot(HEIGHT, marks, x, scale, ends),),
-        table=scaling_table(subject, curves),
-        by_configuration=True,
+        table=scaling_table(subject, scaling_lines),
+        has_configuration_colors=True,
     )
 
 
-def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure:
+def host_efficiency_chart(subject: str, scaling_lines: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
-    lines = [curve.efficiency_chart_line for curve in curves]
+    lines = [curve.chart_line_with_efficiency for curve in scaling_lines]
     figure = quantity_chart(subject, HOSTS_AXIS, lines, EFFICIENCY)
-    steps = [step for curve in curves[:LINES_MAX] for step in curve.scaling.steps]
+    steps = [step for curve in scaling_lines[:LINES_MAX] for step in curve.scaling.steps]
     full = LineSegments(token=MUTED, segments=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
@@ -142,24 +144,27 @@ def host_efficiency_chart(subject: str, curves: Sequence[ScalingLine]) -> Figure
         figure,
         title="Efficiency per host",
         finding=" ".join(
-            _efficiency_sentence(curve, with_name=len(lines) > 1) for curve in curves[:LINES_MAX]
+            _efficiency_sentence(curve, with_name=len(lines) > 1)
+            for curve in scaling_lines[:LINES_MAX]
         ),
-        note=" ".join([*notes, *_hidden_lines_notes(curves)]),
+        note=" ".join([*notes, *_hidden_lines_notes(scaling_lines)]),
         plots=(replace(plot, marks=[full, *plot.marks]),),
-        table=scaling_table(subject, curves),
+        table=scaling_table(subject, scaling_lines),
     )
 
 
-def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
+def scaling_table(subject: str, scaling_lines: Sequence[ScalingLine]) -> Table:
     """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
-    metric = curves[0].scaling.metric
+    metric = scaling_lines[0].scaling.metric
     name = rate_quantity(metric).name
     heads = text_and_number_columns(
         ("Configuration", "Hosts"),
         (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval"),
         ("Verdict",),
     )
-    rows = tuple(_scaling_step_row(curve, step) for curve in curves for step in curve.scaling.steps)
+    rows = tuple(
+        _scaling_step_row(curve, step) for curve in scaling_lines for step in curve.scaling.steps
+    )
     return Table(f"{subject} against hosts", heads, rows)
 
 
@@ -206,14 +211,14 @@ def _ideal_and_usl_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 
-def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
+def _scaling_sentence(line: ScalingLine, *, with_name: bool) -> str:
     """How often the fewest hosts' rate the most give, and what the law says."""
-    scaling = curve.scaling
+    scaling = line.scaling
     first, last = scaling.first_step, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
     trust = worst_verdict_text([step.point.level for step in scaling.steps])
-    name = _line_name_prefix(curve) if with_name else ""
+    name = _line_name_prefix(line) if with_name else ""
     text = (
         f"{name}from {metric_value_text(values[0])} of {counted_noun(first.host_count, 'host')} to "
         f"{metric_value_text(values[1])} of {last.host_count}, {times:.3g} times as much where the "
@@ -236,7 +241,7 @@ def _scaling_sentence(curve: ScalingLine, *, with_name: bool) -> str:
 def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:
     """What each of the most hosts gives beside each of the fewest."""
     last = line.scaling.steps[-1]
-    interval = _percent_interval_text(last.efficiency)
+    interval = _percent_interval_suffix(last.efficiency)
     fewest = line.scaling.first_step.host_count
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
     text = (
@@ -247,7 +252,7 @@ def _efficiency_sentence(line: ScalingLine, *, with_name: bool) -> str:
     return f"{_line_name_prefix(line)}{text}" if with_name else capitalised(text)
 
 
-def _percent_interval_text(metric: Metric) -> str:
+def _percent_interval_suffix(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
         return ""
     return f" ({percent_text(metric.low)} to {percent_text(metric.high)})"
@@ -257,6 +262,6 @@ def _line_name_prefix(line: ScalingLine) -> str:
     return f"{escape_invisible(line.name)}: "
 
 
-def _hidden_lines_notes(curves: Sequence[ScalingLine]) -> list[str]:
-    hidden = len(curves) - LINES_MAX
+def _hidden_lines_notes(scaling_lines: Sequence[ScalingLine]) -> list[str]:
+    hidden = len(scaling_lines) - LINES_MAX
     return [f"{counted_noun(hidden, 'line')} more in the table."] if hidden > 0 else []

@@ -146,20 +146,20 @@ def _unhealthy_marks(scenario: ScenarioFigures) -> list[Mark]:
     return [LineSegments(token=INVALID, segments=pieces, width=FOOT)] if pieces else []
 
 
-def _started_events(scenario: ScenarioFigures) -> list[tuple[float, str]]:
+def _start_times_and_titles_of_events(scenario: ScenarioFigures) -> list[tuple[float, str]]:
     end_s = scenario.phases[-1].start_s + scenario.phases[-1].seconds
     moments = ((event.start_s, event.title) for event in scenario.events)
     return [(at, title) for at, title in moments if at is not None and at <= end_s]
 
 
 def _event_line_marks(scenario: ScenarioFigures) -> list[Mark]:
-    pieces = [(at, None, at, None) for at, _ in _started_events(scenario)]
+    pieces = [(at, None, at, None) for at, _ in _start_times_and_titles_of_events(scenario)]
     return [LineSegments(token=INK, segments=pieces, width=1, dash=(2, 3))] if pieces else []
 
 
 def _event_markers(scenario: ScenarioFigures, scale: Scale) -> list[Mark]:
     """What a pointer is told of an event."""
-    started = _started_events(scenario)
+    started = _start_times_and_titles_of_events(scenario)
     if not started:
         return []
     return [
@@ -178,7 +178,7 @@ def _chart_notes(scenarios: Sequence[ScenarioFigures]) -> list[str]:
     if len(scenarios) > 1:
         others = counted_noun(len(scenarios) - 1, "other repeat")
         notes.append(f"Paler: {others}; phases and events are those of the first run.")
-    if started := _started_events(first):
+    if started := _start_times_and_titles_of_events(first):
         texts = [f"{title} ({at:.0f} s)" for at, title in started]
         notes.append(f"Dotted uprights: {list_text(texts)}.")
     if first.unhealthy_spans_s:

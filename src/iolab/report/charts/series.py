@@ -61,31 +61,35 @@ class Panel(Record):
 
 
 class LatencyCurve(Record):
-    """Latency by percentile: `lat_ns[i]` is exceeded by one I/O in `tail[i]` (1/(1-q), from 1).
+    """Latency by percentile: one I/O in `inverse_tail_fractions[i]` (1/(1-q)) exceeds `lat_ns[i]`.
 
-    It ends at the highest percentile that `total` I/Os support.
+    It ends at the highest percentile that `operation_count` I/Os support.
     """
 
     name: str
-    total: int
-    tail: tuple[float, ...]
+    operation_count: int
+    inverse_tail_fractions: tuple[float, ...]
     lat_ns: tuple[float, ...]
 
     def truncated_at_one_in(self, tail: float) -> LatencyCurve:
         """The curve to where no more than one I/O in `tail` exceeds it."""
-        kept = sum(reached <= tail * (1 + 1e-9) for reached in self.tail)
-        return replace(self, tail=self.tail[:kept], lat_ns=self.lat_ns[:kept])
+        kept = sum(reached <= tail * (1 + 1e-9) for reached in self.inverse_tail_fractions)
+        return replace(
+            self,
+            inverse_tail_fractions=self.inverse_tail_fractions[:kept],
+            lat_ns=self.lat_ns[:kept],
+        )
 
 
 class Timeline(Record):
     """A run's series on one grid of times, seconds since the first I/O; the middle of each cell.
 
-    Seconds before `warmup_s` and after `end_s` are not part of the result.
+    Seconds before `begin_s` and after `end_s` are not part of the result.
     """
 
     at_s: tuple[float, ...]
     cell_s: float
-    warmup_s: float
+    begin_s: float
     end_s: float
     panels: tuple[Panel, ...]
 
@@ -291,8 +295,8 @@ def heat_map_from_counts(
         edges_s=tuple(round(float(edge), 4) for edge in edges_s),
         edges_ns=tuple(edges_ns.tolist()),
         counts=tuple(tuple(row) for row in cells.tolist()),
-        p50_ns=_supported_percentiles(moments, 50.0),
-        p99_ns=_supported_percentiles(moments, 99.0),
+        p50_ns=_supported_percentile_by_moment(moments, 50.0),
+        p99_ns=_supported_percentile_by_moment(moments, 99.0),
         begin_s=begin_s,
         end_s=end_s,
         interquartile_ns=None
@@ -307,7 +311,7 @@ def _latency_band_edges(low: float, high: float) -> Floats:
     return np.geomspace(low, high, count + 1)
 
 
-def _supported_percentiles(moments: Counts, percent: float) -> tuple[float | None, ...]:
+def _supported_percentile_by_moment(moments: Counts, percent: float) -> tuple[float | None, ...]:
     """The percentile of each moment whose I/Os are enough for it."""
     values = percentile_by_cell(moments, percent).tolist()
     totals = moments.sum(axis=1).tolist()

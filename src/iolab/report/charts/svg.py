@@ -75,9 +75,9 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
     The JSON holds no `<`, so that it can stand in a page as a block of data.
     """
     views = [(figure, "")]
-    if figure.columns > figure.narrow.columns:
-        views = [(figure, " wide"), (figure.narrow, " narrow")]
-    toggled = _hideable_configurations(figure)
+    if figure.columns > figure.narrowed.columns:
+        views = [(figure, " wide"), (figure.narrowed, " narrow")]
+    toggled = _colors_of_hideable_configurations(figure)
     alt = escape(escape_invisible(figure.alt_text))
     drawings = [
         _svg_element(
@@ -97,22 +97,22 @@ def svg_document(figure: Figure, *, font: str = "sans-serif") -> str:
     return _svg_element(figure, head, body)
 
 
-def _svg_element(figure: Figure, head: str, body: str) -> str:
+def _svg_element(figure: Figure, attributes: str, body: str) -> str:
     size = f'width="{figure.width}" height="{figure.height}"'
     box = f'viewBox="0 0 {figure.width} {figure.height}" font-size="{FONT}"'
-    return f'<svg {head} {size} {box} fill="none">{body}</svg>'
+    return f'<svg {attributes} {size} {box} fill="none">{body}</svg>'
 
 
-def _mark_series(mark: Mark) -> ColorToken | None:
+def _series_color_of_mark(mark: Mark) -> ColorToken | None:
     """The series that a mark is of."""
     return mark.series or (mark.token if mark.token in SERIES else None)
 
 
-def _hideable_configurations(figure: Figure) -> frozenset[ColorToken]:
+def _colors_of_hideable_configurations(figure: Figure) -> frozenset[ColorToken]:
     """The configurations that can be hidden: where there are several of them."""
-    if not figure.by_configuration:
+    if not figure.has_configuration_colors:
         return frozenset()
-    owners = {_mark_series(mark) for plot in figure.plots for mark in plot.marks} - {None}
+    owners = {_series_color_of_mark(mark) for plot in figure.plots for mark in plot.marks} - {None}
     return frozenset(owner for owner in owners if owner and len(owners) > 1)
 
 
@@ -145,7 +145,7 @@ class _SvgWriter:
         drawn = ""
         if plot.y:
             path = "".join(
-                f"M0,{_coord_text(plot.y_in_figure(tick))}h{_coord_text(plot.width)}"
+                f"M0,{_coord_text(plot.y_in_plot(tick))}h{_coord_text(plot.width)}"
                 for tick in plot.y.ticks
             )
             drawn += _element_text("path", d=path, stroke=self.paint(FAINT))
@@ -200,17 +200,17 @@ class _SvgWriter:
                     "text",
                     axis_number_text(tick),
                     x=_coord_text(_LABEL_LEFT),
-                    y=_coord_text(plot.y_in_figure(tick) + MIDDLE),
+                    y=_coord_text(plot.y_in_plot(tick) + MIDDLE),
                 )
                 for tick in plot.y.ticks
             ]
             yield _element_text("g", "".join(labels), fill=self.paint(MUTED), text_anchor="end")
-        unit = plot_unit(plot)
+        unit = plot_y_unit_text(plot)
         if plot.title:
             yield self._text_element(f"{plot.title}, {unit}", 0, ABOVE - 7, INK)
         elif unit:
             yield self._text_element(unit, 4 - plot.left, ABOVE - 10, MUTED)
-        wanted = [plot.y_in_figure(end.value) for end in plot.end_labels]
+        wanted = [plot.y_in_plot(end.value) for end in plot.end_labels]
         for end, y in zip(
             plot.end_labels,
             non_overlapping_positions(wanted, LINE_GAP, 0, plot.height),
@@ -246,7 +246,7 @@ class _SvgWriter:
         opacity = mark.opacity
         group: dict[str, object] = {
             "data_m": index,
-            "data_c": self._series_name_if_hideable(_mark_series(mark)),
+            "data_c": self._series_name_if_hideable(_series_color_of_mark(mark)),
         }
         if opacity != 1:  # of pieces that are parted by a rim not of that
             faint = "fill_opacity" if isinstance(mark, Rectangles) and mark.has_rim else "opacity"
@@ -321,8 +321,8 @@ class _SvgWriter:
     ) -> str:
         intervals = mark.tip.intervals if mark.tip else ()
         path = "".join(
-            f"M{_coord_text((x + x2) / 2)},{_coord_text(plot.y_in_figure(ends[1]))}"
-            f"V{_coord_text(plot.y_in_figure(ends[0]))}"
+            f"M{_coord_text((x + x2) / 2)},{_coord_text(plot.y_in_plot(ends[1]))}"
+            f"V{_coord_text(plot.y_in_plot(ends[0]))}"
             for (x, _, x2, _), ends in zip(corners, intervals, strict=False)
             if ends
         )
@@ -339,8 +339,8 @@ class _SvgWriter:
             "path",
             d=_path_data(
                 (
-                    plot.x_in_figure(x) + plot.series_slot_offset(mark.slot),
-                    None if y is None else plot.y_in_figure(y),
+                    plot.x_in_plot(x) + plot.series_slot_offset(mark.slot),
+                    None if y is None else plot.y_in_plot(y),
                 )
                 for x, y in mark.places
             ),
@@ -374,9 +374,9 @@ class _SvgWriter:
                 own = self.paint(PAPER) if is_open else fill
             is_broken = is_bare and level is not VerdictLevel.INVALID
             move = (
-                f"translate({_coord_text(plot.x_in_figure(x) + plot.series_slot_offset(mark.slot))}"
+                f"translate({_coord_text(plot.x_in_plot(x) + plot.series_slot_offset(mark.slot))}"
                 ","
-                f"{_coord_text(plot.y_in_figure(y))})"
+                f"{_coord_text(plot.y_in_plot(y))})"
             )
             dots.append(
                 _element_text(
@@ -399,8 +399,8 @@ class _SvgWriter:
         path = []
         for x, y, x2, y2 in mark.segments:
             aside = plot.series_slot_offset(mark.slot)
-            left, right = plot.x_in_figure(x) + aside, plot.x_in_figure(x2, plot.width) + aside
-            top, bottom = plot.y_in_figure(y), plot.y_in_figure(y2, plot.height)
+            left, right = plot.x_in_plot(x) + aside, plot.x_in_plot(x2, plot.width) + aside
+            top, bottom = plot.y_in_plot(y), plot.y_in_plot(y2, plot.height)
             end = (
                 f"V{_coord_text(bottom)}"
                 if _coord_text(left) == _coord_text(right)
@@ -457,10 +457,8 @@ class _SvgWriter:
 
     @_mark_elements.register
     def _band_elements(self, mark: Band, plot: Plot) -> str:
-        lower = [(plot.x_in_figure(x), plot.y_in_figure(low)) for x, low, _ in mark.places]
-        upper = [
-            (plot.x_in_figure(x), plot.y_in_figure(high)) for x, _, high in reversed(mark.places)
-        ]
+        lower = [(plot.x_in_plot(x), plot.y_in_plot(low)) for x, low, _ in mark.places]
+        upper = [(plot.x_in_plot(x), plot.y_in_plot(high)) for x, _, high in reversed(mark.places)]
         return _element_text(
             "path", d=f"{_path_data([*lower, *upper])}Z", fill=self.paint(mark.token)
         )
@@ -472,8 +470,8 @@ class _SvgWriter:
                 "text",
                 _escape_xml(text),
                 transform="translate("
-                f"{_coord_text((x if mark.is_fixed else plot.x_in_figure(x)) + mark.dx)},"
-                f"{_coord_text(plot.y_in_figure(y) + mark.dy)})",
+                f"{_coord_text((x if mark.is_fixed else plot.x_in_plot(x)) + mark.dx)},"
+                f"{_coord_text(plot.y_in_plot(y) + mark.dy)})",
             )
             for x, y, text in mark.places
         ]
@@ -514,7 +512,7 @@ def _do_tick_labels_fit(left: tuple[float, str], right: tuple[float, str]) -> bo
     return right[0] - left[0] - width >= _TICK_GAP
 
 
-def plot_unit(plot: Plot) -> str:
+def plot_y_unit_text(plot: Plot) -> str:
     """The unit of its values, and whether their scale is logarithmic."""
     unit = plot.unit or (plot.y.unit if plot.y else "")
     return f"{unit}{LOG_SCALE}" if unit and plot.y and plot.y.is_logarithmic else unit
@@ -523,16 +521,16 @@ def plot_unit(plot: Plot) -> str:
 def _box_corners(boxes: Rectangles, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Left, top, right and bottom of each box, in units of the plot."""
     for x, y, x2, y2 in boxes.boxes:
-        top, bottom = sorted((plot.y_in_figure(y), plot.y_in_figure(y2, plot.height)))
-        yield plot.x_in_figure(x), top, plot.x_in_figure(x2, plot.width), bottom
+        top, bottom = sorted((plot.y_in_plot(y), plot.y_in_plot(y2, plot.height)))
+        yield plot.x_in_plot(x), top, plot.x_in_plot(x2, plot.width), bottom
 
 
 def _bar_corners(bars: Bars, plot: Plot) -> Iterator[tuple[float, float, float, float]]:
     """Likewise of each bar: those of one x stand side by side about its middle."""
     width = plot.series_slot_width(bars.slot)
     for x, value in bars.places:
-        left = plot.x_in_figure(x) + plot.series_slot_offset(bars.slot) - width / 2
-        yield left + 0.5, plot.y_in_figure(value), left + width - 0.5, plot.height
+        left = plot.x_in_plot(x) + plot.series_slot_offset(bars.slot) - width / 2
+        yield left + 0.5, plot.y_in_plot(value), left + width - 0.5, plot.height
 
 
 def _places_with_value(line: Line) -> list[tuple[float, float]]:
@@ -639,7 +637,7 @@ def _plot_document(plot: Plot) -> dict[str, Any]:
     document: dict[str, Any] = {
         "h": plot.height,
         "t": escape_invisible(plot.title),
-        "u": escape_invisible(plot.y.unit if plot.y else plot_unit(plot)),
+        "u": escape_invisible(plot.y.unit if plot.y else plot_y_unit_text(plot)),
         "k": plot.x.tip_kind if plot.x else "",
     }
     if plot.x and plot.x.tip_kind == "time":
@@ -648,15 +646,15 @@ def _plot_document(plot: Plot) -> dict[str, Any]:
 
 
 def _mark_points_document(
-    mark: Mark, plot: Plot, index: int, axes: list[list[float]]
+    mark: Mark, plot: Plot, index: int, shared_x_values: list[list[float]]
 ) -> dict[str, Any]:
     """A mark's places in values, without what says nothing; marks at the same places share them."""
     tip = mark.tip
     assert tip is not None  # noqa: S101 - the caller knows
     x, y = _mark_coordinates(mark)
-    if x not in axes:
-        axes.append(x)
-    points: dict[str, Any] = {"p": index, "x": axes.index(x)}
+    if x not in shared_x_values:
+        shared_x_values.append(x)
+    points: dict[str, Any] = {"p": index, "x": shared_x_values.index(x)}
     levels = getattr(mark, "levels", ())
     verdicts = tip.verdicts or [level.value if level else "" for level in levels]
     if tip.name:

@@ -76,17 +76,17 @@ class _TopologyBox(Record):
 
 
 class _TopologyRow(Record):
-    """Who loads what over which network; `below` is what holds the disks of guests."""
+    """Who loads what over which network; `hypervisor` is what holds the disks of guests."""
 
     clients: _TopologyBox
     network: str
     storage: _TopologyBox
-    below: _TopologyBox | None = None
+    hypervisor: _TopologyBox | None = None
 
     @property
     def boxes(self) -> list[_TopologyBox]:
         """All of its boxes, from the clients on."""
-        return [self.clients, self.storage, *([self.below] if self.below else [])]
+        return [self.clients, self.storage, *([self.hypervisor] if self.hypervisor else [])]
 
 
 def topology_drawing(brief: Brief) -> TopologyDrawing | None:
@@ -95,7 +95,7 @@ def topology_drawing(brief: Brief) -> TopologyDrawing | None:
     for configuration in brief.study.configurations:
         facts = tuple(facts_by_host(brief.study, brief.facts, configuration.id).values())
         if facts:
-            node_box = _node_box(brief, configuration)
+            node_box = _hypervisor_box(brief, configuration)
             drawn = _TopologyRow(
                 _clients_box(brief.study, configuration, facts),
                 _port_speed_label(configuration, facts),
@@ -179,7 +179,7 @@ def _guest_disks_box(configuration: Configuration, facts: Sequence[HostFacts]) -
     return _TopologyBox(f"{number} disks, one of each guest", (box.name, size))
 
 
-def _node_box(brief: Brief, configuration: Configuration) -> _TopologyBox | None:
+def _hypervisor_box(brief: Brief, configuration: Configuration) -> _TopologyBox | None:
     """The node that the guests of a configuration live on, with its disks; None without guests."""
     homes = {spec.name: spec.node for spec in brief.study.hosts}
     names = list(dict.fromkeys(home for host in configuration.hosts if (home := homes.get(host))))

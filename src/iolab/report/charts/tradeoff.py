@@ -6,7 +6,7 @@ Down and to the right is better. A line that turns back tells of more load for l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LatencyLimit
@@ -30,11 +30,11 @@ from iolab.report.charts.lines import (
     PANEL_HEIGHT,
     ChartLine,
     ChartQuantity,
+    best_lines_that_fit_chart,
     connecting_line_marks,
-    hidden_lines_note,
+    hidden_lines_notes,
     interval_in_scale_unit,
-    lines_with_best_values,
-    lines_with_short_names,
+    lines_with_short_names_and_common_part,
     markers_with_intervals,
     point_axis_value,
     quantities_table,
@@ -50,35 +50,43 @@ HEIGHT: Final = 2 * PANEL_HEIGHT + PANEL_GAP
 
 _DASHES: Final = ((), (4, 3))
 
-Place = tuple[str, float, float, PointSummary]
-"""The load as the study writes it, performance, latency, and the point."""
+
+class TradeoffPoint(NamedTuple):
+    """A point of a line; `load_text` is its load as the study writes it."""
+
+    load_text: str
+    rate: float
+    latency: float
+    point: PointSummary
 
 
 def latency_tradeoff_chart(
     subject: str,
     axis_name: str,
     lines: Sequence[ChartLine],
-    performance: ChartQuantity,
+    rate_quantity: ChartQuantity,
     latencies: Sequence[ChartQuantity],
     *,
     note: str = "",
     limit: LatencyLimit | None = None,
 ) -> Figure:
-    """Up to two latencies (the second dashed) against `performance`, over the loads of `axis_name`.
+    """Up to two latencies (the second dashed) against `rate_quantity`, over the loads of an axis.
 
     The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
     under it. `note` is what else to know.
     """
-    drawn, common = lines_with_short_names(lines_with_best_values(lines, performance.key))
+    drawn, common = lines_with_short_names_and_common_part(
+        best_lines_that_fit_chart(lines, rate_quantity.key)
+    )
     keys = [latency.key for latency in latencies]
     placed = {
-        (index, key): points_along_line(line, axis_name, performance.key, key)
+        (index, key): points_along_line(line, axis_name, rate_quantity.key, key)
         for index, line in enumerate(drawn)
         for key in keys
     }
     every = [place for places in placed.values() for place in places]
-    unit = metric_spec(performance.key).unit
-    x_scale = linear_scale(unit, [rate for _, rate, _, _ in every], ticks=3)
+    unit = metric_spec(rate_quantity.key).unit
+    x_scale = linear_scale(unit, [rate for _, rate, _, _ in every], tick_count=3)
     held = limit if limit is not None and limit.metric in keys else None
     heights = [*_latencies_and_intervals(every, keys), *([held.latency_ns] if held else [])]
     scales = x_scale, log_scale("ns", heights, max_ticks=6)
@@ -102,7 +110,7 @@ def latency_tradeoff_chart(
     return Figure(
         subject=subject,
         title=f"{capitalised(list_text(latency.name for latency in latencies))} against "
-        f"{_lower_unless_abbreviation(performance.name)}{f', {common}' if common else ''}",
+        f"{_lower_unless_abbreviation(rate_quantity.name)}{f', {common}' if common else ''}",
         finding=_tradeoff_sentence(drawn, axis_name, placed, latencies[-1], unit),
         note=" ".join(
             [
@@ -111,13 +119,13 @@ def latency_tradeoff_chart(
                 *not_valid_notes({point.level for *_, point in every}),
                 *_error_bar_notes(every, keys),
                 *_knee_and_limit_notes(drawn, held),
-                *hidden_lines_note(lines, drawn),
+                *hidden_lines_notes(lines, drawn),
                 *([note] if note else []),
             ]
         ),
         plots=(Plot(HEIGHT, marks, value_axis_of_scale(x_scale), scales[1], ends),),
-        table=quantities_table(subject, axis_name, lines, (performance, *latencies)),
-        by_configuration=True,
+        table=quantities_table(subject, axis_name, lines, (rate_quantity, *latencies)),
+        has_configuration_colors=True,
     )
 
 
@@ -128,19 +136,19 @@ def _lower_unless_abbreviation(name: str) -> str:
 
 def points_along_line(
     line: ChartLine, axis_name: str, rate_key: str, latency_key: str
-) -> list[Place]:
+) -> list[TradeoffPoint]:
     """The line's points that have both, in the order of the load."""
     ordered = []
     for point in line.points:
         at = point_axis_value(point, axis_name)
         x, y = (point.metrics.get(key, UNKNOWN_METRIC).value for key in (rate_key, latency_key))
         if at is not None and x is not None and y is not None:
-            ordered.append((at, (str(dict(point.key.axis)[axis_name]), x, y, point)))
+            ordered.append((at, TradeoffPoint(str(dict(point.key.axis)[axis_name]), x, y, point)))
     return [place for _, place in sorted(ordered, key=lambda pair: pair[0])]
 
 
 def _line_marks(
-    line_places: Sequence[Place],
+    line_places: Sequence[TradeoffPoint],
     line: ChartLine,
     metric_key: str,
     dash: tuple[int, ...],
@@ -167,7 +175,7 @@ def _line_marks(
 
 
 def _knee_and_limit_marks(
-    line_places: Sequence[Place],
+    line_places: Sequence[TradeoffPoint],
     line: ChartLine,
     metric_key: str,
     limit: LatencyLimit | None,
@@ -209,12 +217,12 @@ def _knee_and_limit_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 
-def _error_bar_notes(places: Sequence[Place], keys: Sequence[str]) -> list[str]:
+def _error_bar_notes(places: Sequence[TradeoffPoint], keys: Sequence[str]) -> list[str]:
     metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in places for key in keys)
     return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
 
 
-def _latencies_and_intervals(places: Sequence[Place], keys: Sequence[str]) -> list[float]:
+def _latencies_and_intervals(places: Sequence[TradeoffPoint], keys: Sequence[str]) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     values = [latency for _, _, latency, _ in places]
     for *_, point in places:
@@ -226,7 +234,7 @@ def _latencies_and_intervals(places: Sequence[Place], keys: Sequence[str]) -> li
 def _tradeoff_sentence(
     lines: Sequence[ChartLine],
     axis_name: str,
-    placed: dict[tuple[int, str], list[Place]],
+    placed: dict[tuple[int, str], list[TradeoffPoint]],
     latency: ChartQuantity,
     unit: str,
 ) -> str:
