@@ -276,7 +276,7 @@ def test_a_fleet_of_96_is_told_in_few_rows() -> None:
     assert run.hosts_table is not None
     assert len(run.hosts_table.rows) == 25
     (command,) = run.commands
-    assert command.host.endswith(f"and {96 - NAMES_SHOWN} more")
+    assert command.hosts_text.endswith(f"and {96 - NAMES_SHOWN} more")
 
 
 def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:

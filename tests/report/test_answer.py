@@ -622,6 +622,6 @@ def test_repeats_that_are_left_out_stand_beside_their_own_figure() -> None:
         cell if cell is row.best else replace(cell, left_out_repeats_text="1 of 3 repeats invalid")
         for cell in row.cells
     )
-    ahead = replace(row, cells=cells, undecided_reason="", indistinguishable=(), lead=0.5)
+    ahead = replace(row, cells=cells, undecided_reason="", indistinguishable=(), lead_share=0.5)
     first = fast_facts(brief, (ahead,), ())[0]
     assert first.note.endswith("of One (1 of 3 repeats invalid)")

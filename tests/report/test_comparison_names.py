@@ -9,7 +9,7 @@ from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide
 from iolab.core.metric import Metric
 from iolab.report.comparison import (
-    compared_operations_text,
+    compared_operations_suffix,
     comparison_markdown,
     comparison_sentences,
 )
@@ -74,7 +74,8 @@ def test_watts_are_no_speed(metric: str, unit: str, verdict: ComparisonVerdict, 
 def test_a_latency_of_reads_and_writes_says_so() -> None:
     compared = compare_sides(*two_sides(), metrics=["lat_ns_mean", "iops"])
     named = {
-        (row.workload, row.metric): compared_operations_text(compared, row) for row in compared.rows
+        (row.workload, row.metric): compared_operations_suffix(compared, row)
+        for row in compared.rows
     }
     assert named["rand-70-30-4k", "lat_ns_mean"]
     assert not named["rand-70-30-4k", "iops"]

@@ -13,7 +13,7 @@ from iolab.report.hardware import (
     host_table,
     measured_storage_caveat,
     stacked_devices_text,
-    virtual_disk_demonstration_text,
+    virtual_disk_demonstration_prefix,
 )
 from tests.facts import tells
 from tests.report.machines import facts_of
@@ -112,15 +112,15 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     assert "limits" not in told
     assert drive.name not in told
     assert tells(measured_storage_caveat(plain, {"a": limited}), "loop1", "with I/O limits set")
-    assert not virtual_disk_demonstration_text(plain, {"a": host})
-    assert virtual_disk_demonstration_text(plain, {"a": on_loop}).startswith(
+    assert not virtual_disk_demonstration_prefix(plain, {"a": host})
+    assert virtual_disk_demonstration_prefix(plain, {"a": on_loop}).startswith(
         "Demonstration, not drives"
     )
-    assert tells(virtual_disk_demonstration_text(stated, {"a": on_loop}), "not the stated drives")
+    assert tells(virtual_disk_demonstration_prefix(stated, {"a": on_loop}), "not the stated drives")
     vda = replace(drive, name="vda", model=None, parents=())
     rented = replace(host, target=replace(host.target, devices=("vda",)), disks=(vda,))
-    assert not virtual_disk_demonstration_text(plain, {"a": rented})
-    assert tells(virtual_disk_demonstration_text(stated, {"a": rented}), "not the stated drives")
+    assert not virtual_disk_demonstration_prefix(plain, {"a": rented})
+    assert tells(virtual_disk_demonstration_prefix(stated, {"a": rented}), "not the stated drives")
     assert tells(
         measured_storage_caveat(stated, {"a": on_loop}), "loop1", "not on the stated drives"
     )

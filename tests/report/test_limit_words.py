@@ -238,4 +238,4 @@ def test_a_limit_beside_a_figure_says_how_much_it_is(
     )
     best = replace(figure("one", 160e6, half, title="w", unit=unit), operation=operation)
     (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
-    assert dict(row.limits)["one"] == wanted
+    assert dict(row.limit_texts)["one"] == wanted

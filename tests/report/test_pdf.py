@@ -18,7 +18,7 @@ from iolab.report.formats.render import (
     Paper,
     render_appendix,
     render_pdf,
-    typeset_brief_page,
+    typeset_brief_pdf,
     typeset_pdf,
 )
 from iolab.report.page import build_report_page
@@ -92,7 +92,7 @@ def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     message = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
     page = shared.page("pair")
     long = replace(page, answer=replace(page.answer, sentence=message))
-    made = PdfReader(io.BytesIO(typeset_brief_page(told(), long, Paper.A4)))
+    made = PdfReader(io.BytesIO(typeset_brief_pdf(told(), long, Paper.A4)))
     lines = made.pages[0].extract_text().splitlines()
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
 
@@ -102,7 +102,7 @@ def test_no_line_ends_at_the_slash_of_an_io() -> None:
     # The last words stand at another place of the line in each.
     texts = tuple(f"{'i' * number} {'word ' * 11}I/O limit" for number in range(1, 40))
     long = replace(page, answer=replace(page.answer, detail_texts=texts))
-    made = PdfReader(io.BytesIO(typeset_brief_page(told(), long, Paper.A4)))
+    made = PdfReader(io.BytesIO(typeset_brief_pdf(told(), long, Paper.A4)))
     lines = "".join(one.extract_text() + "\n" for one in made.pages).splitlines()
     assert sum(line.count("I/O limit") for line in lines) >= 9
     assert not [line for line in lines if line.rstrip().endswith("I/")]

@@ -126,11 +126,11 @@ def _difference_faults(
     differences: Iterable[Difference], owner_text: str = ""
 ) -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
-    from iolab.report.comparison import differences_with_workloads
+    from iolab.report.comparison import differences_merged_over_workloads
 
     return tuple(
         Fault(f"{owner_text}{one_line(str(difference))}.".replace("..", "."), "")
-        for difference in differences_with_workloads(differences)
+        for difference in differences_merged_over_workloads(differences)
     )
 
 
@@ -336,7 +336,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     from rich.text import Text
 
     from iolab.report.comparison import (
-        compared_operations_text,
+        compared_operations_suffix,
         comparison_row_texts,
         ratio_with_interval_text,
         short_side_names,
@@ -359,7 +359,7 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
         word = texts.marked_verdict.split()[0] if is_open else texts.marked_verdict
         mark = Text(word, style=_verdict_style(row.comparison.verdict))
         mark.append(f" ({note})" if note else "", style="dim")
-        of_operations = compared_operations_text(comparison, row)
+        of_operations = compared_operations_suffix(comparison, row)
         metric = f"  {metric_column_name(row.metric)}{of_operations}"
         name = texts.point if is_first else metric
         rows.append(

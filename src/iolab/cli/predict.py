@@ -115,7 +115,7 @@ def prediction_document(
     axis_name: str, load: int, predicted: Sequence[CurvePrediction]
 ) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
-    from iolab.report.predicted import resource_limit_text
+    from iolab.report.predicted import limiting_resource_text
     from iolab.stats.scaling import COVERED
 
     return {
@@ -147,7 +147,7 @@ def prediction_document(
                     "limit": curve.prediction.limit,
                     "limited_by": None
                     if curve.limited_by is None
-                    else resource_limit_text(curve.limited_by),
+                    else limiting_resource_text(curve.limited_by),
                 },
                 "reason": curve.reason,
             }

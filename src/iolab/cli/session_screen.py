@@ -139,7 +139,7 @@ def _results_and_details_lines(
 def _all_result_parts(screen: SessionScreen) -> Iterator[RenderableType]:
     study, results = screen.study, screen.results
     yield from result_lines(study, results, screen.points, repeats=screen.has_repeats)
-    tables = [drive_wear_table(results, only_known=not screen.has_details)]
+    tables = [drive_wear_table(results, only_known_amplification=not screen.has_details)]
     tables += [meter_power_table(results)] if screen.has_details else []
     for table in tables:
         if table:

@@ -14,7 +14,7 @@ from iolab.core.run import RunStatus
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts
 from iolab.report.fast_facts import FastFact, fast_facts
-from iolab.report.hardware import virtual_disk_demonstration_text
+from iolab.report.hardware import virtual_disk_demonstration_prefix
 from iolab.report.low_load import (
     is_surely_lower,
     low_load_rows,
@@ -147,7 +147,7 @@ def build_answer(
             brief.points,
             brief.kinds.extra_answer_text(brief.study, brief.points),
             labels,
-            demonstration=virtual_disk_demonstration_text(brief.study, brief.facts),
+            demonstration=virtual_disk_demonstration_prefix(brief.study, brief.facts),
         ),
         conclusion=conclusion,
         detail_texts=tuple(

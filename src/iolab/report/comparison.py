@@ -143,7 +143,9 @@ class ComparisonRowTexts(Record):
         )
 
 
-def compared_operations_text(comparison: ComparisonResult, compared_metric: ComparedMetric) -> str:
+def compared_operations_suffix(
+    comparison: ComparisonResult, compared_metric: ComparedMetric
+) -> str:
     """`, all I/Os` of a latency that is of reads and writes together; empty for others."""
     directions = comparison.baseline.study.workload(compared_metric.workload).job.data_directions
     is_of_all = compared_metric.metric.startswith("lat_ns_") and len(directions) > 1
@@ -175,9 +177,9 @@ def ratio_with_interval_text(ratio: float, low: float | None, high: float | None
     return f"{text} ({significant_digits_text(low)}–{significant_digits_text(high)})"
 
 
-def marked_verdict_text(verdict: ComparisonVerdict, count: str = "") -> str:
+def marked_verdict_text(verdict: ComparisonVerdict, count_text: str = "") -> str:
     """A verdict after its mark: `▲ better`; with a count `▲ 3 better`."""
-    return " ".join(filter(None, (VERDICT_MARKS[verdict], count, verdict.value)))
+    return " ".join(filter(None, (VERDICT_MARKS[verdict], count_text, verdict.value)))
 
 
 class GeometricMeanTexts(NamedTuple):
@@ -265,10 +267,10 @@ def comparison_csv(comparison: ComparisonResult) -> str:
     return rows_csv(heads, (_csv_row(row, axes) for row in comparison.rows))
 
 
-def _csv_row(compared_metric: ComparedMetric, axes: Sequence[str]) -> Iterator[ExportValue]:
+def _csv_row(compared_metric: ComparedMetric, axis_names: Sequence[str]) -> Iterator[ExportValue]:
     comparison = compared_metric.comparison
     yield compared_metric.workload
-    yield from (dict(compared_metric.axis).get(name) for name in axes)
+    yield from (dict(compared_metric.axis).get(name) for name in axis_names)
     yield from (compared_metric.metric, compared_metric.baseline.unit)
     yield from (
         *_metric_csv_values(compared_metric.baseline),
@@ -278,7 +280,7 @@ def _csv_row(compared_metric: ComparedMetric, axes: Sequence[str]) -> Iterator[E
     yield from (comparison.verdict.value, compared_metric.level.value, comparison.reason)
 
 
-def differences_with_workloads(differences: Iterable[Difference]) -> list[Difference]:
+def differences_merged_over_workloads(differences: Iterable[Difference]) -> list[Difference]:
     """What differs in the same way in several workloads once, with their names."""
     named: dict[Difference, list[str]] = {}
     for difference in differences:
@@ -303,7 +305,7 @@ def differences_table(differences: Iterable[Difference]) -> Table:
             ),
             *cells_of(difference.baseline, difference.candidate),
         )
-        for difference in differences_with_workloads(differences)
+        for difference in differences_merged_over_workloads(differences)
     )
     heads = text_and_number_columns(("What", "Baseline", "Candidate"))
     return Table("What differs besides the results", heads, tuple(rows))
@@ -321,7 +323,7 @@ def comparison_markdown(comparison: ComparisonResult) -> str:
                 untitled_text_table(
                     heads,
                     (
-                        comparison_row_texts(row, compared_operations_text(comparison, row)).cells
+                        comparison_row_texts(row, compared_operations_suffix(comparison, row)).cells
                         for row in comparison.rows
                     ),
                 )
@@ -475,7 +477,7 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
     study = comparison.baseline.study.id
     for row in comparison.rows:
         case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
-        message = _junit_failure_message(row)
+        message = _junit_row_message(row)
         match row.comparison.verdict:
             case ComparisonVerdict.WORSE:
                 fault = ET.SubElement(case, "failure", {"message": message, "type": "worse"})
@@ -525,7 +527,7 @@ def _add_junit_case(suite: ET.Element, point: str, metric: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", names)
 
 
-def _junit_failure_message(compared_metric: ComparedMetric) -> str:
+def _junit_row_message(compared_metric: ComparedMetric) -> str:
     """What the row says: `worse: iops 0.900 (-10.0 %) [0.891, 0.911]`."""
     texts = comparison_row_texts(compared_metric)
     return _replace_xml_forbidden(f"{texts.verdict}: {texts.metric} {texts.ratio} {texts.interval}")

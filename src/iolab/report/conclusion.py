@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.bottleneck.decision import BottleneckCause
 from iolab.core.study import AnswerKind
 from iolab.report.bottleneck import bottlenecks_sentence, recommended_step_text
-from iolab.report.hardware import virtual_disk_demonstration_text
+from iolab.report.hardware import virtual_disk_demonstration_prefix
 from iolab.report.matrix import WorkloadRow
 from iolab.report.numbers import axis_name_text, ratio_text
 
@@ -37,7 +37,7 @@ def conclusion_sentences(
     compared = [row for row in measured if len(row.cells) > 1]
     if compared:
         value = _best_value_sentence(brief, costs)
-        if virtual_disk_demonstration_text(brief.study, brief.facts):
+        if virtual_disk_demonstration_prefix(brief.study, brief.facts):
             return value.replace("Best value: ", DEMONSTRATED_VALUE, 1) if costs else ""
         return value
     return _machine_count_sentence(brief) or _bottleneck_sentences(brief)

@@ -35,17 +35,19 @@ DRIVES_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every drive stands in `iolab show --format json`."""
 
 
-def drive_wear_table(results: Sequence[RunResult], *, only_known: bool = False) -> Table | None:
+def drive_wear_table(
+    results: Sequence[RunResult], *, only_known_amplification: bool = False
+) -> Table | None:
     """Each drive of each run whose pages were read; None where there is none.
 
-    With `only_known` those alone of which it is known how much more their flash wrote.
+    With `only_known_amplification` those alone of which it is known how much more flash wrote.
     """
     drives = [(result, wear) for result in results for wear in result.drives]
     titles = configuration_ids_if_several(results)
     rows = [
         _drive_wear_row(run_with_configuration_text(result, titles), wear)
         for result, wear in drives
-        if wear.write_amplification is not None or not only_known
+        if wear.write_amplification is not None or not only_known_amplification
     ]
     if not rows:
         return None

@@ -112,7 +112,7 @@ def _winning_margin_facts(
         ahead = [
             row
             for row in rows
-            if row.unit == unit and row.has_supported_winner and row.lead >= LEAST_LEAD
+            if row.unit == unit and row.has_supported_winner and row.lead_share >= LEAST_LEAD
         ]
         if ahead:
             largest.append(max(ahead, key=_lead_of_row))
@@ -120,7 +120,7 @@ def _winning_margin_facts(
 
 
 def _lead_of_row(workload_row: WorkloadRow) -> float:
-    return workload_row.lead
+    return workload_row.lead_share
 
 
 def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:

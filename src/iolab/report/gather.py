@@ -141,18 +141,18 @@ def build_brief(
     kinds: LoadReportKinds,
     source: StoredSessionReader,
     published: PublishedResultTables | None = None,
-    sessions: SessionUnion = NO_UNION,
-    sections: tuple[SectionMaker, ...] = (),
+    session_union: SessionUnion = NO_UNION,
+    section_makers: tuple[SectionMaker, ...] = (),
 ) -> Brief:
     """Everything a report needs; a run whose tables are damaged is told and keeps its result.
 
-    `sessions` are those that `source` unites, where there are several.
+    `session_union` are those that `source` unites, where there are several.
     """
     study, results = results_with_session_checks(source)
     points = summarise_points(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)
-    reader = _StoredRunReader(source, list(source.all_damage()), sessions)
+    reader = _StoredRunReader(source, list(source.all_damage()), session_union)
     rounds = reader.preconditioning_rounds()
     of_loads = (
         key
@@ -208,9 +208,9 @@ def build_brief(
         ),
         damaged=tuple(dict.fromkeys(reader.damaged_runs)),
         published=published,
-        sections=sections,
+        sections=section_makers,
         segment_starts_ns=tuple(start.real_ns for start in source.starts),
-        sessions=sessions,
+        sessions=session_union,
         run_resources=watched,
         preconditioning_rounds=rounds,
     )

@@ -188,7 +188,7 @@ def _target_description(facts: HostFacts) -> str:
     )
 
 
-def disks_table(names: list[str], facts: HostFacts) -> Table:
+def disks_table(host_names: list[str], facts: HostFacts) -> Table:
     """The block devices of the hosts, those below the target first; serials of a single host."""
     below = facts.target.devices if facts.target else ()
     ordered = sorted(facts.disks, key=lambda disk: (disk.name not in below, disk.name))
@@ -197,16 +197,16 @@ def disks_table(names: list[str], facts: HostFacts) -> Table:
     hidden = len(ordered) - DISKS_MAX
     more = (row_of_cells(f"{hidden} more", *([DASH] * len(texts))),) if hidden > 0 else ()
     table = Table("Disks", text_and_number_columns((*texts, "On")), (*rows, *more))
-    if len(names) == 1:
+    if len(host_names) == 1:
         return table
     return select_columns(
         table, [i for i, column in enumerate(table.columns) if column.title != "Serial"]
     )
 
 
-def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
+def _disk_row(disk: DiskFacts, target_device_names: tuple[str, ...]) -> tuple[Cell, ...]:
     return row_of_cells(
-        f"{disk.name} (target)" if disk.name in below else disk.name,
+        f"{disk.name} (target)" if disk.name in target_device_names else disk.name,
         disk.model or DASH,
         disk.serial or DASH,
         disk.firmware or DASH,
@@ -257,7 +257,7 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
             (
                 list_text(owner.hosts, CLIENTS_MAX),
                 *_configuration_fact_texts(owner, extra),
-                *_owner_host_texts(owner, facts_by_host(study, facts, owner.id)),
+                *_configuration_host_texts(owner, facts_by_host(study, facts, owner.id)),
                 node,
             )
             for owner in owners
@@ -319,16 +319,18 @@ def hardware_fact_rows(
     # A box says what was measured in place of stated drives.
     are_others = any(_are_all_disks_virtual(_target_disks(hosts.values())) for _, hosts in own)
     rows = (
-        ("Machine", [_host_hardware_line(nodes or hosts) for _, hosts in own]),
+        ("Machine", [_processor_and_memory_text(nodes or hosts) for _, hosts in own]),
         *(() if all(stated) and are_others else (storage,)),
     )
     names = [labels.get(owner.id, owner.title) for owner in owners]
     return tuple(
-        (name, text) for name, texts in rows if (text := _configurations_line(names, texts))
+        (name, text)
+        for name, texts in rows
+        if (text := _shared_or_per_configuration_text(names, texts))
     )
 
 
-def _configurations_line(titles: Sequence[str], texts: Sequence[str]) -> str:
+def _shared_or_per_configuration_text(titles: Sequence[str], texts: Sequence[str]) -> str:
     """What all have alike once, else each after its owner; empty where one is not known."""
     if not all(texts):
         return ""
@@ -337,7 +339,7 @@ def _configurations_line(titles: Sequence[str], texts: Sequence[str]) -> str:
     return "; ".join(f"{title}: {text}" for title, text in zip(titles, texts, strict=True))
 
 
-def _host_hardware_line(hosts: Mapping[str, HostFacts]) -> str:
+def _processor_and_memory_text(hosts: Mapping[str, HostFacts]) -> str:
     """Processor and memory of a host, of several kinds of hosts that of the first and how many."""
     lines = [
         f"{host.cpu.sockets} × {host.cpu.model}, {counted_noun(host.cpu.cores, 'core')}, "
@@ -363,7 +365,7 @@ def _first_of_kinds_text(texts: Iterable[str]) -> str:
     return f"{kinds[0]}{more}" if kinds else ""
 
 
-def virtual_disk_demonstration_text(study: Study, facts: Mapping[str, HostFacts]) -> str:
+def virtual_disk_demonstration_prefix(study: Study, facts: Mapping[str, HostFacts]) -> str:
     """How an answer begins that tells nothing of drives; empty where drives were measured.
 
     Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive.
@@ -375,13 +377,13 @@ def virtual_disk_demonstration_text(study: Study, facts: Mapping[str, HostFacts]
 
 
 def _stand_in_disks(
-    study: Study, facts: Mapping[str, HostFacts], owner: Configuration
+    study: Study, facts: Mapping[str, HostFacts], configuration: Configuration
 ) -> list[DiskFacts]:
     """The disks that a configuration was measured on in place of drives."""
-    disks = _target_disks(facts_by_host(study, facts, owner.id).values())
+    disks = _target_disks(facts_by_host(study, facts, configuration.id).values())
     if not _are_all_disks_virtual(disks):
         return []
-    has_stated = bool(_stated_drive_text(owner))
+    has_stated = bool(_stated_drive_text(configuration))
     return [disk for disk in disks if has_stated or disk.name.startswith(MADE_NAMES)]
 
 
@@ -502,9 +504,11 @@ def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
     )
 
 
-def _owner_host_texts(owner: Configuration, facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
+def _configuration_host_texts(
+    configuration: Configuration, facts: Mapping[str, HostFacts]
+) -> tuple[str, ...]:
     """The same of a configuration, whose target may be no path of its hosts."""
-    store = owner.object_store
+    store = configuration.object_store
     texts = zip(_HOST_FACT_NAMES[:-1], _host_fact_texts(facts), strict=True)
     return tuple(store.url_text if store and name == "Target" else text for name, text in texts)
 

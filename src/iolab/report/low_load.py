@@ -88,24 +88,26 @@ def _mean_and_p99_latency_keys(operation: NamedOperation) -> tuple[str, ...]:
     return tuple(operation.latency_key(name) for name in ("mean", "p99"))
 
 
-def latencies_at_common_low_load(brief: Brief, workload: Workload, name: str) -> list[PointLatency]:
+def latencies_at_common_low_load(
+    brief: Brief, workload: Workload, latency_name: str
+) -> list[PointLatency]:
     """The latency of that name (`lat_ns_p99`) of each configuration at the load to compare at.
 
     The lowest first.
     """
     found: dict[str, PointLatency] = {}
     points = _points_of_workload(brief, workload)
-    common = _common_axis(points)
+    common = _common_low_load_axis(points)
     for point in points:
         if not point.is_trusted or point.key.axis != common:
             continue
-        key = _latency_key(point, workload.job, name)
+        key = _latency_key(point, workload.job, latency_name)
         if key is not None:
             found.setdefault(point.key.configuration, PointLatency(point, key))
     return sorted(found.values(), key=lambda latency: latency.value)
 
 
-def _latency_key(point: PointSummary, job: AnyJob, name: str) -> str | None:
+def _latency_key(point: PointSummary, job: AnyJob, latency_name: str) -> str | None:
     """The metric of a point's latency: of the operation that the load is judged by, if it has one.
 
     Else of the whole load, or of the first operation that has one.
@@ -115,7 +117,7 @@ def _latency_key(point: PointSummary, job: AnyJob, name: str) -> str | None:
         for operation in job.limited_operations
         if point.metric_value(operation.latency_key("mean")) is not None
     ]
-    keys = (f"{prefix}{name}" for prefix in of_operation[:1] or _PREFIXES)
+    keys = (f"{prefix}{latency_name}" for prefix in of_operation[:1] or _PREFIXES)
     return next((key for key in keys if point.metric_value(key) is not None), None)
 
 
@@ -183,15 +185,21 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         BetterDirection.LOWER,
         is_undecided=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
         scope="; ".join(
-            filter(None, (axis_values_phrase(_common_axis(points)), _lower_loads_text(points)))
+            filter(
+                None,
+                (
+                    axis_values_phrase(_common_low_load_axis(points)),
+                    _why_not_lowest_load_text(points),
+                ),
+            )
         ),
         group=GROUP,
     )
 
 
-def _lower_loads_text(points: Sequence[PointSummary]) -> str:
+def _why_not_lowest_load_text(points: Sequence[PointSummary]) -> str:
     """Why the latencies are not of the least load that was measured; empty where they are."""
-    at = _common_axis(points)
+    at = _common_low_load_axis(points)
     numbers = {name: value for name, value in at if isinstance(value, int)}
     lower = [
         point
@@ -214,7 +222,7 @@ def _lower_loads_text(points: Sequence[PointSummary]) -> str:
 
 def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, CostCapacityFigure]:
     """The configurations whose runs at that load are invalid or failed, each with why."""
-    common = _common_axis(points)
+    common = _common_low_load_axis(points)
     lost: dict[str, CostCapacityFigure] = {}
     for point in points:
         owner = point.key.configuration
@@ -252,7 +260,7 @@ def _points_of_workload(brief: Brief, workload: Workload) -> list[PointSummary]:
     ]
 
 
-def _common_axis(points: Sequence[PointSummary]) -> Axis:
+def _common_low_load_axis(points: Sequence[PointSummary]) -> Axis:
     """The place of the least load at which most configurations have a trusted latency.
 
     The least that was measured where none has.
@@ -273,9 +281,9 @@ def _has_latency(point: PointSummary) -> bool:
 
 
 def workloads_with_low_load_latency(
-    brief: Brief, name: str
+    brief: Brief, latency_name: str
 ) -> Iterator[tuple[Workload, list[PointLatency]]]:
     """Each workload that has a latency at the load to compare at, by its configurations."""
     for workload in brief.study.workloads:
-        if ranked := latencies_at_common_low_load(brief, workload, name):
+        if ranked := latencies_at_common_low_load(brief, workload, latency_name):
             yield workload, ranked

@@ -106,8 +106,8 @@ class WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
     `indistinguishable` cannot be told from it by their intervals. `undecided_reason` says why a
-    lead has no interval; `lead` is how much the best is better than the next, as a share. `limits`
-    are what limits the figures, by configuration.
+    lead has no interval; `lead_share` is how much the best is better than the next, as a share.
+    `limit_texts` are what limits the figures, by configuration.
     """
 
     title: str
@@ -115,14 +115,14 @@ class WorkloadRow(Record):
     best: BestFigure | None = None
     indistinguishable: tuple[BestFigure, ...] = ()
     undecided_reason: str = ""
-    lead: float = 0.0
-    limits: tuple[tuple[str, str], ...] = ()
+    lead_share: float = 0.0
+    limit_texts: tuple[tuple[str, str], ...] = ()
 
     @property
     def next_best_ratio(self) -> float:
         """The best as so many times the figure that comes after it; 1 where there is none."""
         is_lower = self.best is not None and self.best.better is BetterDirection.LOWER
-        return 1 / (1 + self.lead) if is_lower else 1 + self.lead
+        return 1 / (1 + self.lead_share) if is_lower else 1 + self.lead_share
 
     @property
     def lead_text(self) -> str:
@@ -183,9 +183,11 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     if leads and any(cell.axes_of_unusable_points for cell in sound):
         reason = POINT_LOST
     if reason:
-        return WorkloadRow(title, tuple(best_figures), best, undecided_reason=reason, lead=lead)
+        return WorkloadRow(
+            title, tuple(best_figures), best, undecided_reason=reason, lead_share=lead
+        )
     alike = tuple(own.other for own in leads if not own.is_supported)
-    return WorkloadRow(title, tuple(best_figures), best, alike, lead=lead)
+    return WorkloadRow(title, tuple(best_figures), best, alike, lead_share=lead)
 
 
 class _LeadOverOther(Record):
@@ -253,7 +255,7 @@ def matrix_marks_note(
     has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in other_rows)
     if has_bold or any(row.has_supported_winner for row in several):
         notes.append("Bold: surely the best of its row.")
-    if any(_has_ratio(row) for row in several):
+    if any(_has_lead_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
     open_figures = [(row, figure) for row in rows for figure in row.indistinguishable]
     if any(not is_apart_from_best(*pair) for pair in open_figures):
@@ -278,17 +280,17 @@ def _shared_undecided_reason(rows: Sequence[WorkloadRow]) -> str:
     return reasons.pop() if len(reasons) == 1 else ""
 
 
-def _has_ratio(workload_row: WorkloadRow) -> bool:
+def _has_lead_ratio(workload_row: WorkloadRow) -> bool:
     return workload_row.figure_count > 1 and not workload_row.indistinguishable
 
 
-def _row_groups(
+def _row_group_titles(
     rows: Sequence[WorkloadRow], cost_capacity_rows: Sequence[CostCapacityRow]
 ) -> tuple[tuple[int, str], ...]:
     """The titles of all blocks, those of rows that are not measured last."""
     groups = [row.group for row in cost_capacity_rows]
     return (
-        *_unit_groups(rows),
+        *_unit_group_titles(rows),
         *(
             (len(rows) + place, group)
             for place, group in enumerate(groups)
@@ -297,7 +299,7 @@ def _row_groups(
     )
 
 
-def _unit_groups(rows: Sequence[WorkloadRow]) -> tuple[tuple[int, str], ...]:
+def _unit_group_titles(rows: Sequence[WorkloadRow]) -> tuple[tuple[int, str], ...]:
     """The titles of the blocks of rows of one unit, where several rows share one of several."""
     units = [row.unit for row in rows]
     if len(set(units)) in {1, len(units)}:
@@ -347,22 +349,22 @@ def _configuration_columns_table(
         _matrix_title(rows),
         heads,
         tuple(cells),
-        _row_groups(rows, cost_capacity_rows),
+        _row_group_titles(rows, cost_capacity_rows),
         has_bars=True,
     )
 
 
 def _matrix_title(rows: Sequence[WorkloadRow]) -> str:
-    return ONLY_LOADS_TITLE if all(_has_only_load(row) for row in rows) else TITLE
+    return ONLY_LOADS_TITLE if all(_is_measured_at_one_load(row) for row in rows) else TITLE
 
 
-def _has_only_load(workload_row: WorkloadRow) -> bool:
+def _is_measured_at_one_load(workload_row: WorkloadRow) -> bool:
     return all(cell.is_only_load for cell in workload_row.cells)
 
 
 def _workload_cell(workload_row: WorkloadRow, rows: Sequence[WorkloadRow], note: str = "") -> Cell:
     """The title of a row; beside others that are the best of several loads that it is of one."""
-    is_odd = _has_only_load(workload_row) and _matrix_title(rows) == TITLE
+    is_odd = _is_measured_at_one_load(workload_row) and _matrix_title(rows) == TITLE
     return Cell(workload_row.title, note=" · ".join(filter(None, (note, ONE_LOAD * is_odd))))
 
 
@@ -398,10 +400,13 @@ def _scoped_title_cell(cost_capacity_row: CostCapacityRow) -> Cell:
 
 
 def _cost_capacity_cell(
-    cost_capacity_row: CostCapacityRow, name: str, styles: SeriesStyles
+    cost_capacity_row: CostCapacityRow, configuration: str, styles: SeriesStyles
 ) -> Cell:
     """A figure of the study file; with a bar where one of the row is the best."""
-    figure, ratio = cost_capacity_row.figure_of_configuration(name), cost_capacity_row.lead_ratio
+    figure, ratio = (
+        cost_capacity_row.figure_of_configuration(configuration),
+        cost_capacity_row.lead_ratio,
+    )
     is_best = (
         ratio is not None
         and figure is cost_capacity_row.figures_best_first[0]
@@ -411,7 +416,7 @@ def _cost_capacity_cell(
     # Where less is better the longest bar would be the worst.
     is_more_better = cost_capacity_row.better is BetterDirection.HIGHER
     if is_more_better and figure.amount and len(cost_capacity_row.figures_best_first) > 1:
-        token = styles[name].token if name in styles else SERIES[0]
+        token = styles[configuration].token if configuration in styles else SERIES[0]
         bar = CellBar(
             figure.amount / max(own.amount or 0.0 for own in cost_capacity_row.figures_best_first),
             token,
@@ -430,10 +435,10 @@ def _cost_capacity_cell(
     )
 
 
-def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, name: str) -> Cell:
+def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) -> Cell:
     """The cell, that of the best with its ratio to the next."""
-    figure = workload_row.figure_of_configuration(name)
-    if figure is None or figure is not workload_row.best or not _has_ratio(workload_row):
+    figure = workload_row.figure_of_configuration(configuration)
+    if figure is None or figure is not workload_row.best or not _has_lead_ratio(workload_row):
         return cell
     if figure.repeats_range is None and " to " not in workload_row.lead_text:
         return replace(cell, difference=next_best_text(workload_row.next_best_ratio))
@@ -441,9 +446,11 @@ def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, name: str) -> Cell:
     return replace(cell, difference=span)
 
 
-def _cell_with_bar(cell: Cell, workload_row: WorkloadRow, name: str, styles: SeriesStyles) -> Cell:
+def _cell_with_bar(
+    cell: Cell, workload_row: WorkloadRow, configuration: str, styles: SeriesStyles
+) -> Cell:
     """The cell with its share of the largest figure of its row as a bar."""
-    figure = workload_row.figure_of_configuration(name)
+    figure = workload_row.figure_of_configuration(configuration)
     most = max(
         (cell.value.value or 0.0 for cell in workload_row.cells if cell.is_quotable), default=0.0
     )
@@ -451,7 +458,7 @@ def _cell_with_bar(cell: Cell, workload_row: WorkloadRow, name: str, styles: Ser
         return cell
     if figure.better is BetterDirection.LOWER:
         return cell  # the longest bar would be the worst
-    token = styles[name].token if name in styles else SERIES[0]
+    token = styles[configuration].token if configuration in styles else SERIES[0]
     return replace(cell, bar=CellBar((figure.value.value or 0.0) / most, token))
 
 
@@ -504,12 +511,12 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
         _sufficient_load_text(figure),
         half_width_text(figure.value),
         repeats_range_text(figure),
-        _ratio_to_best_text(workload_row, figure),
+        _ratio_interval_to_best_text(workload_row, figure),
         figure.left_out_repeats_text,
         "from memory" if figure.is_mostly_read_from_memory else "",
         figure.noise_text,
-        f"limit: {limit}" if (limit := dict(workload_row.limits).get(configuration)) else "",
-        _indicative_reason_text(figure),
+        f"limit: {limit}" if (limit := dict(workload_row.limit_texts).get(configuration)) else "",
+        _indicative_mark_text(figure),
     ]
     return Cell(
         f"{mark}{metric_value_text(figure.value)}",
@@ -554,7 +561,7 @@ def indistinguishable_mark_text(workload_row: WorkloadRow, figure: BestFigure) -
     return INDISTINGUISHABLE_MARK if is_alike else ""
 
 
-def _ratio_to_best_text(workload_row: WorkloadRow, figure: BestFigure) -> str:
+def _ratio_interval_to_best_text(workload_row: WorkloadRow, figure: BestFigure) -> str:
     """`0.37× to 1.1× the best` of one that cannot be told from the best by this interval."""
     interval = _interval_of_ratio_to_best(workload_row, figure)
     if interval is None or figure not in workload_row.indistinguishable:
@@ -584,7 +591,7 @@ def _with_no_break_spaces(text: str) -> str:
     return text.replace(" ", " ") if len(text) <= KEPT_CHARACTERS else text
 
 
-def _indicative_reason_text(figure: BestFigure) -> str:
+def _indicative_mark_text(figure: BestFigure) -> str:
     if figure.level is not VerdictLevel.INDICATIVE:
         return ""
     return f"{verdict_mark(VerdictLevel.INDICATIVE)} {VerdictLevel.INDICATIVE.value}"
@@ -666,7 +673,7 @@ def _operation_columns_table(
             ]
         lines.append((_workload_cell(replace(pair.rows[0], title=pair.title), rows), *cells))
     heads = (Column("Workload"), *(Column(name, is_number=True) for name in names))
-    groups = _row_groups(
+    groups = _row_group_titles(
         [replace(pair.rows[0], title=pair.title) for pair in pairs], cost_capacity_rows
     )
     for value_row in cost_capacity_rows:

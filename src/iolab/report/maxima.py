@@ -272,7 +272,7 @@ def maxima_table(
     anchors: RunAnchors,
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
-    titles = titles_by_id(configurations)
+    titles = configuration_titles_by_id(configurations)
     several = len(titles) > 1
     base = configurations[0].id if configurations else ""
     bases = {
@@ -315,7 +315,7 @@ def fleet_and_client_table(
     `scaled_pairs` are the fleets that have one. None where no rate was made by several hosts.
     """
     beside = {(pair.fleet.configuration, pair.fleet.workload): pair for pair in scaled_pairs}
-    titles = titles_by_id(configurations)
+    titles = configuration_titles_by_id(configurations)
     rows = []
     for peak in peaks:
         best = peak.maximum
@@ -348,6 +348,6 @@ def fleet_and_client_table(
     return table_without_empty_columns(Table(name, heads, tuple(rows))) if rows else None
 
 
-def titles_by_id(configurations: Sequence[Configuration]) -> dict[str, str]:
+def configuration_titles_by_id(configurations: Sequence[Configuration]) -> dict[str, str]:
     """Titles by id."""
     return {configuration.id: configuration.title for configuration in configurations}

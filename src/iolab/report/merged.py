@@ -132,11 +132,13 @@ def _host_facts_without_volatile_fields(name: str, facts: FactsByKey) -> dict[st
 
 
 def label_duplicate_configurations(
-    labels: Sequence[str], sessions: Sequence[Sequence[Configuration]]
+    labels: Sequence[str], configurations_by_session: Sequence[Sequence[Configuration]]
 ) -> list[tuple[Configuration, ...]]:
     """The configurations of each session, those of one id or of one title with a label after it."""
-    ids = Counter(configuration.id for own in sessions for configuration in own)
-    titles = Counter(configuration.title for own in sessions for configuration in own)
+    ids = Counter(configuration.id for own in configurations_by_session for configuration in own)
+    titles = Counter(
+        configuration.title for own in configurations_by_session for configuration in own
+    )
     return [
         tuple(
             replace(
@@ -146,15 +148,15 @@ def label_duplicate_configurations(
             )
             for configuration in own
         )
-        for label, own in zip(labels, sessions, strict=True)
+        for label, own in zip(labels, configurations_by_session, strict=True)
     ]
 
 
-def _unambiguous_name(name: str, label: str, names: Counter[str]) -> str:
+def _unambiguous_name(name: str, label: str, name_counts: Counter[str]) -> str:
     """A name that others have too with a label; what nobody has named is the label alone."""
-    if names[name] == 1:
+    if name_counts[name] == 1:
         return name
-    unnamed = name == DEFAULT_CONFIGURATION and label not in names
+    unnamed = name == DEFAULT_CONFIGURATION and label not in name_counts
     return label if unnamed else f"{name} ({label})"
 
 
@@ -302,11 +304,13 @@ def _merge_workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
     for study in studies:
         for workload in study.workloads:
             first = joined.get(workload.id)
-            joined[workload.id] = workload if first is None else _merge_sweeps(first, workload)
+            joined[workload.id] = (
+                workload if first is None else _workload_with_merged_sweeps(first, workload)
+            )
     return tuple(joined.values())
 
 
-def _merge_sweeps(workload: Workload, other: Workload) -> Workload:
+def _workload_with_merged_sweeps(workload: Workload, other: Workload) -> Workload:
     """The workload with the values of both; numbers rise, words stand in the first one's order."""
     values: dict[str, dict[int | str, None]] = {}
     for axis in (*workload.sweep, *other.sweep):
@@ -627,7 +631,7 @@ def _build_session_union(
     members = tuple(
         UnionMember(
             label=part.label,
-            session=_without_output_folder(part.source.session),
+            session=_with_output_folder_name_only(part.source.session),
             study=part.study,
             plan=part.plan,
             results=part.results,
@@ -669,7 +673,7 @@ def _sides_by_configuration(part: SessionPart) -> dict[str, ComparisonSide]:
     }
 
 
-def _without_output_folder(session: SessionDocument) -> SessionDocument:
+def _with_output_folder_name_only(session: SessionDocument) -> SessionDocument:
     """The session with a command line that names its folder, and not where that lies."""
     words: list[str] = []
     for word in session.command:

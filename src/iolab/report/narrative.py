@@ -369,18 +369,18 @@ def _capacity_recommendation_text(recommendation: Recommendation, second: str) -
     kind = recommendation.metric.removesuffix("_tb")
     size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
     more = f"{ratio_text(recommendation.lead_factor)} that of {second}"
-    return f"with {size}{_per_cost_text(recommendation)}, {more}"
+    return f"with {size}{_per_cost_suffix(recommendation)}, {more}"
 
 
 def _performance_recommendation_text(recommendation: Recommendation, second: str) -> str:
     more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {second}"
-    return f"{more}{_over_workloads_text(recommendation)}"
+    return f"{more}{_over_workloads_suffix(recommendation)}"
 
 
 def _value_for_money_recommendation_text(recommendation: Recommendation, second: str) -> str:
     more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
-    rates = f"with best rates{_per_cost_text(recommendation)}"
-    return f"{rates} {more}{_over_workloads_text(recommendation)}"
+    rates = f"with best rates{_per_cost_suffix(recommendation)}"
+    return f"{rates} {more}{_over_workloads_suffix(recommendation)}"
 
 
 def _balance_recommendation_text(recommendation: Recommendation, second: str) -> str:
@@ -388,13 +388,13 @@ def _balance_recommendation_text(recommendation: Recommendation, second: str) ->
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
         names = list_text([side.name for side in recommendation.need_dimensions])
-        best = f"the best in {names}{_per_cost_text(recommendation)}"
+        best = f"the best in {names}{_per_cost_suffix(recommendation)}"
     else:
         parts = [
             f"{percent_text(side.share_of_best)} of the best {side.name}"
             for side in recommendation.need_dimensions
         ]
-        best = f"with {list_text(parts)}{_per_cost_text(recommendation)}"
+        best = f"with {list_text(parts)}{_per_cost_suffix(recommendation)}"
     return f"{best}; {second} has {least} of the best where it is weakest"
 
 
@@ -406,28 +406,30 @@ _NEED_TEXTS: Final = {
 }
 
 
-def _best_rates_scope_text(recommendation: Recommendation) -> str:
-    return f" in best rates{_per_cost_text(recommendation)}{_over_workloads_text(recommendation)}"
+def _best_rates_scope_suffix(recommendation: Recommendation) -> str:
+    return (
+        f" in best rates{_per_cost_suffix(recommendation)}{_over_workloads_suffix(recommendation)}"
+    )
 
 
-def _weakest_side_scope_text(recommendation: Recommendation) -> str:
+def _weakest_side_scope_suffix(recommendation: Recommendation) -> str:
     names = list_text([side.name for side in recommendation.need_dimensions])
-    return f" where each is weakest of {names}{_per_cost_text(recommendation)}"
+    return f" where each is weakest of {names}{_per_cost_suffix(recommendation)}"
 
 
 _UNDECIDED_FIGURES: Final = {
-    BuyerNeed.PERFORMANCE: _best_rates_scope_text,
-    BuyerNeed.VALUE: _best_rates_scope_text,
-    BuyerNeed.BALANCE: _weakest_side_scope_text,
+    BuyerNeed.PERFORMANCE: _best_rates_scope_suffix,
+    BuyerNeed.VALUE: _best_rates_scope_suffix,
+    BuyerNeed.BALANCE: _weakest_side_scope_suffix,
 }
 """Of what an undecided lead is."""
 
 
-def _per_cost_text(recommendation: Recommendation) -> str:
+def _per_cost_suffix(recommendation: Recommendation) -> str:
     return f" per {recommendation.cost_unit}" if recommendation.cost_unit else ""
 
 
-def _over_workloads_text(recommendation: Recommendation) -> str:
+def _over_workloads_suffix(recommendation: Recommendation) -> str:
     several = len(recommendation.workloads) > 1
     kinds = recommendation.mean_kinds
     of = f", {kind_weights_text(kinds)}" if len(kinds) > 1 else ""
@@ -480,16 +482,14 @@ def linked_sentences(
     )
     rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.cells}
     noise = {best.run: best.noise_text for best in brief.best_figures if best.noise_text}
-    doubted = (
-        _with_lead_doubt(_without_best_within_noise(each, noise), rows) for each in sentences
-    )
+    doubted = (_with_lead_doubt(_reworded_if_within_noise(each, noise), rows) for each in sentences)
     return tuple(
         _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)
         for sentence in doubted
     )
 
 
-def _without_best_within_noise(
+def _reworded_if_within_noise(
     sentence: FindingSentence, noise_texts: Mapping[RunKey | None, str]
 ) -> FindingSentence:
     """The sentence on a best figure that can be no more than noise: as that, and as no best."""

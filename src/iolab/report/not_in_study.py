@@ -39,12 +39,12 @@ def not_in_study_sentence(brief: Brief) -> str:
     if not any(owner.cost for owner in brief.study.configurations):
         missing.append("prices")
     texts = [f"Not in this study: {', '.join(missing)}."] if missing else []
-    if not has_own_answer and _is_one_request_invalid(brief):
+    if not has_own_answer and _has_only_invalid_one_request_points(brief):
         texts.append(f"Measured, but invalid: {_ONE_REQUEST}.")
     return " ".join(texts)
 
 
-def _is_one_request_invalid(brief: Brief) -> bool:
+def _has_only_invalid_one_request_points(brief: Brief) -> bool:
     """Whether one request at a time was measured, and no point of it has a usable figure."""
     singles = {
         (point.configuration, point.workload, point.axis)

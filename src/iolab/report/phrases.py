@@ -182,12 +182,12 @@ def _affected_runs_text(objection: Objection) -> str:
         points.setdefault((run.configuration, run.digest), []).append(run)
     titles = objection.configuration_titles
     if len(points) > NAMES_SHOWN:
-        places = _places_in_all_configurations(objection.runs, titles)
+        places = _point_texts_with_configurations(objection.runs, titles)
         return f"{runs}: {'; '.join(places)}" if len(places) <= NAMES_SHOWN else runs
     return f"{runs}: {'; '.join(_point_with_repeats_text(own, titles) for own in points.values())}"
 
 
-def _places_in_all_configurations(
+def _point_texts_with_configurations(
     runs: Sequence[RunResult], titles: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The points of these runs, those of one load once, with the configurations if not all."""
@@ -265,7 +265,7 @@ def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
     return {
         "curves": [_curve_document(curve) for curve in findings.curves],
         "peaks": [_peak_document(peak) for peak in findings.peaks],
-        "max_loads": [_load_document(load) for load in findings.loads],
+        "max_loads": [_max_load_document(load) for load in findings.loads],
         "listed_loads": [_listed_load_document(load) for load in findings.listed_loads],
     }
 
@@ -444,7 +444,7 @@ def _peak_document(search_peak: PeakSearchFinding) -> dict[str, Any]:
     }
 
 
-def _load_document(load: MaxLoadFinding) -> dict[str, Any]:
+def _max_load_document(load: MaxLoadFinding) -> dict[str, Any]:
     highest = load.highest_load
     return {
         **_search_document(load.search),
@@ -500,12 +500,12 @@ def terabytes_text(size: float) -> str:
     return f"{size:,.0f} TB" if size >= 999.5 else f"{size:.3g} TB"
 
 
-def load_step_text(axis_name: str, load: int, next_load: int, gain: float) -> str:
+def load_step_text(axis_name: str, load: int, next_load: int, rate_ratio: float) -> str:
     """What a step of load does to the rate: `from iodepth 8 to 16 the rate rises by 3 %`."""
-    way = "rises" if gain >= 1 else "falls"
+    way = "rises" if rate_ratio >= 1 else "falls"
     return (
         f"from {axis_name_text(axis_name)} {load} to {next_load} the rate {way} by "
-        f"{percent_text(abs(gain - 1))}"
+        f"{percent_text(abs(rate_ratio - 1))}"
     )
 
 

@@ -34,14 +34,16 @@ METERS_MAX: Final = 200
 """Rows of the table: more are a fleet, whose every meter stands in `iolab show --format json`."""
 
 
-def meter_power_table(results: Sequence[RunResult], *, only_known: bool = False) -> Table | None:
-    """Each meter of each run; None where there is none. With `only_known` those with a mean."""
+def meter_power_table(
+    results: Sequence[RunResult], *, only_with_mean: bool = False
+) -> Table | None:
+    """Each meter of each run; None where there is none. With `only_with_mean` those with a mean."""
     titles = configuration_ids_if_several(results)
     rows = [
         _meter_power_row(run_with_configuration_text(result, titles), use)
         for result in results
         for use in result.power
-        if use.watts is not None or not only_known
+        if use.watts is not None or not only_with_mean
     ]
     return Table("Power", _COLUMNS, tuple(rows[:METERS_MAX])) if rows else None
 

@@ -99,7 +99,7 @@ def first_run_resources_reader(
     )
 
 
-def resource_limit_text(resource_use: ResourceUse) -> str:
+def limiting_resource_text(resource_use: ResourceUse) -> str:
     """A resource as the limit of a prediction: what it is, its name, and whose."""
     return " ".join(
         filter(None, (resource_use.resource.value, resource_use.name, "of", resource_use.host))
@@ -123,7 +123,7 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
         and prediction.high >= prediction.limit
     ):
         limit = value_text(prediction.limit, outcome.unit)
-        parts.append(f"at most {limit} by {resource_limit_text(outcome.limited_by)}")
+        parts.append(f"at most {limit} by {limiting_resource_text(outcome.limited_by)}")
     if load > (last := outcome.measured_loads[-1].load):
         parts.append(
             f"{load / last:.2g} times the largest measured load: a bend or fall there is not seen"

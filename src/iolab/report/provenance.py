@@ -88,7 +88,7 @@ def session_fact_rows(brief: Brief) -> tuple[tuple[str, str], ...]:
     return (
         ("Measured", _measurement_time_text(brief)),
         ("Hosts", _host_count_text(brief)),
-        *_node_and_title_rows(brief),
+        *_storage_node_and_configuration_rows(brief),
         *hardware_fact_rows(
             brief.study,
             brief.facts,
@@ -152,7 +152,7 @@ def scale_sentence(study: Study) -> str:
     return f"Scale {study.scale}: reduced from the whole study."
 
 
-def _node_and_title_rows(brief: Brief) -> Iterator[tuple[str, str]]:
+def _storage_node_and_configuration_rows(brief: Brief) -> Iterator[tuple[str, str]]:
     """The storage nodes where all have as many, and the titles that charts and tables shorten."""
     owners = brief.study.configurations
     nodes = {owner.nodes for owner in owners}
@@ -537,7 +537,7 @@ def _changed_precheck_setting_rows(method: Method) -> Iterator[tuple[Cell, ...]]
         yield row_of_cells("Generator limit", "not measured")
 
 
-def _measured_durations_text(seconds: Sequence[float], asked_s: float) -> str:
+def _measured_durations_template(seconds: Sequence[float], asked_s: float) -> str:
     """`6 s were asked for ({}), 5.0 to 6.1 s measured`; shorter where that is the same.
 
     Cut and not rounded, as the check of the length of runs tells them.
@@ -559,7 +559,7 @@ def _phases_duration_text(scenario: ScenarioPlan, measured_s: Sequence[float]) -
     if least_s < most_s:
         length = f"{format_duration_s(least_s)} to {length}, as witnesses end them"
     first = scenario.phases[0]
-    range_text = _measured_durations_text(measured_s, first.max_duration_s).format(first.id)
+    range_text = _measured_durations_template(measured_s, first.max_duration_s).format(first.id)
     return f"phases of {length}; of the first, whose figures are the run's, {range_text}"
 
 
@@ -571,7 +571,7 @@ def _duration_rows(study: Study, measured_s: Sequence[float]) -> tuple[tuple[Cel
         return (
             row_of_cells(
                 "Duration",
-                _measured_durations_text(measured_s, method.runtime_s).format(kind)
+                _measured_durations_template(measured_s, method.runtime_s).format(kind)
                 if study.scenario is None
                 else _phases_duration_text(study.scenario, measured_s),
             ),

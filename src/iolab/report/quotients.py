@@ -31,8 +31,8 @@ from iolab.report.charts.series import RunAnchors
 from iolab.report.maxima import (
     BestFigureWithHosts,
     best_figures_with_hosts,
+    configuration_titles_by_id,
     statements_text,
-    titles_by_id,
 )
 from iolab.report.numbers import (
     DASH,
@@ -159,7 +159,7 @@ def _left_out_configurations_note(titles: Sequence[str]) -> str:
 
 def _purchase_note(configurations: Sequence[Configuration]) -> str:
     """What is missing, and why some amounts do not stand side by side."""
-    titles = titles_by_id(configurations)
+    titles = configuration_titles_by_id(configurations)
     notes = [
         f"Not told, and so not divided by: {_DIVISOR_NAMES[over]} of "
         f"{list_text([titles[name] for name in names], NAMES_SHOWN)}."
@@ -207,7 +207,7 @@ def _quotient_chart_groups(
 def _quotient_chart(
     divisor_unit: str,
     styles: SeriesStyles,
-    verdicts: Mapping[BestValue, Cell],
+    verdict_cells: Mapping[BestValue, Cell],
     quotients: Sequence[Quotient],
 ) -> Figure | None:
     """Quotients of one unit by one measure, a row for each workload."""
@@ -232,7 +232,7 @@ def _quotient_chart(
             for own in groups
         ],
         finding=_largest_quotients_sentence(groups, styles),
-        table=quotient_table(divisor_unit, quotients, titles, verdicts),
+        table=quotient_table(divisor_unit, quotients, titles, verdict_cells),
         divisor_unit=divisor_unit,
     )
 
@@ -283,7 +283,7 @@ def best_figure_quotients_table(
     )
     if not pers:
         return None
-    titles = titles_by_id(configurations)
+    titles = configuration_titles_by_id(configurations)
     values = {(quotient.maximum, quotient.divisor.unit_text): quotient.value for quotient in every}
     heads = text_and_number_columns(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
@@ -308,7 +308,7 @@ def quotient_table(
     divisor_unit: str,
     quotients: Sequence[Quotient],
     titles: Mapping[str, str],
-    verdicts: Mapping[BestValue, Cell],
+    verdict_cells: Mapping[BestValue, Cell],
 ) -> Table:
     """The quotients of one measure with their intervals, behind a chart of them."""
     heads = text_and_number_columns(
@@ -325,7 +325,7 @@ def quotient_table(
                 quotient_value_text(quotient.value),
                 quotient_interval_text(quotient.value),
             ),
-            verdicts.get(quotient.maximum, Cell(DASH)),
+            verdict_cells.get(quotient.maximum, Cell(DASH)),
         )
         for quotient in quotients
     )

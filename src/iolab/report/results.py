@@ -146,11 +146,11 @@ def _layer_latency_columns(nodes: Sequence[HypervisorResult]) -> dict[str, list[
 
 def point_documents(
     points: Sequence[PointSummary],
-    nodes: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
+    node_metrics: Mapping[PointKey, Mapping[str, Mapping[str, Metric]]],
 ) -> list[dict[str, Any]]:
     """The `points` of `iolab show --json`, made of JSON's own types only.
 
-    `nodes` has the metrics of each point's nodes of guests, by name.
+    `node_metrics` has the metrics of each point's nodes of guests, by name.
     """
     return [
         {
@@ -167,7 +167,7 @@ def point_documents(
             "metrics": _metrics_document(point.metrics),
             "nodes": {
                 name: _metrics_document(metrics)
-                for name, metrics in nodes.get(point.key, {}).items()
+                for name, metrics in node_metrics.get(point.key, {}).items()
             },
         }
         for point in points
@@ -370,12 +370,12 @@ def _metric_and_interval_columns(
     }
 
 
-def columns_csv(lists: Mapping[str, Sequence[ExportValue]]) -> str:
+def columns_csv(columns: Mapping[str, Sequence[ExportValue]]) -> str:
     """Columns as CSV under their names, RFC 4180; an unknown number is an empty field.
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    return rows_csv(list(lists), zip(*lists.values(), strict=True))
+    return rows_csv(list(columns), zip(*columns.values(), strict=True))
 
 
 def session_markdown(kinds: LoadReportKinds, study: Study, results: Sequence[RunResult]) -> str:
@@ -430,13 +430,13 @@ def interval_columns(
     kinds: LoadReportKinds,
     study: Study,
     results: Sequence[RunResult],
-    intervals: Callable[[str, int], IntervalTable],
-    hosts: Callable[[str, int], Sequence[str]],
+    read_intervals: Callable[[str, int], IntervalTable],
+    read_host_names: Callable[[str, int], Sequence[str]],
 ) -> dict[str, list[ExportValue]]:
     """One list a column, one entry a (run, host, interval, operation).
 
-    `intervals` and `hosts` are those of a committed run by digest and repeat. `second` is the end
-    of the interval since the first one of any host of the run began, in seconds of hosts' clocks.
+    `read_intervals` and `read_host_names` take digest and repeat of a run. `second` is the end of
+    the interval since the first one of any host of the run began, in seconds of hosts' clocks.
     """
     axes = all_axis_names(results)
     lists: dict[str, list[ExportValue]] = {
@@ -449,10 +449,10 @@ def interval_columns(
         )
     }
     for result in results:
-        table = intervals(result.digest, result.repeat)
+        table = read_intervals(result.digest, result.repeat)
         if not len(table):
             continue
-        names = hosts(result.digest, result.repeat)
+        names = read_host_names(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
         words = {
             number: kinds.operation_name(study, result, number)

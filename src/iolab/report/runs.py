@@ -329,9 +329,9 @@ def _size_text(size: float | None) -> str:
 
 
 class EngineCommand(Record):
-    """How the engine ran on these hosts, which had it alike; `host` names them."""
+    """How the engine ran on these hosts, which had it alike; `hosts_text` names them."""
 
-    host: str
+    hosts_text: str
     argv: tuple[str, ...]
     job_file: str
 
@@ -350,15 +350,17 @@ class RunSection(Record):
     commands: tuple[EngineCommand, ...]
 
 
-def run_sections(brief: Brief, cited: Iterable[str] = ()) -> tuple[RunSection, ...]:
+def run_sections(brief: Brief, cited_anchors: Iterable[str] = ()) -> tuple[RunSection, ...]:
     """Every run, those with charts first; of very many those that `_select_detailed_runs` chooses.
 
-    `cited` are the anchors that sentences lead to.
+    `cited_anchors` are the anchors that sentences lead to.
     """
-    return tuple(_run_section(brief, result) for result in _select_detailed_runs(brief, cited))
+    return tuple(
+        _run_section(brief, result) for result in _select_detailed_runs(brief, cited_anchors)
+    )
 
 
-def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[RunResult]:
+def _select_detailed_runs(brief: Brief, cited_anchors: Iterable[str]) -> list[RunResult]:
     """The runs with charts first, in the order in which they were chosen; then the others.
 
     Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
@@ -369,7 +371,7 @@ def _select_detailed_runs(brief: Brief, cited: Iterable[str]) -> list[RunResult]
     if len(order) > RUNS_SHOWN:
         keys = {anchor: key for key, anchor in brief.run_anchors.items()}
         worst = sorted(by_key, key=lambda key: -by_key[key].verdict.level.rank)
-        wanted = [*drawn, *(keys[anchor] for anchor in cited if anchor in keys), *worst]
+        wanted = [*drawn, *(keys[anchor] for anchor in cited_anchors if anchor in keys), *worst]
         kept = set(list(dict.fromkeys(wanted))[:RUNS_SHOWN])
         order = [key for key in order if key in kept]
     return [by_key[key] for key in order]

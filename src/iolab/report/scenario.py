@@ -92,7 +92,7 @@ _CHANGES_NOTE: Final = (
 def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]) -> Table:
     """A row for each phase of runs of one point, whose metrics these are."""
 
-    def metric(phase: str, figure: str) -> Metric:
+    def phase_metric(phase: str, figure: str) -> Metric:
         return metrics.get(phase_metric_key(phase, figure), Metric(None, ""))
 
     rows = []
@@ -104,11 +104,11 @@ def phases_table(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Met
                 name,
                 list_text(dict.fromkeys(phase_run.ended_by for phase_run in own)),
                 _range_text([phase_run.seconds for phase_run in own]),
-                metric_value_text(metric(name, "iops"), bare_rate=True),
-                _share_with_interval_text(metric(name, "baseline_share")),
-                _share_with_interval_text(metric(name, "served_share")),
-                *(metric_value_text(metric(name, figure)) for figure in _LATENCIES),
-                _stall_text(metric(name, "longest_stall_s")),
+                metric_value_text(phase_metric(name, "iops"), bare_rate=True),
+                _share_with_interval_text(phase_metric(name, "baseline_share")),
+                _share_with_interval_text(phase_metric(name, "served_share")),
+                *(metric_value_text(phase_metric(name, figure)) for figure in _LATENCIES),
+                _stall_text(phase_metric(name, "longest_stall_s")),
                 f"{max(phase_run.stalled_s for phase_run in own)} s",
             )
         )
@@ -222,7 +222,7 @@ def fault_impact_sentence(
     scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
 ) -> str:
     """What fault and neighbours cost, for how long, and whether anything acknowledged is lost."""
-    neighbours = _neighbour_texts(scenarios[0], metrics)
+    neighbours = _neighbour_impact_texts(scenarios[0], metrics)
     if neighbours and not _fault_title(scenarios[0]):
         if failed := sum(scenario.failed_ios for scenario in scenarios):
             neighbours.append(f"clients saw {counted_noun(failed, 'failed I/O')}")
@@ -235,7 +235,7 @@ def fault_impact_sentence(
         _fault_cost_text(scenarios, metrics),
         *_recovery_time_texts(scenarios, metrics),
     ]
-    stall = max((_stall_s(scenario) for scenario in scenarios), default=0.0)
+    stall = max((_longest_stall_after_fault_s(scenario) for scenario in scenarios), default=0.0)
     if stall:
         parts.append(f"the longest stall was {_seconds_text(stall)}")
     failed = sum(scenario.failed_ios for scenario in scenarios)
@@ -260,9 +260,9 @@ def _phases_after_fault(scenario: ScenarioFigures) -> list[PhaseFigures]:
     return [phase for phase in scenario.phases[1:] if phase.start_s + phase.seconds > begin_s]
 
 
-def _phases_of_cost(scenario: ScenarioFigures) -> list[PhaseFigures]:
+def _phases_between_fault_and_repair(scenario: ScenarioFigures) -> list[PhaseFigures]:
     """Those of them that begin before all is mended, and are long enough for figures."""
-    phases, mended_s = _phases_after_fault(scenario), _mended_s(scenario)
+    phases, mended_s = _phases_after_fault(scenario), _repaired_at_s(scenario)
     return [
         phase
         for phase in phases
@@ -270,7 +270,7 @@ def _phases_of_cost(scenario: ScenarioFigures) -> list[PhaseFigures]:
     ]
 
 
-def _mended_s(scenario: ScenarioFigures) -> float | None:
+def _repaired_at_s(scenario: ScenarioFigures) -> float | None:
     """When what the fault did was over, as its witness says, else its undo; None of neither."""
     fault, redundancy = scenario.fault_event, scenario.redundancy_s
     if fault is None or fault.start_s is None:
@@ -287,13 +287,13 @@ def _has_supported_p99(phase: PhaseFigures) -> bool:
     return is_percentile_supported(round((phase.iops.value or 0.0) * phase.seconds), P99)
 
 
-def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> list[str]:
+def _neighbour_impact_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> list[str]:
     """`A neighbour of 16 readers makes the p50 7.8 times as long ...`, and what limits undo."""
     titles = {event.id: event.title for event in scenario.events}
     texts = []
     for neighbour in scenario.neighbours:
         limited = {
-            limit.event: _phases_within_event(scenario, limit.event)
+            limit.event: _phase_ids_within_event(scenario, limit.event)
             for limit in neighbour.limit_figures
             if limit.event != neighbour.event
         }
@@ -304,7 +304,7 @@ def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
         ]
         longer: dict[str, Metric] = {}
         for phase in free[:1]:
-            longer = _longer_latencies(scenario, phase, metrics)
+            longer = _increased_latency_ratios(scenario, phase, metrics)
             texts.append(
                 f"{titles[neighbour.event]} {_neighbour_cost_text(scenario, phase, metrics)}"
             )
@@ -315,7 +315,7 @@ def _neighbour_texts(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -
     return texts
 
 
-def _phases_within_event(scenario: ScenarioFigures, event_id: str) -> list[str]:
+def _phase_ids_within_event(scenario: ScenarioFigures, event_id: str) -> list[str]:
     """The phases that lie in the time between an event and its undo, to a second."""
     event = next(event for event in scenario.events if event.id == event_id)
     end = scenario.phases[-1].start_s + scenario.phases[-1].seconds
@@ -335,7 +335,7 @@ def _neighbour_cost_text(
     """`makes the p50 7.8 times (7.2 to 8.4) as long in phase 'noise' (10 s), at the same rate`."""
     where = f"in phase '{phase.id}' ({format_duration_s(phase.seconds)})"
     rate = metric_value_text(metrics.get(phase_metric_key(phase.id, "iops")))
-    if longer := _longer_latencies(scenario, phase, metrics):
+    if longer := _increased_latency_ratios(scenario, phase, metrics):
         costs = [f"the {name} {_times_text(ratio)}" for name, ratio in longer.items()]
         return f"makes {list_text(costs)} as long {where}, at the same {rate}"
     p50 = metrics.get(phase_metric_key(phase.id, "p50_ratio"))
@@ -352,7 +352,7 @@ def _neighbour_cost_text(
     return f"{effect}; latencies have no ratio, since {phase.unequal_load}"
 
 
-def _longer_latencies(
+def _increased_latency_ratios(
     scenario: ScenarioFigures, phase: PhaseFigures, metrics: Mapping[str, Metric]
 ) -> dict[str, Metric]:
     """The ratios of a phase that are larger than 1 by more than may be chance.
@@ -365,10 +365,14 @@ def _longer_latencies(
         for name in _RATIOS
         if is_supported or name != "p99"
     }
-    return {name: ratio for name, ratio in ratios.items() if ratio and _least_ratio(ratio) > 1}
+    return {
+        name: ratio
+        for name, ratio in ratios.items()
+        if ratio and _lowest_plausible_ratio(ratio) > 1
+    }
 
 
-def _least_ratio(ratio: Metric) -> float:
+def _lowest_plausible_ratio(ratio: Metric) -> float:
     return (ratio.value or 0.0) / (1 + COST_MIN) if ratio.low is None else ratio.low
 
 
@@ -403,7 +407,7 @@ def _limit_effect_text(
     return f"{word} that: {text}"
 
 
-def _stall_s(scenario: ScenarioFigures) -> float:
+def _longest_stall_after_fault_s(scenario: ScenarioFigures) -> float:
     phases = _phases_after_fault(scenario)
     return max((phase.longest_stall_s.value or 0.0 for phase in phases), default=0.0)
 
@@ -413,7 +417,7 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
     first = scenarios[0]
     subject = _fault_title(first)
     if not subject:
-        return _difference_text(first, metrics)
+        return _phase_differences_text(first, metrics)
     losses, rises = _rate_losses(first, metrics), _p99_rises(first, metrics)
     # The rate is named once, in the first part.
     whats = [f" of the {_changed_rate_unit_text(first)}", *([""] * len(losses))]
@@ -425,13 +429,13 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
     groups = (("costs", costs), ("makes the p99", longer))
     effects = [f"{verb} {list_text(texts)}" for verb, texts in groups if texts]
     if not effects:
-        return f"{subject} {_no_cost_text(first)}"
+        return f"{subject} {_no_fault_cost_text(first)}"
     return f"{subject} {', and '.join(effects)}"
 
 
-def _no_cost_text(scenario: ScenarioFigures) -> str:
+def _no_fault_cost_text(scenario: ScenarioFigures) -> str:
     """What is said of a fault without a cost: of phases that tell little no more than that."""
-    phases = _phases_of_cost(scenario)
+    phases = _phases_between_fault_and_repair(scenario)
     if not phases:
         return (
             f"has a cost that was not measured: no phase of {PHASE_S_MIN:g} s lies between it and "
@@ -453,7 +457,7 @@ def _changed_rate_unit_text(scenario: ScenarioFigures) -> str:
     return "IOPS" if scenario.changed_metric == "iops" else "I/Os"
 
 
-def _difference_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> str:
+def _phase_differences_text(scenario: ScenarioFigures, metrics: Mapping[str, Metric]) -> str:
     """`Phase 'degraded' has 45 % fewer IOPS than the first phase`, of a run without an event."""
     fewer = f"fewer {_changed_rate_unit_text(scenario)} than the first phase"
     differing = [
@@ -479,7 +483,7 @@ def _rate_losses(
     figure = "baseline_share" if scenario.changed_metric == "iops" else "served_share"
     shares = (
         (phase, metrics.get(phase_metric_key(phase.id, figure)))
-        for phase in _phases_of_cost(scenario)
+        for phase in _phases_between_fault_and_repair(scenario)
     )
     return [
         (phase, 1.0 - share.value)
@@ -501,16 +505,16 @@ def _p99_rises(
     if scenario.changed_metric == "iops":
         return []
 
-    def p99(phase: str) -> float:
+    def p99_ns(phase: str) -> float:
         return metrics.get(phase_metric_key(phase, "lat_ns_p99"), Metric(None, "ns")).value or 0.0
 
-    usual = p99(scenario.phases[0].id)
+    usual = p99_ns(scenario.phases[0].id)
     if not usual or not _has_supported_p99(scenario.phases[0]):
         return []
     rises = []
-    for phase in filter(_has_supported_p99, _phases_of_cost(scenario)):
+    for phase in filter(_has_supported_p99, _phases_between_fault_and_repair(scenario)):
         ratio = metrics.get(phase_metric_key(phase.id, "p99_ratio"))
-        rise = ratio if ratio and ratio.value else Metric(p99(phase.id) / usual, "x")
+        rise = ratio if ratio and ratio.value else Metric(p99_ns(phase.id) / usual, "x")
         is_longer = (rise.value or 0.0) > 1 + COST_MIN
         if is_longer and (rise.low is None or rise.low > 1):
             rises.append((phase, rise))
@@ -578,7 +582,7 @@ def scenario_answer_text(study: Study, points: Sequence[PointSummary]) -> str:
     return " ".join(texts)
 
 
-def changes_table(scenarios: Sequence[ScenarioFigures]) -> Table:
+def detected_changes_table(scenarios: Sequence[ScenarioFigures]) -> Table:
     """What the seconds of each run show by themselves, and what is near it."""
     rows = tuple(
         row_of_cells(
@@ -628,7 +632,7 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
         phases_table(scenarios, metrics),
         f"{doubt}{phases_note(scenarios, metrics)}".rstrip(),
         tables_below=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
-        detail_tables=((changes_table(scenarios), _CHANGES_NOTE),),
+        detail_tables=((detected_changes_table(scenarios), _CHANGES_NOTE),),
     )
 
 

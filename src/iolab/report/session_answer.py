@@ -19,7 +19,7 @@ from iolab.core.study import AnswerKind, Study
 from iolab.record import Record
 from iolab.report.best import BestFigure, RunCounts, count_runs_by_verdict_and_status
 from iolab.report.choice import MEASURE_AGAIN, choice_sentence
-from iolab.report.hardware import virtual_disk_demonstration_text
+from iolab.report.hardware import virtual_disk_demonstration_prefix
 from iolab.report.matrix import (
     WorkloadRow,
     best_figures_by_operation,
@@ -88,7 +88,7 @@ def session_answer(
     objections = merge_objections(results)
     own = kinds.extra_answer_text(study, points)
     names = configuration_names_for_screen(study)
-    demonstration = virtual_disk_demonstration_text(study, facts)
+    demonstration = virtual_disk_demonstration_prefix(study, facts)
     sentence = answer_sentence(
         study,
         figures,
@@ -243,7 +243,7 @@ def confidence_line(best_figures: Sequence[BestFigure]) -> str:
         (NOT_MEASURABLE, [figure for figure in best_figures if not figure.is_quotable]),
     )
     parts = [
-        f"{len(best_figures)} {name}{_check_codes_text(best_figures)}"
+        f"{len(best_figures)} {name}{_check_codes_suffix(best_figures)}"
         for name, best_figures in groups
         if best_figures
     ]
@@ -253,7 +253,7 @@ def confidence_line(best_figures: Sequence[BestFigure]) -> str:
     )
 
 
-def _check_codes_text(best_figures: Sequence[BestFigure]) -> str:
+def _check_codes_suffix(best_figures: Sequence[BestFigure]) -> str:
     """The checks behind figures of one level, the most frequent first."""
     codes = [
         code
@@ -317,13 +317,13 @@ def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
     few = "".join(
         f"; {len(titles)} of {len(sound)} have "
         f"{'too few repeats for their spread' if why == TOO_FEW_REPEATS else why}"
-        f"{_few_titles_text(titles)}"
+        f"{_few_titles_suffix(titles)}"
         for why, titles in lacking.items()
     )
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
-def _few_titles_text(titles: Iterable[str]) -> str:
+def _few_titles_suffix(titles: Iterable[str]) -> str:
     """Of which workloads that is, where they are few."""
     named = list(dict.fromkeys(titles))
     return f" ({list_text(named)})" if len(named) <= LACKING_SHOWN else ""

@@ -43,13 +43,13 @@ def _gains_over_slowest(
     gains_over_first = compare_configurations(study, points)
     if not gains_over_first:
         return ()
-    slowest = min(gains_over_first, key=_first_cell_factor)
-    if _first_cell_factor(slowest) < 1:
+    slowest = min(gains_over_first, key=_first_cell_improvement_factor)
+    if _first_cell_improvement_factor(slowest) < 1:
         gains_over_first = compare_configurations(study, points, baseline=slowest.candidate)
-    return tuple(sorted(gains_over_first, key=_first_cell_factor, reverse=True))
+    return tuple(sorted(gains_over_first, key=_first_cell_improvement_factor, reverse=True))
 
 
-def _first_cell_factor(gains: ConfigurationGains) -> float:
+def _first_cell_improvement_factor(gains: ConfigurationGains) -> float:
     return gains.cells[0].improvement_factor if gains.cells else 1.0
 
 

@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -90,6 +90,14 @@ class Cell(Record):
         return f"{self.text} ({note})" if note else self.text
 
 
+class CellSpan(NamedTuple):
+    """A cell with the columns that it covers, `width` of them from `column_index` on."""
+
+    column_index: int
+    width: int
+    cell: Cell
+
+
 class Table(Record):
     """Rows of cells under their columns, all of one length.
 
@@ -105,19 +113,19 @@ class Table(Record):
     merges_equal: bool = False
     has_bars: bool = False
 
-    def cell_spans(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
-        """(place, width, cell) of each cell of a row; the first column stands alone."""
+    def cell_spans(self, cells: Sequence[Cell]) -> Iterator[CellSpan]:
+        """The cells of a row; the first column stands alone."""
         if not self.merges_equal:
-            return ((place, 1, cell) for place, cell in enumerate(cells))
+            return (CellSpan(place, 1, cell) for place, cell in enumerate(cells))
         return self._merged_equal_cells(cells)
 
-    def _merged_equal_cells(self, cells: Sequence[Cell]) -> Iterator[tuple[int, int, Cell]]:
+    def _merged_equal_cells(self, cells: Sequence[Cell]) -> Iterator[CellSpan]:
         place = 0
         while place < len(cells):
             width = 1
             while 0 < place < len(cells) - width and cells[place + width] == cells[place]:
                 width += 1
-            yield place, width, cells[place]
+            yield CellSpan(place, width, cells[place])
             place += width
 
 
@@ -354,17 +362,17 @@ def rows_csv(headings: Sequence[str], rows: Iterable[Iterable[ExportValue]]) -> 
 
 def records_csv(records: Iterable[Mapping[str, object]]) -> str:
     """Records as CSV, a column for each key of any of them."""
-    return rows_csv(*_columns_of_records(records))
+    return rows_csv(*_names_and_rows_of_records(records))
 
 
 def records_markdown(records: Iterable[Mapping[str, object]]) -> str:
     """The same in Markdown."""
-    names, rows = _columns_of_records(records)
+    names, rows = _names_and_rows_of_records(records)
     texts = [["" if value is None else str(value) for value in row] for row in rows]
     return f"{table_markdown(untitled_text_table(names, texts))}\n"
 
 
-def _columns_of_records(
+def _names_and_rows_of_records(
     records: Iterable[Mapping[str, object]],
 ) -> tuple[list[str], list[list[ExportValue]]]:
     flat = [dict(_flat_items(record, "")) for record in records]

@@ -466,21 +466,24 @@ def points_terminal_table(
 
 
 def _rate_and_latency_cells(
-    metrics: Mapping[str, Metric], direction_prefix: str, spread: Sequence[str], main: str
+    metrics: Mapping[str, Metric],
+    direction_prefix: str,
+    spread_cells: Sequence[str],
+    bold_metric_key: str,
 ) -> list[Text | str]:
-    """Rates and latencies of all I/O, or of one direction; the one by `main` stands out."""
+    """Rates and latencies of all I/O, or of one direction; that of `bold_metric_key` is bold."""
 
     def metric_cell(metric_key: str, *, bare: bool = False) -> Text:
         text = metric_value_text(metrics.get(direction_prefix + metric_key), bare_rate=bare)
-        return Text(text, style="bold" if metric_key == main else "")
+        return Text(text, style="bold" if metric_key == bold_metric_key else "")
 
     iops = metrics.get("iops")
     # Operations that move no contents have a rate of their own alone.
     is_without_ios = not direction_prefix and (iops is None or iops.value is None)
-    rate = main if is_without_ios and main in metrics else "iops"
+    rate = bold_metric_key if is_without_ios and bold_metric_key in metrics else "iops"
     return [
         metric_cell(rate, bare=True),
         metric_cell("bw_bytes_per_s"),
-        *spread,
+        *spread_cells,
         *(metric_cell(f"lat_ns_{name}") for name in ("mean", "p99", "p99_9")),
     ]

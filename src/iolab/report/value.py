@@ -290,11 +290,13 @@ def _rate_per_terabyte_rows(
 def _build_cost_capacity_row(
     title: str,
     configurations: Sequence[Configuration],
-    figure: Callable[[Configuration], tuple[str, float] | None],
+    text_and_amount_of: Callable[[Configuration], tuple[str, float] | None],
     better: BetterDirection | None,
 ) -> CostCapacityRow | None:
     """A row; None where no configuration has a figure."""
-    figures_by_owner = {configuration.id: figure(configuration) for configuration in configurations}
+    figures_by_owner = {
+        configuration.id: text_and_amount_of(configuration) for configuration in configurations
+    }
     comparable = len(cost_currencies(configurations)) < 2
     figures = tuple(
         CostCapacityFigure(name, own[0], own[1] if comparable else None)

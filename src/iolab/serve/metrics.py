@@ -115,7 +115,7 @@ def read_run_counters(
         # The whole run of another tool is one interval where its file tells no others.
         has_series = manifest.run.point.job.is_measured_by_iolab or bool(tables[0].seq.any())
         return cumulative_run_counters(
-            *tables, manifest.host_names, with_timestamps=timed, has_series=has_series
+            *tables, manifest.host_names, with_timestamps=timed, has_values_over_time=has_series
         )
     except IolabError:
         return None

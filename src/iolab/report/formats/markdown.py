@@ -47,16 +47,18 @@ _STYLE_FORMATS: Final = {
 def render_markdown(brief: Brief) -> str:
     """The brief; the same one gives the same text."""
     page = build_report_page(brief)
-    return _join_blocks((*title_blocks(brief, page), *brief_blocks(brief, page)))
+    return _blocks_markdown((*title_blocks(brief, page), *brief_blocks(brief, page)))
 
 
 def render_appendix(brief: Brief) -> str:
     """What backs the brief: every caveat, run, host and job."""
     page = build_report_page(brief)
-    return _join_blocks((*title_blocks(brief, page, ": appendix"), *appendix_blocks(brief, page)))
+    return _blocks_markdown(
+        (*title_blocks(brief, page, ": appendix"), *appendix_blocks(brief, page))
+    )
 
 
-def _join_blocks(blocks: Iterable[Block]) -> str:
+def _blocks_markdown(blocks: Iterable[Block]) -> str:
     lines: list[str] = []
     in_list = False
     for block in blocks_in_reading_order(blocks):

@@ -189,14 +189,14 @@ def cumulative_run_counters(
     host_names: Sequence[str],
     *,
     with_timestamps: bool,
-    has_series: bool = True,
+    has_values_over_time: bool = True,
 ) -> RunCounters:
     """One run as counters, at its start and every `STEP_S` of it, or at its end alone.
 
-    `has_series` is false for a run of which only the sum is known: there is nothing over time.
+    `has_values_over_time` is false for a run of which only the sum is known.
     """
     operations = {}
-    if len(intervals) and (has_series or not with_timestamps):
+    if len(intervals) and (has_values_over_time or not with_timestamps):
         began = int((intervals.end_real_ns - intervals.span_ns).min())
         ended = int(intervals.end_real_ns.max())
         length = STEP_S * NS_PER_S if with_timestamps else float(ended - began)
@@ -224,33 +224,37 @@ def _interval_step_indexes(ends_ns: Ints, began: int, length: float, step_count:
     return np.clip(which, 0, step_count - 1)
 
 
-def _bin_row_step_indexes(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
+def _bin_row_step_indexes(intervals: IntervalTable, bins: BinTable, interval_steps: Ints) -> Ints:
     """The step of each row of bins: that of the interval with its host and number."""
     width = int(max(intervals.seq.max(), bins.seq.max() if len(bins) else 0)) + 1
     keys = intervals.host * width + intervals.seq
     order = np.argsort(keys, kind="stable")
     wanted = bins.host.astype(np.int64) * width + bins.seq.astype(np.int64)
     places = np.searchsorted(keys[order], wanted)
-    return row[order][np.minimum(places, order.size - 1)]
+    return interval_steps[order][np.minimum(places, order.size - 1)]
 
 
 def _cumulative_operations(
     intervals: IntervalTable,
     bins: BinTable,
-    rows: tuple[Ints, Ints],
-    number: int,
+    interval_and_bin_row_steps: tuple[Ints, Ints],
+    operation: int,
     times: Floats,
 ) -> CumulativeOperations:
-    own, binned = intervals.direction == number, bins.direction == number
+    own, binned = intervals.direction == operation, bins.direction == operation
 
     def running_sum_by_time(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
         total = np.zeros(times.size, dtype=values.dtype)
-        np.add.at(total, rows[0][own], values)
+        np.add.at(total, interval_and_bin_row_steps[0][own], values)
         return np.cumsum(total)
 
     buckets = np.zeros((times.size, len(_EDGES_NS) + 1), dtype=np.int64)
     places = _BUCKET_OF_BIN[bins.bin[binned]]
-    np.add.at(buckets, (rows[1][binned], places), bins.count[binned].astype(np.int64))
+    np.add.at(
+        buckets,
+        (interval_and_bin_row_steps[1][binned], places),
+        bins.count[binned].astype(np.int64),
+    )
     return CumulativeOperations(
         times_s=times,
         operations=running_sum_by_time(intervals.ios[own]),
@@ -310,9 +314,9 @@ def openmetrics_document(sessions: Iterable[Mapping[_MetricFamily, Sequence[str]
 
 def openmetrics_samples(
     session: SessionDocument,
-    planned: int,
+    planned_run_count: int,
     points: Sequence[PointSummary],
-    counts: SessionCounters,
+    counters: SessionCounters,
     operation_name: Callable[[RunResult, int], str],
 ) -> Mapping[_MetricFamily, Sequence[str]]:
     """Every sample of a session by its family.
@@ -320,22 +324,24 @@ def openmetrics_samples(
     `operation_name` names the numbers of a result's rows.
     """
     samples = _SampleLines((("session", session.id),))
-    results = [result for result, _ in counts.runs]
+    results = [result for result, _ in counters.runs]
     # What has no time of its own stands at the end of an export.
     ends = [
-        operation.times_s[-1] for _, run in counts.runs for operation in run.operations.values()
+        operation.times_s[-1] for _, run in counters.runs for operation in run.operations.values()
     ]
-    at_s = max(ends, default=session.created_real_ns / NS_PER_S) if counts.has_timestamps else None
+    at_s = (
+        max(ends, default=session.created_real_ns / NS_PER_S) if counters.has_timestamps else None
+    )
     about = (("study", session.study), ("scale", session.scale), ("version", session.iolab_version))
     samples.add_sample(SESSION_INFO, about, 1, at_s)
     for status in SessionStatus:
         samples.add_sample(STATUS, (("status", status.value),), session.status is status, at_s)
-    samples.add_sample(PLANNED, (), planned, at_s)
+    samples.add_sample(PLANNED, (), planned_run_count, at_s)
     _add_run_counts(samples, results, at_s)
     for point in points:
         _add_point_gauges(samples, point, at_s)
-    _add_operation_counters(samples, counts, operation_name)
-    _add_host_counters(samples, counts)
+    _add_operation_counters(samples, counters, operation_name)
+    _add_host_counters(samples, counters)
     return samples.lines
 
 

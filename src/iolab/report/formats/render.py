@@ -173,10 +173,10 @@ class Paper(StrEnum):
 
 def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """The brief; the same one gives the same bytes. ReportError if it cannot be made."""
-    return typeset_brief_page(brief, build_report_page(brief), paper)
+    return typeset_brief_pdf(brief, build_report_page(brief), paper)
 
 
-def typeset_brief_page(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
+def typeset_brief_pdf(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
     """The same of a brief that is arranged already."""
     figures = _FigureFiles()
     if page.topology and page.has_topology_in_brief:
@@ -356,7 +356,7 @@ class _FigureFiles:
         return drawn
 
 
-def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
+def _run_blocks(page: ReportPage, configuration_titles: Mapping[str, str]) -> Iterator[Block]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
     with_charts = [part for part in page.runs[:RUNS_WITH_CHARTS] if part.figures]
     without = [part for part in page.runs if part not in with_charts]
@@ -383,7 +383,7 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
             f"Stored in the {only.replace('Session', 'session', 1)}.", ParagraphStyle.NOTE
         )
     for part, own in zip(shown_runs, shown, strict=True):
-        yield Heading(run_with_configuration_text(part.result, names), 3)
+        yield Heading(run_with_configuration_text(part.result, configuration_titles), 3)
         trace = part.storage_text.removeprefix(session)
         checks = _checks_note_if_unusual(part.result, usual)
         yield Paragraph(trace, ParagraphStyle.ITEM, part.result.verdict.level, checks)
@@ -392,16 +392,18 @@ def _run_blocks(page: ReportPage, names: Mapping[str, str]) -> Iterator[Block]:
         if part.hosts_table:
             yield part.hosts_table
         yield from (*part.fleet_tables, objections_table(part.result))
-    yield from _objection_tables(others, names)
-    yield _run_folders_table(others, names, usual, session)
+    yield from _objection_tables(others, configuration_titles)
+    yield _run_folders_table(others, configuration_titles, usual, session)
 
 
-def _checks_note_if_unusual(result: RunResult, usual: str) -> str:
+def _checks_note_if_unusual(result: RunResult, usual_checks_note: str) -> str:
     note = passed_checks_text(result.verdict)
-    return "" if note == usual else note
+    return "" if note == usual_checks_note else note
 
 
-def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> Iterator[Table]:
+def _objection_tables(
+    parts: Sequence[RunSection], configuration_titles: Mapping[str, str]
+) -> Iterator[Table]:
     """A table for each check that objects to any of these runs; evidence that all share once."""
     by_code: dict[str, list[tuple[RunSection, CheckResult]]] = {}
     for part in parts:
@@ -416,7 +418,7 @@ def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> 
         }
         rows = [
             row_of_cells(
-                run_with_configuration_text(part.result, names),
+                run_with_configuration_text(part.result, configuration_titles),
                 objection.level or VerdictLevel.INVALID,
                 evidence_text({k: v for k, v in objection.evidence.items() if k not in shared}),
             )
@@ -431,15 +433,18 @@ def _objection_tables(parts: Sequence[RunSection], names: Mapping[str, str]) -> 
 
 
 def _run_folders_table(
-    parts: Sequence[RunSection], names: Mapping[str, str], usual: str, session: str
+    parts: Sequence[RunSection],
+    configuration_titles: Mapping[str, str],
+    usual_checks_note: str,
+    stripped_prefix: str,
 ) -> Table:
     """Verdicts of runs, where they are stored, and what checks looked where that is unusual."""
     rows = tuple(
         row_of_cells(
-            run_with_configuration_text(part.result, names),
+            run_with_configuration_text(part.result, configuration_titles),
             part.result.verdict.level,
-            part.storage_text.removeprefix(session),
-            _checks_note_if_unusual(part.result, usual) or DASH,
+            part.storage_text.removeprefix(stripped_prefix),
+            _checks_note_if_unusual(part.result, usual_checks_note) or DASH,
         )
         for part in parts
     )
