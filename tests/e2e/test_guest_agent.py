@@ -73,7 +73,7 @@ def guest_argv(
         initrd=str(kit.initrd),
         tools=str(kit.tools),
         image=str(image),
-        cpu_khz=processor_khz(),
+        tsc_khz=processor_khz(),
         real_ns=time.time_ns(),
         aio=QemuAio.THREADS,
     )

@@ -74,7 +74,7 @@ def machine(folder: Path, settings: GuestSettings, **more: Any) -> QemuMachine:
         initrd=str(folder / "kernel"),
         tools=str(folder / "tools.img"),
         image=image,
-        cpu_khz=1_000_000,
+        tsc_khz=1_000_000,
         **more,
     )
 
@@ -166,7 +166,7 @@ def test_an_image_is_written_and_counted(folder: Path) -> None:
 
 def test_memory_is_bound_to_a_numa_node(folder: Path) -> None:
     async def conversation() -> None:
-        async with halted(machine(folder, MODELLED, memory_node=0), folder) as monitor:
+        async with halted(machine(folder, MODELLED, memory_numa_node=0), folder) as monitor:
             answer = await monitor.run_command("query-memdev", deadline_s=PATIENCE_S)
         assert isinstance(answer, list)
         (memory,) = answer

@@ -145,7 +145,9 @@ class KitBench:
 
     def kit(self, package: str = "") -> GuestKit:
         """The kit, made if need be."""
-        return asyncio.run(build_guest_kit(self.said.append, package=package, builder=self.shop))
+        return asyncio.run(
+            build_guest_kit(self.said.append, package=package, build_environment=self.shop)
+        )
 
     @property
     def calls(self) -> list[str]:

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from iolab.core.host import HostFacts, MemoryFacts, TargetProbe, ToolFacts
 from iolab.guests.guest import KIT_BYTES, image_bytes_per_node
-from iolab.guests.problems import QEMU_BYTES, guest_faults, node_targets, required_node_programs
+from iolab.guests.problems import (
+    QEMU_BYTES,
+    hypervisor_readiness_faults,
+    node_targets,
+    version_arguments_by_node_program,
+)
 from iolab.study.cost import with_free_space_margin
 from tests.guests.guest_studies import FLEET, with_hosts
 from tests.plans import make_plan
@@ -39,14 +44,16 @@ def refused(
     probes: dict[str, TargetProbe] | None = None,
 ) -> list[str]:
     study = load(text, *sets)
-    return [str(fault) for fault in guest_faults(study, make_plan(study), facts, probes)]
+    return [
+        str(fault) for fault in hypervisor_readiness_faults(study, make_plan(study), facts, probes)
+    ]
 
 
 def test_studies_that_boot_no_guests_ask_nothing_of_nodes() -> None:
     for study in (load(SMALL), with_hosts(FLEET)):
-        assert required_node_programs(study) == {}
+        assert version_arguments_by_node_program(study) == {}
         assert node_targets(study) == ()
-        assert guest_faults(study, make_plan(study), {}) == []
+        assert hypervisor_readiness_faults(study, make_plan(study), {}) == []
 
 
 @pytest.mark.parametrize(
@@ -60,7 +67,7 @@ def test_studies_that_boot_no_guests_ask_nothing_of_nodes() -> None:
 )
 def test_nodes_are_asked_for_what_their_guests_need(text: str, tools: list[str]) -> None:
     study = load(text)
-    assert list(required_node_programs(study)) == tools
+    assert list(version_arguments_by_node_program(study)) == tools
     assert [target.path for target in node_targets(study)] == ["/mnt/t", "/mnt/t"]
     for name in tools:
         lacking = replace(NODE, tools=tuple(tool for tool in TOOLS if tool.name != name))
@@ -142,13 +149,15 @@ def test_what_trying_the_directory_told() -> None:
     assert "'iolab session 7'" in held
     assert buffered.startswith("'/mnt/t' on node 'node-2' takes no O_DIRECT: 'EINVAL'.")
     study = load(FLEET)
-    owner = guest_faults(study, make_plan(study), both(), {"node-1": busy}, owner="iolab session 7")
+    owner = hypervisor_readiness_faults(
+        study, make_plan(study), both(), {"node-1": busy}, owner="iolab session 7"
+    )
     assert owner == []
 
 
 def test_a_plan_whose_jobs_use_more_than_the_disks_have() -> None:
     wide = make_plan(load(FLEET, "vm.disk=80m", "workload.w.numjobs=5"))
-    (fault,) = guest_faults(load(FLEET), wide, both())
+    (fault,) = hypervisor_readiness_faults(load(FLEET), wide, both())
     assert {"64", "80"} <= {*fault.message.split()}
 
 

@@ -71,7 +71,9 @@ def test_a_kit_is_made_once(bench: KitBench) -> None:
 
 def test_two_sessions_make_it_once(bench: KitBench) -> None:
     async def both() -> list[GuestKit]:
-        making = (build_guest_kit(bench.said.append, builder=bench.shop) for _ in range(2))
+        making = (
+            build_guest_kit(bench.said.append, build_environment=bench.shop) for _ in range(2)
+        )
         return list(await asyncio.gather(*making))
 
     first, second = asyncio.run(both())
@@ -258,7 +260,7 @@ def test_a_fio_that_guests_cannot_run_is_told(bench: KitBench) -> None:
 def test_another_kind_of_machine_is_told(bench: KitBench) -> None:
     shop = replace(bench.shop, machine="aarch64")
     with pytest.raises(EngineError, match="x86_64 alone, and this machine is aarch64") as caught:
-        asyncio.run(build_guest_kit(print, builder=shop))
+        asyncio.run(build_guest_kit(print, build_environment=shop))
     assert "guests that exist already" in caught.value.hint
 
 
@@ -266,7 +268,7 @@ def test_a_program_that_hangs_is_killed_when_the_session_is_cancelled(bench: Kit
     bench.tell("mke2fs hangs", "")
 
     async def cancelled() -> int:
-        making = asyncio.ensure_future(build_guest_kit(print, builder=bench.shop))
+        making = asyncio.ensure_future(build_guest_kit(print, build_environment=bench.shop))
         pid = await asyncio.to_thread(_appears, bench.told / "pid")
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)

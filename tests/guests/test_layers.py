@@ -13,7 +13,7 @@ from iolab.core.samples import empty_counter_table
 from iolab.core.workload import Direction
 from iolab.guests.guest import GuestDiskKind
 from iolab.guests.metrics import guest_mean_latency_ns, layer_latencies
-from iolab.guests.nodes import hypervisor_runs, run_guests
+from iolab.guests.nodes import guests_of_run, hypervisor_runs
 from tests.analysis.records import GO_NS, SECOND, disk
 from tests.guests.fleets import (
     AHEAD_NS,
@@ -124,11 +124,11 @@ def test_a_step_that_reaches_out_of_the_window_counts_by_its_part() -> None:
 
 def test_reads_and_writes_of_one_guest_are_one_latency() -> None:
     record = counted(run())
-    (first, *_) = run_guests(record)
+    (first, *_) = guests_of_run(record)
     assert guest_mean_latency_ns(view(record), first, LatencyLayer.ENGINE) == pytest.approx(8 * MS)
     assert guest_mean_latency_ns(view(record), first, LatencyLayer.HYPERVISOR) == pytest.approx(
         6 * MS
     )
     alone = run(fleet=fleet_of(*map(given, GUESTS)))
-    (first, *_) = run_guests(alone)
+    (first, *_) = guests_of_run(alone)
     assert guest_mean_latency_ns(view(alone), first, LatencyLayer.HYPERVISOR) is None

@@ -35,10 +35,10 @@ EMULATED: Final = QemuMachine(
     initrd=f"{FOLDER}/initrd",
     tools=f"{FOLDER}/tools.img",
     image=f"{FOLDER}/vm01.img",
-    cpu_khz=2_596_096,
+    tsc_khz=2_596_096,
     real_ns=1_795_000_000_123_456_789,
 )
-KVM: Final = replace(EMULATED, accelerator=Accelerator.KVM, cpu_khz=None)
+KVM: Final = replace(EMULATED, accelerator=Accelerator.KVM, tsc_khz=None)
 MODELLED: Final = replace(
     EMULATED,
     image=None,
@@ -112,7 +112,7 @@ def test_kvm_needs_no_words_about_the_clock() -> None:
 
 
 def test_memory_of_a_numa_node() -> None:
-    (memory,) = told(replace(EMULATED, memory_node=1), "-object")
+    (memory,) = told(replace(EMULATED, memory_numa_node=1), "-object")
     assert (memory["host-nodes"], memory["policy"]) == ([1], "bind")
 
 
@@ -173,7 +173,7 @@ def test_the_longest_name_has_sockets_that_the_agent_takes() -> None:
     ("changes", "message"),
     [
         ({"accelerator": Accelerator.AUTO}, "not decided"),
-        ({"cpu_khz": None}, "time stamp counter"),
+        ({"tsc_khz": None}, "time stamp counter"),
         ({"image": None}, "an image is for"),
         ({"settings": MODELLED.settings}, "an image is for"),
         ({"settings": replace(SETTINGS, replicas=2)}, "as many replicas"),

@@ -12,11 +12,11 @@ from iolab.core.metric import Metric, Outlier, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.guests.charts import (
-    group_chart_lines,
-    guest_count_charts,
+    guest_count_chart_group,
     highest_common_percentile_and_note,
+    scaling_group_chart_lines,
 )
-from iolab.guests.groups import fleet_groups, node_timeline_run, runs_needing_manifests
+from iolab.guests.groups import guest_scaling_groups, node_timeline_run, runs_needing_manifests
 from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings, guest_fleet_of_run
 from iolab.guests.report import EMULATED
 from iolab.guests.tables import guest_fleets_by_run
@@ -72,12 +72,14 @@ def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
 
 
 def test_a_chart_without_a_tail_has_the_mean_alone(source: GuestSource) -> None:
-    (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
+    (group, _) = guest_scaling_groups(
+        source.study, summarise_points(source.results(), source.study)
+    )
     few = [
         replace(one, metrics={k: m for k, m in one.metrics.items() if "_p9" not in k})
         for one in group.points
     ]
-    charts = guest_count_charts(
+    charts = guest_count_chart_group(
         replace(group, points=tuple(few)), series_styles(source.study), (), ""
     )
     assert charts is not None
@@ -98,9 +100,11 @@ def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
 def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     source: GuestSource,
 ) -> None:
-    (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
+    (group, _) = guest_scaling_groups(
+        source.study, summarise_points(source.results(), source.study)
+    )
     looks = series_styles(source.study)
-    lines = group_chart_lines(group, looks)
+    lines = scaling_group_chart_lines(group, looks)
     assert [(line.name, line.node_count) for line in lines] == [("iodepth 1", 2), ("iodepth 8", 2)]
     assert len({line.token for line in lines}) == len({line.dash for line in lines}) == 2
     other = tuple(
@@ -108,14 +112,16 @@ def test_each_depth_is_a_line_and_several_configurations_keep_their_colours(
     )
     both = replace(group, points=(*group.points, *other))
     named = {"default": looks["default"], "new": replace(looks["default"], title="New")}
-    lines = group_chart_lines(both, named)
+    lines = scaling_group_chart_lines(both, named)
     assert [line.name for line in lines] == ["Default 1", "Default 8", "New 1", "New 8"]
     assert lines[0].token == lines[1].token
 
 
 def test_predicted_guests_are_told_apart(source: GuestSource) -> None:
-    (group, _) = fleet_groups(source.study, summarise_points(source.results(), source.study))
-    charts = guest_count_charts(
+    (group, _) = guest_scaling_groups(
+        source.study, summarise_points(source.results(), source.study)
+    )
+    charts = guest_count_chart_group(
         group, series_styles(source.study), [curve_of(source, "read", 8)], ""
     )
     assert charts is not None
@@ -151,7 +157,7 @@ def test_a_mix_that_is_an_axis_is_a_group_of_its_own(source: GuestSource) -> Non
         )
         for mix, point in zip((100, 0) * len(points), points, strict=False)
     ]
-    groups = fleet_groups(source.study, mixed)
+    groups = guest_scaling_groups(source.study, mixed)
     assert [group.title for group in groups] == [
         "Random reads, rwmixread 100",
         "Random reads, rwmixread 0",
@@ -288,7 +294,7 @@ def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
 
 def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestSource) -> None:
     points = summarise_points(source.results(), source.study)
-    keys = runs_needing_manifests(fleet_groups(source.study, points), source.results())
+    keys = runs_needing_manifests(guest_scaling_groups(source.study, points), source.results())
     axes = {run.point.digest: dict(run.point.axis) for run in source.plan.runs}
     assert [axes[digest]["vms_per_node"] for digest, _ in keys] == [3, 1, 3, 1] * 2
 

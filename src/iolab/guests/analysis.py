@@ -39,8 +39,8 @@ from iolab.guests.nodes import (
     GuestBytes,
     are_disks_modelled,
     fleet_bytes,
+    guests_of_run,
     hypervisor_runs,
-    run_guests,
 )
 from iolab.text import percent_text
 from iolab.units import format_bytes, format_count, format_ns
@@ -78,7 +78,9 @@ _DIRECTION_WORDS: Final = (("read", 0), ("written", 1))
 def check_emulated_guest(view: RunView) -> CheckAnswer:
     """Whether any client's processors were emulated: its result is then of the emulator, too."""
     ours = [
-        guest.name for guest in run_guests(view.record) if guest.run.accelerator is Accelerator.TCG
+        guest.name
+        for guest in guests_of_run(view.record)
+        if guest.run.accelerator is Accelerator.TCG
     ]
     emulated_hosts = [
         host.host
@@ -152,7 +154,7 @@ def check_limited_disk(view: RunView) -> CheckAnswer:
 @check("guest-starved", "Guests without processors")
 def check_guest_starved(view: RunView) -> CheckAnswer:
     """Whether guests, and their nodes, had the processors that they asked for."""
-    guests = run_guests(view.record)
+    guests = guests_of_run(view.record)
     if not guests:
         return not_applicable_answer(_NO_GUESTS)
     answers = [
@@ -205,7 +207,7 @@ def _steal_below_node_answers(view: RunView) -> Iterator[CheckAnswer]:
 @check("guest-bound", "Guests bound by their processors")
 def check_guest_bound(view: RunView) -> CheckAnswer:
     """Whether guests could have submitted more, and spent their latency below themselves."""
-    guests = run_guests(view.record)
+    guests = guests_of_run(view.record)
     if not guests:
         return not_applicable_answer(_NO_GUESTS)
     return worst_answer(
@@ -333,12 +335,12 @@ def _node_byte_answers(
             f"the devices of {account.unmonitored_node} were not counted", **evidence
         )
     else:
-        yield from _node_byte_comparisons(
+        yield from _node_byte_comparison_answers(
             view, account, account.expected_device_bytes, account.moved_device_bytes, evidence
         )
 
 
-def _node_byte_comparisons(
+def _node_byte_comparison_answers(
     view: RunView,
     account: FleetBytes,
     expected_read_and_write_bytes: tuple[float, float],

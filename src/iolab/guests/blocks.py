@@ -78,10 +78,10 @@ class GuestDiskCounts(Record):
     write: GuestDiskDirectionCounts
 
 
-def parse_block_stats(guest: str, answer: object) -> GuestDiskCounts:
+def parse_block_stats(guest: str, qmp_reply: object) -> GuestDiskCounts:
     """The data disk's counters out of the answer to COUNTERS. HostError when they are not there."""
     try:
-        disks = [disk for disk in convert(answer, type=_Disks) if disk.qdev == DISK_ID]
+        disks = [disk for disk in convert(qmp_reply, type=_Disks) if disk.qdev == DISK_ID]
     except ValidationError as error:
         where, fault = fault_place_and_text(error)
         raise _unexpected_reply_error(guest, f"'{where}' in its counters: {fault}") from None

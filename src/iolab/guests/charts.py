@@ -14,11 +14,11 @@ from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.guests.groups import (
     AXIS,
-    FleetGroup,
+    GuestScalingGroup,
     guest_count_per_node,
     guest_run_text,
     median_run,
-    points_by_depth,
+    points_by_configuration_and_depth,
     points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_breakdown import latency_breakdown_chart
@@ -69,23 +69,23 @@ _WRITTEN_NOTE: Final = (
 )
 
 
-def guest_count_charts(
-    fleet_group: FleetGroup,
+def guest_count_chart_group(
+    scaling_group: GuestScalingGroup,
     styles: SeriesStyles,
     curves: Sequence[LoadCurve],
     caveat: str,
 ) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the breakdown."""
-    if not any(median_run(point) for point in fleet_group.points):
+    if not any(median_run(point) for point in scaling_group.points):
         return None
-    named = list(runs_with_fewest_and_most_guests(fleet_group, styles))
+    named = list(named_runs_with_fewest_and_most_guests(scaling_group, styles))
     figures = (
-        [*_group_curve_figures(fleet_group, styles, curves)]
-        if _has_several_guest_counts(fleet_group)
+        [*_group_curve_figures(scaling_group, styles, curves)]
+        if _has_several_guest_counts(scaling_group)
         else []
     )
     breakdowns = [breakdown for name, run in named for breakdown in latency_breakdowns(run, name)]
-    breakdown = latency_breakdown_chart(fleet_group.title, breakdowns)
+    breakdown = latency_breakdown_chart(scaling_group.title, breakdowns)
     further = (replace(breakdown, finding=f"{caveat}{breakdown.finding}"),) if breakdown else ()
     tables = (
         (hypervisors_table(named), _NODES_NOTE),
@@ -94,23 +94,25 @@ def guest_count_charts(
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
     with_caveat = tuple(replace(figure, finding=f"{caveat}{figure.finding}") for figure in figures)
-    return ChartGroup(fleet_group.title, with_caveat, detail_tables=more, appendix_figures=further)
+    return ChartGroup(
+        scaling_group.title, with_caveat, detail_tables=more, appendix_figures=further
+    )
 
 
-def _has_several_guest_counts(fleet_group: FleetGroup) -> bool:
-    return len({guest_count_per_node(point.key.axis) for point in fleet_group.points}) > 1
+def _has_several_guest_counts(scaling_group: GuestScalingGroup) -> bool:
+    return len({guest_count_per_node(point.key.axis) for point in scaling_group.points}) > 1
 
 
-def group_chart_lines(
-    fleet_group: FleetGroup, styles: SeriesStyles, curves: Iterable[LoadCurve] = ()
+def scaling_group_chart_lines(
+    scaling_group: GuestScalingGroup, styles: SeriesStyles, curves: Iterable[LoadCurve] = ()
 ) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
         (curve.search.configuration, curve.search.fixed_axis_values): curve
         for curve in curves
-        if curve.search.workload.id == fleet_group.workload.id and curve.axis == AXIS
+        if curve.search.workload.id == scaling_group.workload.id and curve.axis == AXIS
     }
-    points_by_curve = points_by_depth(fleet_group.points)
+    points_by_curve = points_by_configuration_and_depth(scaling_group.points)
     several = len({configuration for configuration, _ in points_by_curve}) > 1
     depths = list(dict.fromkeys(depth for _, depth in points_by_curve))
     lines = []
@@ -129,7 +131,7 @@ def group_chart_lines(
                     sorted(points, key=lambda point: guest_count_per_node(point.key.axis))
                 ),
                 curve=own.get((configuration, fixed)),
-                node_count=fleet_group.nodes,
+                node_count=scaling_group.nodes,
                 title=" ".join([style.title, *words[1:]]) if several else "",
             )
         )
@@ -137,17 +139,17 @@ def group_chart_lines(
 
 
 def _group_curve_figures(
-    fleet_group: FleetGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
+    scaling_group: GuestScalingGroup, styles: SeriesStyles, curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
-    lines = group_chart_lines(fleet_group, styles, curves)
-    name, note = highest_common_percentile_and_note(fleet_group.points)
+    lines = scaling_group_chart_lines(scaling_group, styles, curves)
+    name, note = highest_common_percentile_and_note(scaling_group.points)
     tail = (
         ChartQuantity(f"lat_ns_{name}", f"tail latency ({_WORDS[name]})", _WORDS[name])
         if name
         else None
     )
-    figure = load_chart(fleet_group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
-    several = len({point.key.configuration for point in fleet_group.points}) > 1
+    figure = load_chart(scaling_group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
+    several = len({point.key.configuration for point in scaling_group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
     yield replace(figure, note=notes, has_configuration_colors=several)
 
@@ -175,20 +177,20 @@ def highest_common_percentile_and_note(points: Sequence[PointSummary]) -> tuple[
     )
 
 
-def _has_latency(point: PointSummary, name: str) -> bool:
-    metric = point.metrics.get(f"lat_ns_{name}", UNKNOWN_METRIC)
+def _has_latency(point: PointSummary, statistic: str) -> bool:
+    metric = point.metrics.get(f"lat_ns_{statistic}", UNKNOWN_METRIC)
     return metric.value is not None or metric.low is not None
 
 
-def runs_with_fewest_and_most_guests(
-    fleet_group: FleetGroup, styles: SeriesStyles
+def named_runs_with_fewest_and_most_guests(
+    scaling_group: GuestScalingGroup, styles: SeriesStyles
 ) -> Iterator[tuple[str, RunResult]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [
         points_with_fewest_and_most_guests(points)
-        for points in points_by_depth(fleet_group.points).values()
+        for points in points_by_configuration_and_depth(scaling_group.points).values()
     ]
-    several = len({point.key.configuration for point in fleet_group.points}) > 1
+    several = len({point.key.configuration for point in scaling_group.points}) > 1
     fewest = [points[0] for points in ends if len(points) > 1]
     for point in [*fewest, *(points[-1] for points in ends if points)]:
         run = median_run(point)
@@ -196,68 +198,70 @@ def runs_with_fewest_and_most_guests(
             title = styles[point.key.configuration].title if several else ""
             yield (
                 ", ".join(
-                    part for part in (title, guest_run_text(run, fleet_group.other_axes)) if part
+                    part for part in (title, guest_run_text(run, scaling_group.other_axes)) if part
                 ),
                 run,
             )
 
 
-def node_timeline_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:
-    """One node over the time of one run; `name` is the run's."""
-    if inside is None:
+def node_timeline_charts(
+    timeline: NodeTimeline | None, caveat: str, run_name: str
+) -> ChartGroup | None:
+    """One node over the time of one run; `run_name` is the run's."""
+    if timeline is None:
         return None
     figure = node_timeline_chart(
-        f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
+        f"{timeline.node}, {run_name}", f"{timeline.node} from inside over time", timeline, caveat
     )
-    objection = next(iter(inside.result.verdict.objections), None)
-    is_invalid = inside.result.verdict.level is VerdictLevel.INVALID and objection is not None
+    objection = next(iter(timeline.result.verdict.objections), None)
+    is_invalid = timeline.result.verdict.level is VerdictLevel.INVALID and objection is not None
     doubt = f" (this run is invalid: {objection.code})" if is_invalid and objection else ""
     note = (
-        f"{counted_noun(inside.guest_count, 'guest')} on this node: "
-        f"{name}{doubt}.{_shared_disks_note(inside)}"
+        f"{counted_noun(timeline.guest_count, 'guest')} on this node: "
+        f"{run_name}{doubt}.{_shared_machine_note(timeline)}"
     )
-    if others := other_io_text(inside):
+    if others := other_io_text(timeline):
         note = f"{note} {others}"
     return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
 
 
-def other_io_text(inside: NodeTimeline) -> str:
+def other_io_text(timeline: NodeTimeline) -> str:
     """What a node did beyond its guests' load; empty where that may be its own.
 
     File systems and layers of the node add to what guests ask for, but not many times that. Its
     processors run the guests too: what is told of them is that they were full.
     """
-    asked = inside.result.metrics.get("iops", UNKNOWN_METRIC).value
+    asked = timeline.result.metrics.get("iops", UNKNOWN_METRIC).value
     parts = []
-    disks, mean = _panel_names_and_mean(inside, DISK_IO_METRICS)
+    disks, mean = _panel_line_names_and_mean_sum(timeline, DISK_IO_METRICS)
     if asked and mean >= OTHER_IO_FACTOR * asked:
         done, load = (metric_value_text(Metric(value, "1/s")) for value in (mean, asked))
         names = list_text(disks, NEIGHBOURS_SHOWN)
         parts.append(f"{names} did {done} in the mean, where the guests did {load}")
-    cores, busy = _panel_names_and_mean(inside, PROCESSOR_METRICS)
+    cores, busy = _panel_line_names_and_mean_sum(timeline, PROCESSOR_METRICS)
     busy /= max(len(cores), 1)
     if busy >= FULL_PROCESSORS_SHARE:
         parts.append(f"its processors were {percent_text(busy)} busy, with its guests and all else")
-    return f"Other load on {inside.node}: {list_text(parts)}." if parts else ""
+    return f"Other load on {timeline.node}: {list_text(parts)}." if parts else ""
 
 
-def _panel_names_and_mean(
-    inside: NodeTimeline, metrics: tuple[str, ...]
+def _panel_line_names_and_mean_sum(
+    timeline: NodeTimeline, metrics: tuple[str, ...]
 ) -> tuple[list[str], float]:
     """The lines of a panel, and the mean of their sum in the measured window; of none 0."""
-    lines = next((own.panel.lines for own in inside.panels if own.metrics == metrics), ())
+    lines = next((own.panel.lines for own in timeline.panels if own.metrics == metrics), ())
     measured = [
         sum(line.values[place] or 0.0 for line in lines)
-        for place, at_s in enumerate(inside.at_s)
-        if inside.begin_s <= at_s <= inside.end_s
+        for place, at_s in enumerate(timeline.at_s)
+        if timeline.begin_s <= at_s <= timeline.end_s
     ]
     return [line.name for line in lines], sum(measured) / max(len(measured), 1)
 
 
-def _shared_disks_note(inside: NodeTimeline) -> str:
+def _shared_machine_note(timeline: NodeTimeline) -> str:
     """What else the figures of a node hold that is one machine with others."""
-    if not inside.nodes_sharing_disks:
+    if not timeline.nodes_sharing_disks:
         return ""
-    shared = "disks and processors" if inside.shares_disks else "processors"
-    names = list_text(inside.nodes_sharing_disks, NEIGHBOURS_SHOWN)
+    shared = "disks and processors" if timeline.shares_disks else "processors"
+    names = list_text(timeline.nodes_sharing_disks, NEIGHBOURS_SHOWN)
     return f" One machine with {names}: its {shared} serve the guests of all."

@@ -62,23 +62,27 @@ class DiskReplica(Record):
 
 
 def plan_replicas(
-    nodes: Mapping[str, str], guests: Mapping[str, str], replica_count: int, session: str
+    storage_address_by_node: Mapping[str, str],
+    node_by_guest: Mapping[str, str],
+    replica_count: int,
+    session_id: str,
 ) -> tuple[DiskReplica, ...]:
     """The copies of a session, guest after guest. ValueError when there are too few nodes.
 
-    `nodes` has the storage address of each, `guests` the node of each; `replica_count` counts the
-    image itself. Exports bear the session's id: a port that another session's server has is then no
-    copy of ours. The copies are on the nodes that follow a guest's own, each guest of a node
-    beginning one further, so that every node has as many as the others where that can be.
+    `storage_address_by_node` has the storage address of each, `node_by_guest` the node of each;
+    `replica_count` counts the image itself. Exports bear the session's id: a port that another
+    session's server has is then no copy of ours. The copies are on the nodes that follow a guest's
+    own, each guest of a node beginning one further, so that every node has as many as the others
+    where that can be.
     """
-    names = list(nodes)
+    names = list(storage_address_by_node)
     if replica_count > len(names):
         raise ValueError(f"{replica_count} replicas need as many nodes, and there are {len(names)}")
-    if len(guests) * (replica_count - 1) > COPIES:
+    if len(node_by_guest) * (replica_count - 1) > COPIES:
         raise ValueError(f"a session has at most {COPIES} copies of images")
     copies: list[DiskReplica] = []
     before: dict[str, int] = {}
-    for guest, own in guests.items():
+    for guest, own in node_by_guest.items():
         place = names.index(own)
         others = names[place + 1 :] + names[:place]
         turn = before.get(own, 0)
@@ -86,48 +90,52 @@ def plan_replicas(
         for copy in range(replica_count - 1):
             node = others[(turn + copy) % len(others)]
             port = FIRST_PORT + len(copies)
-            export = f"{guest}-copy{copy + 1}-{session}"
-            copies.append(DiskReplica(guest, node, Replica(nodes[node], port, export)))
+            export = f"{guest}-copy{copy + 1}-{session_id}"
+            copies.append(
+                DiskReplica(guest, node, Replica(storage_address_by_node[node], port, export))
+            )
     return tuple(copies)
 
 
-def nbd_server_command(disk_replica: DiskReplica, image: str, qemu_nbd: str) -> tuple[str, ...]:
+def nbd_server_command(
+    disk_replica: DiskReplica, image_path: str, qemu_nbd: str
+) -> tuple[str, ...]:
     """The command that offers a copy until it is killed; it ends at once when the port is taken.
 
-    `image` is absolute, for a name with a colon would be a protocol, and is there in its full size.
-    It listens on the node's storage address alone.
+    `image_path` is absolute, for a name with a colon would be a protocol, and is there in its full
+    size. It listens on the node's storage address alone.
     """
-    if not image.startswith("/"):
-        raise ValueError(f"the image's path is not absolute: {image!r}")
+    if not image_path.startswith("/"):
+        raise ValueError(f"the image's path is not absolute: {image_path!r}")
     return (
         *(qemu_nbd, "--persistent", f"--shared={CLIENTS}", "--format=raw"),
         *("--cache=none", f"--aio={QemuAio.NATIVE.value}", "--discard=ignore"),
         f"--bind={disk_replica.replica.address}",
         f"--port={disk_replica.replica.port}",
         f"--export-name={disk_replica.replica.export}",
-        image,
+        image_path,
     )
 
 
-def nbd_copy_command(disk_replica: DiskReplica, image: str, qemu_img: str) -> tuple[str, ...]:
+def nbd_copy_command(disk_replica: DiskReplica, image_path: str, qemu_img: str) -> tuple[str, ...]:
     """The command that makes a copy the same as the image: every byte of it, zeros as well.
 
     It runs on the guest's own node, before the guest; the copy's server runs already.
     """
     return (
         *(qemu_img, "convert", "-n", "-S", "0", "-t", "none", "-T", "none"),
-        *("-f", "raw", "-O", "raw", image, nbd_address(disk_replica.replica)),
+        *("-f", "raw", "-O", "raw", image_path, nbd_url(disk_replica.replica)),
     )
 
 
-def nbd_address(replica: Replica) -> str:
+def nbd_url(replica: Replica) -> str:
     """The copy as an address of NBD."""
     host = f"[{replica.address}]" if ":" in replica.address else replica.address
     return f"nbd://{host}:{replica.port}/{replica.export}"
 
 
 class ReplicaServers:
-    """The copies of a session; `create` once, `stop` once."""
+    """The copies of a session; `start_and_fill` once, `stop` once."""
 
     def __init__(
         self, session: SessionContext, nodes: Sequence[Hypervisor], settings: GuestSettings
@@ -140,7 +148,7 @@ class ReplicaServers:
         guests = {guest: node.name for node in nodes for guest in node.guests}
         self._mirrors = plan_replicas(addresses, guests, settings.replicas, session.session_id)
 
-    async def create(self) -> None:
+    async def start_and_fill(self) -> None:
         """Every copy is there and offered, the same as its image. HostError or EngineError else."""
         size = self._settings.disk_bytes
         expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S

@@ -37,7 +37,7 @@ from iolab.guests.hosts import (
     booted_guest_specs,
     guest_pins_of_machine,
     image_directory,
-    nodes_by_machine,
+    nodes_grouped_by_machine,
 )
 from iolab.guests.hypervisor import Hypervisor, RunningGuest
 from iolab.guests.kit.build import GuestKit, build_guest_kit
@@ -65,12 +65,12 @@ IMAGES: Final = "guests"
 
 
 class _SampledGuest(Struct):
-    """One guest in one run; `index` is its node's among the hosts that counters name."""
+    """One guest in one run; `node_index` is its node's among the hosts that counters name."""
 
     name: str
     node: Hypervisor
-    index: int
-    seq: int = 0
+    node_index: int
+    sample_number: int = 0
     before: _GuestSample | None = None
     after: _GuestSample | None = None
     reported: set[str] = field(default_factory=set)
@@ -169,7 +169,7 @@ class GuestCounters:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
             return
-        guest.seq += 1
+        guest.sample_number += 1
         read, write = (disk.read, disk.write) if disk else (None, None)
         row = [
             guest.name,
@@ -178,9 +178,9 @@ class GuestCounters:
             *(read and read.total_ns, write and write.total_ns),
             *(use.vcpu_run_ns, use.vcpu_wait_ns),
         ]
-        sample = {"seq": guest.seq, "real_ns": use.real_ns, "guests": [row]}
+        sample = {"seq": guest.sample_number, "real_ns": use.real_ns, "guests": [row]}
         with suppress(ValueError):
-            self._counters.add(guest.index, sample)
+            self._counters.add(guest.node_index, sample)
 
     def _notify_once_per_run(self, guest: _SampledGuest, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
@@ -237,7 +237,7 @@ class SessionGuests:
             self._set_boot_function(host)
 
     @property
-    def has_guests(self) -> bool:
+    def has_guests_to_boot(self) -> bool:
         """Whether there are guests to boot."""
         return booted_guest_settings(self._session.study) is not None
 
@@ -269,7 +269,7 @@ class SessionGuests:
 
         return create_booted_host
 
-    def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
+    def set_path_devices_from_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
         names = {spec.name for spec in hypervisors_of_study(self._session.study)} & facts.keys()
         targets = {name: facts[name].target for name in names}
@@ -321,7 +321,9 @@ class SessionGuests:
         faults: list[str] = []
         if self._copies is not None:
             await self._copies.stop()
-        outcomes = await gather_hosts(self._nodes.values(), lambda node: node.remove_folder())
+        outcomes = await gather_hosts(
+            self._nodes.values(), lambda node: node.kill_guests_and_remove_folder()
+        )
         faults += [str(fault) for fault in outcomes.errors.values()]
         self._nodes = {}
         return tuple(faults)
@@ -379,7 +381,7 @@ class SessionGuests:
         """The nodes; those that are one machine share its processors and its turns to boot."""
         study = self._session.study
         hypervisors: dict[str, Hypervisor] = {}
-        for nodes in nodes_by_machine(study, facts):
+        for nodes in nodes_grouped_by_machine(study, facts):
             cpu = facts[nodes[0].name].cpu
             guests_by_node = [
                 [guest.name for guest in booted_guest_specs(study, spec.name)] for spec in nodes
@@ -402,7 +404,7 @@ class SessionGuests:
             await node.acquire_scratch_folder(image_directory(session.study, node.spec) or "")
 
         async def install_kit_on_node(node: Hypervisor) -> None:
-            await node.install_kit(kit, settings, self._notify)
+            await node.install_kit_and_choose_accelerator(kit, settings, self._notify)
 
         (await gather_hosts(nodes, acquire_node_folder)).results_or_raise()
         count = sum(len(node.guests) for node in nodes)
@@ -435,7 +437,7 @@ class SessionGuests:
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
             self._copies = ReplicaServers(self._session, nodes, settings)
-            await self._copies.create()
+            await self._copies.start_and_fill()
 
     def _guest_node_pairs(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""

@@ -39,7 +39,7 @@ RUNS_MAX: Final = 32
 """Runs of guests whose manifests are read for what the nodes told: each has every guest in it."""
 
 
-class FleetGroup(Record):
+class GuestScalingGroup(Record):
     """The points of one mix: they differ in guests a node, depth and configuration alone.
 
     `nodes` is how many nodes have guests, 1 where configurations differ in it.
@@ -65,7 +65,9 @@ def is_swept_over_guests(workload: Workload) -> bool:
     return any(axis.name == AXIS for axis in workload.sweep)
 
 
-def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGroup, ...]:
+def guest_scaling_groups(
+    study: Study, points: Iterable[PointSummary]
+) -> tuple[GuestScalingGroup, ...]:
     """The groups of all workloads that are swept over guests, in the study's order."""
     every_point = list(points)
     nodes = guest_node_count_or_one(study)
@@ -78,7 +80,7 @@ def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGro
             if point.key.workload == workload.id:
                 by_others.setdefault(_axis_without_guests(point.key.axis), []).append(point)
         groups += [
-            FleetGroup(workload, others, tuple(members), nodes)
+            GuestScalingGroup(workload, others, tuple(members), nodes)
             for others, members in by_others.items()
         ]
     return tuple(groups)
@@ -109,17 +111,21 @@ def guest_count(result: RunResult) -> int:
     return sum(len(node.guests) for node in result.nodes) or len(result.hosts)
 
 
-def group_headlines(fleet_group: FleetGroup, study: Study) -> tuple[BestPointHeadline, ...]:
+def scaling_group_headlines(
+    scaling_group: GuestScalingGroup, study: Study
+) -> tuple[BestPointHeadline, ...]:
     """The best point of each configuration that has any, under the group's own name."""
-    key = fleet_group.workload.headline_or_rate_metric
-    name = " ".join([fleet_group.workload.id, *(str(value) for _, value in fleet_group.other_axes)])
-    named = replace(fleet_group.workload, id=name, title=fleet_group.title)
+    key = scaling_group.workload.headline_or_rate_metric
+    name = " ".join(
+        [scaling_group.workload.id, *(str(value) for _, value in scaling_group.other_axes)]
+    )
+    named = replace(scaling_group.workload, id=name, title=scaling_group.title)
     return tuple(
         best_point_headline(
-            named, configuration, fleet_group.points_of_configuration(configuration.id), key
+            named, configuration, scaling_group.points_of_configuration(configuration.id), key
         )
         for configuration in study.configurations
-        if fleet_group.points_of_configuration(configuration.id)
+        if scaling_group.points_of_configuration(configuration.id)
     )
 
 
@@ -141,7 +147,7 @@ def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[P
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
 
 
-def points_by_depth(
+def points_by_configuration_and_depth(
     points: Iterable[PointSummary],
 ) -> Mapping[tuple[str, object], list[PointSummary]]:
     """The points by configuration and depth, which are the lines of a chart."""
@@ -153,7 +159,7 @@ def points_by_depth(
 
 
 def runs_needing_manifests(
-    groups: Iterable[FleetGroup], results: Sequence[RunResult]
+    groups: Iterable[GuestScalingGroup], results: Sequence[RunResult]
 ) -> tuple[RunKey, ...]:
     """The runs whose nodes are told of: of each line those with the fewest and most guests.
 
@@ -162,7 +168,7 @@ def runs_needing_manifests(
     runs = [
         run
         for group in groups
-        for points in points_by_depth(group.points).values()
+        for points in points_by_configuration_and_depth(group.points).values()
         for point in reversed(points_with_fewest_and_most_guests(points))
         if (run := median_run(point)) is not None
     ]
@@ -189,8 +195,11 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> RunResult |
     return max(runs, key=published_mix_and_guest_count_key, default=None)
 
 
-def _is_published_mix(written: Mapping[str, object]) -> bool:
-    return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
+def _is_published_mix(study_values: Mapping[str, object]) -> bool:
+    return (study_values.get("rwmixread"), study_values.get("iodepth")) == (
+        READ_PERCENT,
+        NODE_DEPTH,
+    )
 
 
 def guest_run_text(result: RunResult, other_axes: Axis = ()) -> str:

@@ -209,14 +209,16 @@ def image_bytes_per_node(study: Study, guest_count: int) -> int:
     return settings.disk_bytes * settings.replicas * guest_count
 
 
-def guest_bytes_per_node(study: Study) -> int:
+def guest_space_bytes_per_node(study: Study) -> int:
     """What guests take of the path of each node, with what they boot from; 0 where none are."""
     each = max_booted_guests_per_node(study)
     return image_bytes_per_node(study, each) + KIT_BYTES if each else 0
 
 
-def guest_time_items(study: Study, run_count: int, rate: float) -> Iterator[tuple[str, float]]:
-    """Kits, images, boots and starts, each with its seconds; `rate` is of writing on one node."""
+def guest_time_items(
+    study: Study, run_count: int, write_bytes_per_s: float
+) -> Iterator[tuple[str, float]]:
+    """Kits, images, boots and starts, each with its seconds; writes are of one node."""
     settings = booted_guest_settings(study)
     if settings is None:
         return
@@ -226,7 +228,10 @@ def guest_time_items(study: Study, run_count: int, rate: float) -> Iterator[tupl
     images = image_bytes_per_node(study, each)
     if images:
         message = f"lay out {format_bytes(images)} of guests' disks on each node at "
-        yield f"{message}{format_rate_bytes(rate)} (assumed)", images / rate
+        yield (
+            f"{message}{format_rate_bytes(write_bytes_per_s)} (assumed)",
+            images / write_bytes_per_s,
+        )
     turns = math.ceil(each / (settings.boots_at_once or BOOTS_ASSUMED))
     yield f"boot {each} guests on each of {nodes} nodes (assumed)", turns * BOOT_S
     if settings.accelerator is not Accelerator.KVM:

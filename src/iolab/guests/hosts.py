@@ -58,7 +58,7 @@ def image_directory(study: Study, node: HostSpec) -> str | None:
     return next(paths, None)
 
 
-def nodes_by_machine(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
+def nodes_grouped_by_machine(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
     """The nodes that told of themselves, those that are one machine (one kernel) together."""
     machines: dict[str, list[HostSpec]] = {}
     for node in hypervisors_of_study(study):
@@ -107,7 +107,7 @@ def guest_specs_of_study(tables: StudyTables, hosts: Iterable[HostSpec]) -> tupl
 
 
 def knee_guest_counts(
-    hypervisor_hints: Iterable[HypervisorHints], vcpu_count: int, loads: Sequence[int]
+    hypervisor_hints: Iterable[HypervisorHints], vcpu_count: int, guest_counts: Sequence[int]
 ) -> tuple[int, ...]:
     """The numbers of guests a node, of those listed, at which its load may turn.
 
@@ -115,7 +115,7 @@ def knee_guest_counts(
     the storage, as far as these are known.
     """
     turning = {
-        next((load for load in sorted(loads) if load * vcpu_count >= bound), None)
+        next((load for load in sorted(guest_counts) if load * vcpu_count >= bound), None)
         for room in hypervisor_hints
         for bound in _saturating_vcpu_counts(room)
     }
@@ -197,7 +197,7 @@ def _shared_machine_and_cpu_notes(
     study: Study, guests: GuestSettings, max_guests: int, facts: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""
-    for nodes in nodes_by_machine(study, facts):
+    for nodes in nodes_grouped_by_machine(study, facts):
         names = [node.name for node in nodes]
         cpu, count = facts[names[0]].cpu, max_guests * len(names)
         together = list_text(names)
@@ -220,11 +220,11 @@ class CpuPin(Record):
     """The processors of a guest, empty for all; the NUMA node of its memory, None for any."""
 
     cpus: tuple[int, ...] = ()
-    memory_node: int | None = None
+    memory_numa_node: int | None = None
 
 
 def assign_cpu_pins(
-    facts: CpuFacts, guest_count: int, vcpu_count: int, pinning: Pinning
+    cpu_facts: CpuFacts, guest_count: int, vcpu_count: int, pinning: Pinning
 ) -> tuple[CpuPin, ...]:
     """A pin for each guest of a machine, in their order.
 
@@ -233,26 +233,28 @@ def assign_cpu_pins(
     many left; a guest for which too few are left may use all. With NUMA the nodes take turns. Where
     the kernel tells of no NUMA node, or of none that makes sense, there is nothing to choose.
     """
-    nodes = [(node.id, cpus) for node in facts.numa if (cpus := _cpus_of_numa_node(node))]
+    nodes = [(node.id, cpus) for node in cpu_facts.numa if (cpus := _cpus_of_numa_node(node))]
     if pinning is Pinning.NUMA and nodes:
         turns = [CpuPin(cpus, number) for number, cpus in nodes]
         return tuple(turns[guest % len(turns)] for guest in range(guest_count))
     if pinning is Pinning.CORES:
-        free = [list(cpus) for _, cpus in nodes] or [list(range(facts.threads))]
+        free = [list(cpus) for _, cpus in nodes] or [list(range(cpu_facts.threads))]
         return tuple(CpuPin(_reserve_free_cpus(free, vcpu_count)) for _ in range(guest_count))
     return (CpuPin(),) * guest_count
 
 
 def guest_pins_of_machine(
-    facts: CpuFacts, nodes: Iterable[Sequence[str]], vcpu_count: int, pinning: Pinning
+    cpu_facts: CpuFacts, guests_by_node: Iterable[Sequence[str]], vcpu_count: int, pinning: Pinning
 ) -> dict[str, CpuPin]:
     """The pin of each guest by name, on a machine that is one node or several with their guests.
 
     Every node's first guests come first, as a small fleet is made of them.
     """
-    turns = zip_longest(*nodes)
+    turns = zip_longest(*guests_by_node)
     names = [name for turn in turns for name in turn if name is not None]
-    return dict(zip(names, assign_cpu_pins(facts, len(names), vcpu_count, pinning), strict=True))
+    return dict(
+        zip(names, assign_cpu_pins(cpu_facts, len(names), vcpu_count, pinning), strict=True)
+    )
 
 
 def unpinned_guest_count(pins: Sequence[CpuPin]) -> int:

@@ -75,11 +75,11 @@ class RunningGuest(Struct):
 
 
 class BootEnvironment(Record):
-    """What guests boot from on a node, once all is there; `cpu_khz` where they are emulated."""
+    """What guests boot from on a node, once all is there; `tsc_khz` where they are emulated."""
 
     kit: NodeKitPaths
     accelerator: Accelerator
-    cpu_khz: int | None = None
+    tsc_khz: int | None = None
 
 
 class Hypervisor:
@@ -123,10 +123,10 @@ class Hypervisor:
         """Its folder, for files that are laid out there."""
         return WorkDirectory(self.host, self.folder, self.facts.target, self.name)
 
-    async def acquire_scratch_folder(self, path: str) -> None:
+    async def acquire_scratch_folder(self, parent_directory: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
         self.folder = self.folder or await open_scratch_folder_with_notice(
-            self._session, self.host, path, scratch_folder_name(self.name)
+            self._session, self.host, parent_directory, scratch_folder_name(self.name)
         )
 
     def forget_state(self) -> None:
@@ -134,14 +134,16 @@ class Hypervisor:
         self.folder, self.images, self.boot_environment, self.is_ready = "", {}, None, False
         self.running.clear()
 
-    async def install_kit(self, kit: GuestKit, settings: GuestSettings, notify: Notify) -> None:
+    async def install_kit_and_choose_accelerator(
+        self, kit: GuestKit, settings: GuestSettings, notify: Notify
+    ) -> None:
         """Bring the kit, and find out what runs a guest's instructions."""
         paths = await install_kit_on_node(self.host, kit, self.folder, notify)
         wanted = settings.accelerator
         if wanted is Accelerator.AUTO:
             argv = qemu_argv(self._kvm_trial_machine(paths, settings), QEMU)
             async with self._boot_slots:
-                why = await find_kvm_boot_failure(self.host, argv, self.folder, TRIAL_GUEST)
+                why = await kvm_trial_boot_failure(self.host, argv, self.folder, TRIAL_GUEST)
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
@@ -163,7 +165,7 @@ class Hypervisor:
         await self._open_qmp(guest, running)
         return GuestLink(booted, running.close_monitor)
 
-    async def remove_folder(self) -> None:
+    async def kill_guests_and_remove_folder(self) -> None:
         """Remove the folder; its guests are gone. Raises HostError."""
         if self.folder and not self.host.lost_reason:
             folder, self.folder = self.folder, ""
@@ -213,8 +215,8 @@ class Hypervisor:
             tools=ground.kit.tools,
             image=self.images.get(guest),
             cpus=pin.cpus,
-            memory_node=pin.memory_node,
-            cpu_khz=ground.cpu_khz,
+            memory_numa_node=pin.memory_numa_node,
+            tsc_khz=ground.tsc_khz,
             real_ns=self._session.clock.real_ns(),
             replicas=tuple(self.replicas.get(guest, ())),
         )
@@ -228,7 +230,7 @@ class Hypervisor:
         )
 
 
-async def find_kvm_boot_failure(
+async def kvm_trial_boot_failure(
     node: Host, argv: Sequence[str], folder: str, guest: str
 ) -> str | None:
     """Why a guest with that command does not boot; None when it does, and it is gone again.

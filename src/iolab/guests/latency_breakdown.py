@@ -153,7 +153,7 @@ def latency_breakdown_chart(
         [breakdown for breakdown in drawable if breakdown.run == run] for run in runs[:RUNS_MAX]
     ]
     rows = [
-        _breakdown_row(breakdown, with_run=breakdown is group[0])
+        _breakdown_bar(breakdown, with_run=breakdown is group[0])
         for group in drawn
         for breakdown in group
     ]
@@ -167,7 +167,7 @@ def latency_breakdown_chart(
         finding=caveat + _largest_parts_sentence(drawn),
         note=_breakdown_chart_note(drawable, len(runs) - len(drawn)),
         plots=legend_and_stacked_bar_plots(rows, legend),
-        table=layers_table(breakdowns),
+        table=latency_layers_table(breakdowns),
     )
 
 
@@ -177,7 +177,7 @@ def latency_part_names(breakdowns: Iterable[LatencyBreakdown]) -> list[str]:
     return [name for name in _PART_STYLES if name in used]
 
 
-def _breakdown_row(breakdown: LatencyBreakdown, *, with_run: bool) -> StackedBar:
+def _breakdown_bar(breakdown: LatencyBreakdown, *, with_run: bool) -> StackedBar:
     """The parts with their times as shares of the whole, so that all bars are equally long."""
     pieces = (
         StackedBarPart(
@@ -214,7 +214,7 @@ def _part_share_text(part: LatencyPart, breakdown: LatencyBreakdown) -> str:
     return value_text(part.duration_ns / breakdown.total_ns, "share")
 
 
-def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out: int) -> str:
+def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out_run_count: int) -> str:
     names = "; ".join(
         f"{name}: {_PART_STYLES[name].long_name}" for name in latency_part_names(breakdowns)
     )
@@ -225,11 +225,15 @@ def _breakdown_chart_note(breakdowns: Sequence[LatencyBreakdown], left_out: int)
             f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "
             "above, which has other I/Os too, its part ends with the whole; the table has its own."
         )
-    notes += [f"{counted_noun(left_out, 'run')} more in the table."] if left_out > 0 else []
+    notes += (
+        [f"{counted_noun(left_out_run_count, 'run')} more in the table."]
+        if left_out_run_count > 0
+        else []
+    )
     return " ".join(notes)
 
 
-def layers_table(breakdowns: Sequence[LatencyBreakdown]) -> Table:
+def latency_layers_table(breakdowns: Sequence[LatencyBreakdown]) -> Table:
     """What each layer saw, and the share of each part."""
     names = latency_part_names(breakdowns)
     layers = [

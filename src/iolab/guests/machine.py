@@ -69,11 +69,11 @@ class Replica(Record):
 class QemuMachine(Record):
     """One guest to start. Paths are of its node, absolute or from its scratch folder.
 
-    `accelerator` is decided: KVM or TCG. `image` is None for a modelled disk. `cpus` are the
-    node's processors that it may use, empty for all; `memory_node` the NUMA node of its memory,
-    None for any. `cpu_khz` is the rate of the node's time stamp counter, which an emulated guest
-    must be told, because it measures it wrong, or never, on a busy node. `real_ns` is the session's
-    clock at the start. ValueError for what does not fit together.
+    `accelerator` is decided: KVM or TCG. `image` is None for a modelled disk. `cpus` are the node's
+    processors that it may use, empty for all; `memory_numa_node` the NUMA node of its memory, None
+    for any. `tsc_khz` is the rate of the node's time stamp counter, which an emulated guest must be
+    told, because it measures it wrong, or never, on a busy node. `real_ns` is the session's clock
+    at the start. ValueError for what does not fit together.
     """
 
     guest: str
@@ -84,8 +84,8 @@ class QemuMachine(Record):
     tools: str
     image: str | None = None
     cpus: tuple[int, ...] = ()
-    memory_node: int | None = None
-    cpu_khz: int | None = None
+    memory_numa_node: int | None = None
+    tsc_khz: int | None = None
     real_ns: int = 0
     aio: QemuAio = QemuAio.NATIVE
     replicas: tuple[Replica, ...] = ()
@@ -95,7 +95,7 @@ class QemuMachine(Record):
             raise ValueError(f"a guest cannot be called {self.guest!r}")
         if self.accelerator is Accelerator.AUTO:
             raise ValueError("the accelerator is not decided")
-        if self.accelerator is Accelerator.TCG and not self.cpu_khz:
+        if self.accelerator is Accelerator.TCG and not self.tsc_khz:
             raise ValueError("an emulated guest needs the rate of the time stamp counter")
         if (self.settings.disk is GuestDiskKind.IMAGE) != (self.image is not None):
             raise ValueError("an image is for a disk of that kind, and for no other")
@@ -152,8 +152,8 @@ def _cpu_arguments(machine: QemuMachine) -> tuple[str, ...]:
 def _memory_arguments(machine: QemuMachine) -> tuple[str, ...]:
     size = machine.settings.memory_bytes
     backend: dict[str, object] = {"qom-type": "memory-backend-ram", "id": "memory", "size": size}
-    if machine.memory_node is not None:
-        backend |= {"host-nodes": [machine.memory_node], "policy": "bind"}
+    if machine.memory_numa_node is not None:
+        backend |= {"host-nodes": [machine.memory_numa_node], "policy": "bind"}
     return ("-object", _json_option(backend), "-m", f"{size}B")
 
 
@@ -243,9 +243,9 @@ def _kernel_command_line(machine: QemuMachine) -> tuple[str, ...]:
         f"iolab.real_ns={machine.real_ns}",
         f"iolab.name={machine.guest}",
     )
-    if machine.accelerator is Accelerator.KVM or not machine.cpu_khz:
+    if machine.accelerator is Accelerator.KVM or not machine.tsc_khz:
         return words
-    khz = machine.cpu_khz
+    khz = machine.tsc_khz
     jiffy = khz * 1000 // JIFFIES_PER_S
     return (*words, f"tsc_early_khz={khz}", "tsc=reliable", f"lpj={jiffy}")
 

@@ -34,8 +34,8 @@ from iolab.guests.nodes import (
     Guest,
     HypervisorRun,
     are_disks_modelled,
+    guests_of_run,
     hypervisor_runs,
-    run_guests,
     vcpu_count,
     written_bytes_by_layer,
 )
@@ -86,27 +86,28 @@ OPEN_NS: Final = 2**63 - 1
 
 
 class OutlierMetric(Record):
-    """A metric that is looked at: `floor` is the least difference that is told, in its unit.
+    """A metric that is looked at: the least difference that is told is in its unit.
 
-    With `low` also what does less than its like is told, as a slow disk among fast ones does.
+    With `has_low_outliers` also what does less than its like is told, as a slow disk among fast
+    ones does.
     """
 
     scope: str
     metric: str
-    floor: float
-    low: bool
+    min_difference: float
+    has_low_outliers: bool
 
 
 WATCHED: Final = (
-    OutlierMetric("disk", "read_iops", 50.0, low=True),
-    OutlierMetric("disk", "write_iops", 50.0, low=True),
-    OutlierMetric("disk", "read_lat_ns", 50_000.0, low=False),
-    OutlierMetric("disk", "write_lat_ns", 50_000.0, low=False),
-    OutlierMetric("cpu", "busy_share", 0.25, low=False),
-    OutlierMetric("nic", "rx_bytes_per_s", 1e6, low=False),
-    OutlierMetric("nic", "tx_bytes_per_s", 1e6, low=False),
-    OutlierMetric("nic", "rx_frames_per_s", 1000.0, low=False),
-    OutlierMetric("nic", "tx_frames_per_s", 1000.0, low=False),
+    OutlierMetric("disk", "read_iops", 50.0, has_low_outliers=True),
+    OutlierMetric("disk", "write_iops", 50.0, has_low_outliers=True),
+    OutlierMetric("disk", "read_lat_ns", 50_000.0, has_low_outliers=False),
+    OutlierMetric("disk", "write_lat_ns", 50_000.0, has_low_outliers=False),
+    OutlierMetric("cpu", "busy_share", 0.25, has_low_outliers=False),
+    OutlierMetric("nic", "rx_bytes_per_s", 1e6, has_low_outliers=False),
+    OutlierMetric("nic", "tx_bytes_per_s", 1e6, has_low_outliers=False),
+    OutlierMetric("nic", "rx_frames_per_s", 1000.0, has_low_outliers=False),
+    OutlierMetric("nic", "tx_frames_per_s", 1000.0, has_low_outliers=False),
 )
 """Floors are what an idle system does by itself: 50 I/Os and a thousand frames a second, 1 MB/s; a
 quarter of a core; 50 us, less than which drives of one kind differ in."""
@@ -115,7 +116,7 @@ quarter of a core; 50 us, less than which drives of one kind differ in."""
 def outlying_devices_of_node(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
     window = view.load.measured_part.common
-    if window is None or node.monitored is None:
+    if window is None or node.monitored_host is None:
         return ()
     return tuple(
         outlier
@@ -137,8 +138,12 @@ def find_device_outliers(watched: OutlierMetric, values: dict[str, float]) -> tu
     for name, value in values.items():
         gap = abs(value - usual)
         above = value > OUTLIER_RATIO * usual
-        below = watched.low and value * OUTLIER_RATIO < usual
-        if gap > watched.floor and (above or below) and SCORE_FACTOR * gap > OUTLIER_SCORE * spread:
+        below = watched.has_low_outliers and value * OUTLIER_RATIO < usual
+        if (
+            gap > watched.min_difference
+            and (above or below)
+            and SCORE_FACTOR * gap > OUTLIER_SCORE * spread
+        ):
             outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
     outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.median_value))
     return tuple(outliers) if len(outliers) <= NAMED_MAX else ()
@@ -150,7 +155,7 @@ def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
     limit = settings.iops_limit if settings else None
     if limit is None or not view.has_measured_load:
         return
-    for guest in run_guests(view.record):
+    for guest in guests_of_run(view.record):
         rate = float(view.load.ios[guest.host_index].sum()) / max(
             float(view.load.seconds[guest.host_index]), 1e-9
         )
@@ -189,8 +194,8 @@ def _device_names(view: RunView, node: HypervisorRun, watched: OutlierMetric) ->
     names = [
         series.name for series in view.counter_series(node.name, watched.scope, watched.metric)
     ]
-    if watched.scope == "disk" and node.monitored is not None:
-        leaves = leaf_device_deltas(node.monitored, view.facts.get(node.name))
+    if watched.scope == "disk" and node.monitored_host is not None:
+        leaves = leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if watched.scope == "cpu":
         return [name for name in names if "@" in name]
@@ -211,7 +216,7 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
             layers=layer_latencies(view, node),
             outliers=outlying_devices_of_node(view, node),
             written=written_bytes_by_layer(view, node),
-            hypervisor=hypervisor_metrics(node),
+            hypervisor=hypervisor_latency_percentiles(node),
         )
         for node in hypervisor_runs(view.record)
     )
@@ -243,7 +248,7 @@ class GuestSelfLimit(Record):
     """How far a guest was its own limit, and what tells; None for what is not known.
 
     `reached_share` is the share of the I/Os asked for that were in flight, of a closed loop;
-    `tolerance` what the window's edges may hide of it. `is_busy` is the share of the time that a
+    `tolerance` what the window's edges may hide of it. `busy_share` is the share of the time that a
     guest on KVM says its processors worked.
     """
 
@@ -253,7 +258,7 @@ class GuestSelfLimit(Record):
     engine_ns: float | None
     hypervisor_ns: float | None
     use: GuestCpuShares | None
-    is_busy: float | None = None
+    busy_share: float | None = None
 
     @property
     def is_below_requested_depth(self) -> bool:
@@ -288,7 +293,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         if enough
         else None,
         use=guest_cpu_shares(view, guest),
-        is_busy=view.mean_telemetry(guest.host_index, "cpu", ALL_CORES, "busy_share")
+        busy_share=view.mean_telemetry(guest.host_index, "cpu", ALL_CORES, "busy_share")
         if kvm
         else None,
     )
@@ -302,7 +307,7 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
     """
     if not view.job.iodepth_per_client:
         return frozenset()
-    guests = run_guests(view.record)
+    guests = guests_of_run(view.record)
     return frozenset(
         guest.name
         for guest in guests
@@ -313,7 +318,9 @@ def self_limited_guests(view: RunView) -> frozenset[str]:
 def guests_counted_by_node(view: RunView) -> frozenset[str]:
     """The guests whose processors' use their node counts: guest-starved speaks of those."""
     return frozenset(
-        guest.name for guest in run_guests(view.record) if guest_cpu_shares(view, guest) is not None
+        guest.name
+        for guest in guests_of_run(view.record)
+        if guest_cpu_shares(view, guest) is not None
     )
 
 
@@ -354,8 +361,8 @@ def _is_processor_saturated(self_limit: GuestSelfLimit) -> bool:
     ):
         return False
     return (
-        self_limit.is_busy is None
-        or self_limit.is_busy + self_limit.use.wait_share >= PROCESSORS_USED_SHARE
+        self_limit.busy_share is None
+        or self_limit.busy_share + self_limit.use.wait_share >= PROCESSORS_USED_SHARE
     )
 
 
@@ -363,7 +370,7 @@ Bins = Sequence[tuple[int, int, int]]
 """(low ns, high ns, count), ascending, low included and high not."""
 
 
-def hypervisor_metrics(node: HypervisorRun) -> dict[str, Metric]:
+def hypervisor_latency_percentiles(node: HypervisorRun) -> dict[str, Metric]:
     """Percentiles by direction of all guests of a node over the whole run, bins added exactly.
 
     Keys are those of a result; one without enough I/Os is left out, and all where the hypervisor of
@@ -383,10 +390,10 @@ def hypervisor_metrics(node: HypervisorRun) -> dict[str, Metric]:
     return metrics
 
 
-def merge_bins_with_equal_edges(several: Sequence[Bins]) -> Bins:
+def merge_bins_with_equal_edges(bin_sets: Sequence[Bins]) -> Bins:
     """The bins together; those with the same edges add up."""
     counts: dict[tuple[int, int], int] = {}
-    for bins in several:
+    for bins in bin_sets:
         for low, high, count in bins:
             counts[low, high] = counts.get((low, high), 0) + count
     return tuple((*edges, count) for edges, count in sorted(counts.items()))
@@ -485,10 +492,10 @@ def _hypervisor_io_time(
 def _node_device_io_time(
     view: RunView, node: HypervisorRun, direction: Direction, window: Window
 ) -> IoTime | None:
-    if node.monitored is None or are_disks_modelled(view.record):
+    if node.monitored_host is None or are_disks_modelled(view.record):
         return None
     disks = [
-        delta.device for delta in leaf_device_deltas(node.monitored, view.facts.get(node.name))
+        delta.device for delta in leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
     ]
     return io_time_in_window(view, (node.name, "disk"), disks, direction, window)
 

@@ -187,11 +187,11 @@ def _link_use_text(panel: NodePanel) -> str:
     return f" ({most if least == most else f'{least} to {most}'} of the link)"
 
 
-def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
+def _panel_sentence(node_panel: NodePanel, timeline: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
-    panel = inside.panel
+    panel = node_panel.panel
     means = {
-        trace.name: _mean_or_latency_median(_window_values(trace, timeline), inside.panel.unit)
+        trace.name: _mean_or_latency_median(_window_values(trace, timeline), node_panel.panel.unit)
         for trace in panel.lines
     }
     measured = {name: mean for name, mean in means.items() if mean is not None}
@@ -201,11 +201,11 @@ def _panel_sentence(inside: NodePanel, timeline: NodeTimeline) -> str:
     least, most = (value_text(measured[name], panel.unit) for name in (low, high))
     text = f"{most} ({escape_invisible(high)})" if low == high or least == most else ""
     text = text or f"{least} ({escape_invisible(low)}) to {most} ({escape_invisible(high)})"
-    links = _link_use_text(inside).strip(" ()")
+    links = _link_use_text(node_panel).strip(" ()")
     outliers = list(
         dict.fromkeys(
             escape_invisible(_outlier_label(outlier))
-            for outlier in _panel_outliers(inside, timeline)
+            for outlier in _panel_outliers(node_panel, timeline)
         )
     )
     links_text = f", {links}" if links else ""

@@ -48,11 +48,11 @@ class Guest(Record):
 
 
 class HypervisorRun(Record):
-    """A node with its guests of one run; `monitored` is None where it was not watched."""
+    """A node with its guests of one run; `monitored_host` is None where it was not watched."""
 
     name: str
     guests: tuple[Guest, ...]
-    monitored: MonitoredHost | None
+    monitored_host: MonitoredHost | None
 
     @property
     def host_indexes(self) -> list[int]:
@@ -67,7 +67,7 @@ class HypervisorRun(Record):
         return [block for run in runs for block in run.blocks if block.direction is direction]
 
 
-def run_guests(record: RunRecord) -> tuple[Guest, ...]:
+def guests_of_run(record: RunRecord) -> tuple[Guest, ...]:
     """The hosts of a run that are known to be guests of a node, in its order."""
     fleet = guest_fleet_of_run(record)
     if fleet is None:
@@ -82,7 +82,7 @@ def run_guests(record: RunRecord) -> tuple[Guest, ...]:
 
 def hypervisor_runs(record: RunRecord) -> tuple[HypervisorRun, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
-    guests = run_guests(record)
+    guests = guests_of_run(record)
     watched = {bystander.host: bystander for bystander in record.bystanders}
     return tuple(
         HypervisorRun(
@@ -128,7 +128,7 @@ def distinct_node_device_deltas(
     return distinct_device_deltas(leaves, facts)
 
 
-def declared_read_and_write_factors(record: RunRecord) -> tuple[float, float] | None:
+def declared_read_and_write_amplification(record: RunRecord) -> tuple[float, float] | None:
     """Bytes that devices read, and write, for one of a guest; None where nothing declares it.
 
     The configuration's redundancy has the last word. The images of our own guests lie on as many
@@ -145,7 +145,7 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
-    record, factors = view.record, declared_read_and_write_factors(view.record)
+    record, factors = view.record, declared_read_and_write_amplification(view.record)
     served = node.block_counts(Direction.WRITE)
     return BytesWrittenByLayer(
         guests=sum(view.all_claimed_run_bytes(host, Direction.WRITE) for host in node.host_indexes),
@@ -156,9 +156,9 @@ def written_bytes_by_layer(view: RunView, node: HypervisorRun) -> BytesWrittenBy
 
 
 def _bytes_written_by_devices(view: RunView, node: HypervisorRun) -> int | None:
-    if node.monitored is None or are_disks_modelled(view.record):
+    if node.monitored_host is None or are_disks_modelled(view.record):
         return None
-    leaves = leaf_device_deltas(node.monitored, view.facts.get(node.name))
+    leaves = leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
     if not leaves or _are_devices_counted_by_another_node(
         view, node, {delta.device for delta in leaves}
     ):
@@ -213,7 +213,7 @@ class FleetBytes(Record):
 
 def fleet_bytes(view: RunView) -> FleetBytes | None:
     """The account of a run that guests made, else None."""
-    guests = tuple(_guest_bytes(view, guest) for guest in run_guests(view.record))
+    guests = tuple(_guest_bytes(view, guest) for guest in guests_of_run(view.record))
     if not guests:
         return None
     below = [
@@ -221,7 +221,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
         for guest in guests
     ]
     total = sum(read for read, _ in below), sum(written for _, written in below)
-    factors = declared_read_and_write_factors(view.record)
+    factors = declared_read_and_write_amplification(view.record)
     nodes = monitored_hypervisors(view.record)
     blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
     blind = blind or _unmonitored_node(view)

@@ -17,11 +17,16 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
     booted_guest_settings,
-    guest_bytes_per_node,
+    guest_space_bytes_per_node,
     image_bytes_per_node,
     max_booted_guests_per_node,
 )
-from iolab.guests.hosts import guest_specs, image_directory, max_guests_per_node, nodes_by_machine
+from iolab.guests.hosts import (
+    guest_specs,
+    image_directory,
+    max_guests_per_node,
+    nodes_grouped_by_machine,
+)
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, max_guests_per_agent
 from iolab.study.checks import NODE_HINT
 from iolab.study.cost import with_free_space_margin
@@ -124,8 +129,7 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
     _add_node_limit_faults(document, tables, vm)
     _add_replica_faults(document, tables, vm)
     _add_shared_disk_faults(document, tables)
-    for path, message, hint in _unsupported_settings(document, tables):
-        document.add_fault(path, message, hint)
+    _add_unsupported_setting_faults(document, tables)
     for item, workload in tables.items_of_table("workload", LoadTable):
         axes = workload.sweep_axes(item.user_values)
         most = workload.build_job().with_axis_values(
@@ -217,18 +221,16 @@ def _add_shared_disk_faults(document: StudyDocument, tables: StudyTables) -> Non
             document.add_fault(item.path, message, hint, about="path")
 
 
-def _unsupported_settings(
-    document: StudyDocument, tables: StudyTables
-) -> Iterator[tuple[KeyPath, str, str]]:
+def _add_unsupported_setting_faults(document: StudyDocument, tables: StudyTables) -> None:
     """What is done on file systems, or to devices of one's own."""
     target = tables.target
     for key in ("rotate", "keep_files"):
         if getattr(target, key):
             message = f"{key} of [target] does not go with [vm]: guests' disks are made for the "
-            yield ("target", key), f"{message}session.", f"Leave {key} out."
+            document.add_fault(("target", key), f"{message}session.", f"Leave {key} out.")
     if target.filesystem == XFS:
         message = f"filesystem of [target] is '{XFS}', but the guests of [vm] have bare disks."
-        yield ("target", "filesystem"), message, "Leave filesystem out."
+        document.add_fault(("target", "filesystem"), message, "Leave filesystem out.")
     devices: list[tuple[KeyPath, str]] = [(("target",), "[target]")] if target.device else []
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         devices += (
@@ -238,10 +240,10 @@ def _unsupported_settings(
         )
     for path, where in devices:
         message = f"{where} has a device, but nodes keep the disks of [vm] in a directory."
-        yield (*path, "device"), message, "Give a directory as the path."
+        document.add_fault((*path, "device"), message, "Give a directory as the path.")
     if tables.precondition.purge is not PurgeMethod.NONE:
         message = "purge of [precondition] does not go with [vm]: guests' disks are always new."
-        yield ("precondition", "purge"), message, "Leave purge out."
+        document.add_fault(("precondition", "purge"), message, "Leave purge out.")
     for item, table in tables.items_of_table("workload", LoadTable):
         if table.build_job().data_set("") is None:
             message = (
@@ -249,7 +251,7 @@ def _unsupported_settings(
                 "guests of [vm] have "
             )
             hint = "Leave it out, or measure it on guests that exist already."
-            yield item.path, f"{message}bare disks.", hint
+            document.add_fault(item.path, f"{message}bare disks.", hint)
 
 
 def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -306,7 +308,7 @@ def _has_name(host: object) -> bool:
     return isinstance(host, dict) and isinstance(host.get("name"), str)
 
 
-def required_node_programs(study: Study) -> dict[str, list[str]]:
+def version_arguments_by_node_program(study: Study) -> dict[str, list[str]]:
     """What guests need on their nodes: each program with what asks for its version."""
     guests = booted_guest_settings(study)
     if guests is None:
@@ -331,7 +333,7 @@ def node_targets(study: Study) -> tuple[Target, ...]:
     )
 
 
-def guest_faults(
+def hypervisor_readiness_faults(
     study: Study,
     plan: Plan,
     node_facts: Mapping[str, HostFacts],
@@ -355,7 +357,7 @@ def guest_faults(
             hint = "See that it can be reached, or leave it out of the configuration."
             faults.append(Fault(f"Node {quote_value(node.name)} told nothing of itself.", hint))
             continue
-        faults += _program_faults(study, node, facts)
+        faults += _architecture_and_program_faults(study, node, facts)
         faults += _image_directory_faults(study, node, facts)
         if probes is not None:
             faults += _probe_faults(study, node, probes.get(node.name), owner)
@@ -374,14 +376,17 @@ def require_capable_nodes(
 ) -> None:
     """Nothing when the hypervisors can carry the study's guests, before any is booted.
 
-    Mappings are by the node's name; else as `guest_faults`. HostError with every reason why not.
+    Mappings are by the node's name; else as `hypervisor_readiness_faults`. HostError with every
+    reason why not.
     """
-    faults = tuple(guest_faults(study, plan, facts, probes, owner=owner))
+    faults = tuple(hypervisor_readiness_faults(study, plan, facts, probes, owner=owner))
     if faults:
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)
 
 
-def _program_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
+def _architecture_and_program_faults(
+    study: Study, node: HostSpec, facts: HostFacts
+) -> Iterator[Fault]:
     architecture = facts.kernel.architecture
     if architecture != ARCHITECTURE:
         message = (
@@ -389,7 +394,7 @@ def _program_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[
             f"{quote_value(architecture)}, the guests "
         )
         yield Fault(f"{message}are of {ARCHITECTURE}.", "Boot guests on other nodes.")
-    for name in required_node_programs(study):
+    for name in version_arguments_by_node_program(study):
         tool = facts.tool_facts(name)
         if tool is None or tool.path is None:
             yield Fault(f"There is no {name} on node {quote_value(node.name)}.", _INSTALL[name])
@@ -426,11 +431,11 @@ def _probe_faults(
         yield Fault(message, "Give a path on another file system: guests' disks are read past it.")
 
 
-def _machines_with_text(
+def _node_names_and_text_by_machine(
     study: Study, facts: Mapping[str, HostFacts]
 ) -> Iterator[tuple[list[str], str]]:
     """Nodes that are one machine, together, and half a sentence that names them."""
-    for nodes in nodes_by_machine(study, facts):
+    for nodes in nodes_grouped_by_machine(study, facts):
         names = [node.name for node in nodes]
         alone = len(names) == 1
         listed = ", ".join(quote_value(name) for name in names)
@@ -443,7 +448,7 @@ def _guest_memory_faults(
     """The memory of all guests of a machine, those that are idle too: all are up at once."""
     each = guests.memory_bytes + QEMU_BYTES
     wanted = max_booted_guests_per_node(study)
-    for names, machine in _machines_with_text(study, facts):
+    for names, machine in _node_names_and_text_by_machine(study, facts):
         total = facts[names[0]].memory.total_bytes
         fit = int(total * MEMORY_SHARE / each / len(names))
         if wanted <= fit:
@@ -460,12 +465,12 @@ def _guest_memory_faults(
 def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
     """Room for images, on file systems that several nodes of one machine may share."""
     by_file_system: dict[tuple[str, str], list[str]] = {}
-    for names, _ in _machines_with_text(study, facts):
+    for names, _ in _node_names_and_text_by_machine(study, facts):
         for name in names:
             target = facts[name].target
             if target is not None:
                 by_file_system.setdefault((names[0], target.mount_point), []).append(name)
-    each = guest_bytes_per_node(study)
+    each = guest_space_bytes_per_node(study)
     for names in by_file_system.values():
         need = with_free_space_margin(each * len(names))
         free = _free_bytes(facts[names[0]].target)

@@ -105,12 +105,12 @@ class SocketRelay:
         self._sending = asyncio.create_task(self._send_until_closing(), name=name)
 
     @classmethod
-    async def connect(cls, node: Host, folder: str, name: str, wait_s: float) -> Self:
+    async def connect(cls, node: Host, folder: str, socket_name: str, wait_s: float) -> Self:
         """Connected to the socket of that name in a scratch folder of the session on the node.
 
         It is waited for until it is there. Raises HostError.
         """
-        stream = node.stream("connect", dir=folder, name=name, wait_s=wait_s)
+        stream = node.stream("connect", dir=folder, name=socket_name, wait_s=wait_s)
         try:
             async with asyncio.timeout(wait_s + ANSWER_ALLOWANCE_S):
                 await anext(stream)

@@ -14,11 +14,11 @@ from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.study import Study
 from iolab.guests.groups import (
-    fleet_groups,
-    group_headlines,
+    guest_scaling_groups,
     is_swept_over_guests,
     node_timeline_run,
     runs_needing_manifests,
+    scaling_group_headlines,
 )
 from iolab.guests.guest import (
     Accelerator,
@@ -150,19 +150,19 @@ class GuestsReport:
         self, study: Study, points: Sequence[PointSummary]
     ) -> tuple[BestPointHeadline, ...]:
         """Each mix."""
-        groups = fleet_groups(study, points)
-        return tuple(line for group in groups for line in group_headlines(group, study))
+        groups = guest_scaling_groups(study, points)
+        return tuple(line for group in groups for line in scaling_group_headlines(group, study))
 
     def charts_by_workload(self, brief: Brief) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
-        from iolab.guests.charts import guest_count_charts
+        from iolab.guests.charts import guest_count_chart_group
         from iolab.guests.tables import guest_fleets_by_run
 
         caveat = short_fleet_caveat_text(guest_fleets_by_run(brief).values(), brief.facts)
         curves = session_load_findings(brief.study, brief.results).curves
         charts: dict[str, list[ChartGroup]] = {}
-        for group in fleet_groups(brief.study, brief.points):
-            chart = guest_count_charts(group, brief.series_styles, curves, caveat)
+        for group in guest_scaling_groups(brief.study, brief.points):
+            chart = guest_count_chart_group(group, brief.series_styles, curves, caveat)
             charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
         return charts
 
@@ -170,7 +170,7 @@ class GuestsReport:
         self, study: Study, points: Sequence[PointSummary], results: Sequence[RunResult]
     ) -> tuple[RunKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
-        return runs_needing_manifests(fleet_groups(study, points), results)
+        return runs_needing_manifests(guest_scaling_groups(study, points), results)
 
     def nodes_terminal_screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """See `guest_node_lines`."""
@@ -237,7 +237,7 @@ class GuestsReport:
 
     def run_node_tables(self, result: RunResult) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
-        from iolab.guests.latency_breakdown import layers_table
+        from iolab.guests.latency_breakdown import latency_layers_table
         from iolab.guests.tables import (
             hypervisors_table,
             latency_breakdowns,
@@ -249,7 +249,7 @@ class GuestsReport:
         accounts = list(latency_breakdowns(result, result_run_name_text(result)))
         tables = (
             hypervisors_table(named),
-            layers_table(accounts) if accounts else None,
+            latency_layers_table(accounts) if accounts else None,
             written_bytes_table(named),
             outliers_table(named),
         )

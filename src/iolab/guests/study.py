@@ -11,7 +11,7 @@ from iolab.core.study import Study
 from iolab.guests.guest import (
     GuestSettings,
     booted_guest_settings,
-    guest_bytes_per_node,
+    guest_space_bytes_per_node,
     guest_time_items,
     image_bytes_per_node,
     max_booted_guests_per_node,
@@ -27,7 +27,7 @@ from iolab.guests.problems import (
     add_guest_faults,
     node_targets,
     require_capable_nodes,
-    required_node_programs,
+    version_arguments_by_node_program,
 )
 from iolab.guests.vm_table import VmTable, guest_settings_from_table, placeholder_vm_table
 from iolab.study.build import build_host_spec
@@ -65,7 +65,7 @@ class GuestStudyKind:
     hosts = staticmethod(guest_specs_of_study)
     plan_lines = staticmethod(guest_plan_lines)
     targets = staticmethod(node_targets)
-    required_programs = staticmethod(required_node_programs)
+    required_programs = staticmethod(version_arguments_by_node_program)
 
     def knee_candidates(self, tables: StudyTables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
@@ -99,7 +99,7 @@ class GuestStudyKind:
         return HostDemand(
             time_items=tuple(guest_time_items(study, run_count, rate)),
             disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
-            space_bytes=guest_bytes_per_node(study),
+            space_bytes=guest_space_bytes_per_node(study),
         )
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterator[str]:

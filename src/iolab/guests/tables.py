@@ -117,8 +117,8 @@ def _node_count_with_engine_ios(
     )
 
 
-def latency_breakdowns(result: RunResult, name: str) -> Iterator[LatencyBreakdown]:
-    """A breakdown for each direction of a run that has any layer; `name` is what it is called."""
+def latency_breakdowns(result: RunResult, run_name: str) -> Iterator[LatencyBreakdown]:
+    """A breakdown for each direction of a run that has any layer."""
     layers = fleet_layer_latencies(result.nodes)
     for direction in (Direction.READ, Direction.WRITE):
         means = tuple(
@@ -128,7 +128,7 @@ def latency_breakdowns(result: RunResult, name: str) -> Iterator[LatencyBreakdow
             continue
         parts, clipped = latency_parts_and_clipped_layers(means)
         yield LatencyBreakdown(
-            run=name,
+            run=run_name,
             direction=direction.key,
             total_ns=means[0][1],
             parts=parts,
@@ -174,7 +174,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
     """Bytes written on their way down, node by node; None where nothing was written."""
     rows = []
     for name, run in named_results:
-        by_node = ((node.name, node_written_bytes_texts(node)) for node in run.nodes)
+        by_node = ((node.name, node_written_bytes_cells(node)) for node in run.nodes)
         rows += [
             row_of_cells(name, node, *texts, run.verdict.level) for node, texts in by_node if texts
         ]
@@ -189,7 +189,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
     )
 
 
-def node_written_bytes_texts(node: HypervisorResult) -> tuple[str, ...]:
+def node_written_bytes_cells(node: HypervisorResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
     written = node.written
     return (
@@ -368,14 +368,18 @@ def vcpu_wait_share(guest: GuestRun, settings: GuestSettings | None) -> float | 
     return None if guest.use is None else _vcpu_time_share(guest.use, settings, "vcpu_wait_s")
 
 
-def _vcpu_share_text(use: GuestCpuTime | None, settings: GuestSettings | None, name: str) -> str:
-    share = None if use is None else _vcpu_time_share(use, settings, name)
+def _vcpu_share_text(
+    use: GuestCpuTime | None, settings: GuestSettings | None, time_field: str
+) -> str:
+    share = None if use is None else _vcpu_time_share(use, settings, time_field)
     return DASH if share is None else percent_text(share)
 
 
-def _vcpu_time_share(use: GuestCpuTime, settings: GuestSettings | None, name: str) -> float | None:
+def _vcpu_time_share(
+    use: GuestCpuTime, settings: GuestSettings | None, time_field: str
+) -> float | None:
     total_s = use.wall_s * (settings.vcpus if settings else 1)
-    return float(getattr(use, name)) / total_s if total_s > 0 else None
+    return float(getattr(use, time_field)) / total_s if total_s > 0 else None
 
 
 def guest_settings_table(settings: GuestSettings | None) -> Table | None:

@@ -12,11 +12,11 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import HypervisorResult, RunResult
 from iolab.core.study import Study
 from iolab.guests.groups import (
-    fleet_groups,
     guest_count,
     guest_run_text,
+    guest_scaling_groups,
     median_run,
-    points_by_depth,
+    points_by_configuration_and_depth,
     points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_part_names
@@ -136,9 +136,9 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
     several = len(titles) > 1
     shown: list[ShownPoint] = []
     swept = set()
-    for group in fleet_groups(study, points):
+    for group in guest_scaling_groups(study, points):
         swept.add(group.workload.id)
-        for line in points_by_depth(group.points).values():
+        for line in points_by_configuration_and_depth(group.points).values():
             for point in points_with_fewest_and_most_guests(line)[-1:]:
                 run = median_run(point)
                 if run is not None and run.nodes:

@@ -73,7 +73,7 @@ class BootedHosts(Protocol):
     """The block devices below the path of each node that has one."""
 
     @property
-    def has_guests(self) -> bool:
+    def has_guests_to_boot(self) -> bool:
         """Whether there are any to boot."""
 
     async def boot(self, nodes: DiscoveredHosts) -> None:
@@ -85,7 +85,7 @@ class BootedHosts(Protocol):
     def set_recovery_host_factory(self, host_factory: HostFactory | None) -> HostFactory | None:
         """The same way to reach hosts anew, after which they are booted anew."""
 
-    def add_node_facts(self, facts: Mapping[str, HostFacts]) -> None:
+    def set_path_devices_from_facts(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves."""
 
     def collect_counters(

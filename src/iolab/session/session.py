@@ -336,7 +336,7 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
     session.begin_session_phase(
         SessionPhase.CONNECT, None, f"{len(session.all_hosts)} hosts" if many else names
     )
-    if not booted.has_guests:
+    if not booted.has_guests_to_boot:
         discovery = await discover_hosts_and_targets(
             session.study, session.all_hosts, session.discovery_queries
         )
@@ -349,7 +349,7 @@ async def _discover_all(session: SessionContext, booted: BootedHosts) -> Discove
             session.study, session.hosts, session.discovery_queries
         )
         discovery = DiscoveredHosts.merged((nodes, hosts))
-    booted.add_node_facts(discovery.facts)
+    booted.set_path_devices_from_facts(discovery.facts)
     return discovery
 
 

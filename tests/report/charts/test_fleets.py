@@ -15,8 +15,8 @@ from iolab.guests.charts import node_timeline_charts, other_io_text
 from iolab.guests.latency_breakdown import (
     RUNS_MAX,
     latency_breakdown_chart,
+    latency_layers_table,
     latency_parts_and_clipped_layers,
-    layers_table,
 )
 from iolab.guests.node_chart import NAMED_MAX, PROCESSOR_METRICS, node_timeline_chart
 from iolab.report.charts.chart import Line, Rectangles
@@ -118,7 +118,7 @@ def test_bars_of_all_latencies_have_one_length() -> None:
 
 
 def test_the_table_of_the_account_has_what_each_layer_saw() -> None:
-    table = layers_table(accounts())
+    table = latency_layers_table(accounts())
     heads = [column.title for column in table.columns]
     told = dict(zip(heads, (cell.text for cell in table.rows[2]), strict=True))
     assert (told["Devices saw"], told["Device"], told["Host, network"]) == (

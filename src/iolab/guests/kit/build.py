@@ -116,14 +116,14 @@ def default_kit_build_environment() -> KitBuildEnvironment:
 
 
 async def build_guest_kit(
-    notify: Notify, *, package: str = "", builder: KitBuildEnvironment | None = None
+    notify: Notify, *, package: str = "", build_environment: KitBuildEnvironment | None = None
 ) -> GuestKit:
     """The kit with the newest kernel that apt offers, or with that of the `package` file.
 
     Made if it is not in the user's cache yet; `notify` is told of what takes long. EngineError when
     it cannot be made, with what to install.
     """
-    used = builder or default_kit_build_environment()
+    used = build_environment or default_kit_build_environment()
     if used.machine != MACHINE:
         raise EngineError(
             f"Guests can be made on {MACHINE} alone, and this machine is {used.machine}.",
@@ -134,11 +134,11 @@ async def build_guest_kit(
         return await _find_or_build_kit(used, offer, notify)
     used.programs.require_programs("apt-cache", "apt-get", "fio", "ldd")
     try:
-        return await _find_or_build_kit(used, await used.apt.find_package(), notify)
+        return await _find_or_build_kit(used, await used.apt.find_newest_kernel_package(), notify)
     except KernelUnavailableError:
         notify("fetching the lists of packages")
         return await _find_or_build_kit(
-            used, await used.apt.update_lists_and_find_package(), notify
+            used, await used.apt.update_lists_and_find_kernel_package(), notify
         )
 
 
@@ -157,19 +157,19 @@ async def install_kit_on_node(
 
 
 async def _find_or_build_kit(
-    builder: KitBuildEnvironment, package: KernelPackage, notify: Notify
+    build_environment: KitBuildEnvironment, package: KernelPackage, notify: Notify
 ) -> GuestKit:
-    tools = await find_fio(builder.programs)
-    digest = await asyncio.to_thread(_kit_digest, builder, package, tools)
+    tools = await find_fio(build_environment.programs)
+    digest = await asyncio.to_thread(_kit_digest, build_environment, package, tools)
 
     async def build_kit_in_folder(build_folder: Path) -> Path:
-        return await _build_kit(builder, package, tools, build_folder)
+        return await _build_kit(build_environment, package, tools, build_folder)
 
     name = f"guest-{package.name.removeprefix('linux-image-')}-{digest[:DIGEST_SHOWN]}"
     message = (
         f"making what guests boot from, of {package.name} {package.version}, once on this machine"
     )
-    folder = await KitCache(builder.cache).get_or_build_kit(
+    folder = await KitCache(build_environment.cache).get_or_build_kit(
         KitRecipe(name, message, build_kit_in_folder), notify
     )
     release = (folder / RELEASE).read_text().strip()
@@ -177,10 +177,10 @@ async def _find_or_build_kit(
 
 
 def _kit_digest(
-    builder: KitBuildEnvironment, package: KernelPackage, tools: FioWithLibraries
+    build_environment: KitBuildEnvironment, package: KernelPackage, tools: FioWithLibraries
 ) -> str:
     """Of everything that a kit is made of."""
-    agent = builder.agent or agent_binary(builder.machine)
+    agent = build_environment.agent or agent_binary(build_environment.machine)
     files = [agent] if package.package_file is None else [agent, package.package_file]
     contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
     parts = (_KIT_LAYOUT, package.name, package.version, tools.digest(), *contents)
@@ -188,32 +188,36 @@ def _kit_digest(
 
 
 async def _build_kit(
-    builder: KitBuildEnvironment,
+    build_environment: KitBuildEnvironment,
     package: KernelPackage,
     tools: FioWithLibraries,
     build_folder: Path,
 ) -> Path:
-    builder.programs.require_programs("dpkg-deb", "mke2fs")
+    build_environment.programs.require_programs("dpkg-deb", "mke2fs")
     kit = build_folder / "kit"
     kit.mkdir()
-    packages = await builder.apt.download(package, build_folder)
-    tree = await unpack_kernel(builder.programs, packages, build_folder / "tree")
+    packages = await build_environment.apt.download(package, build_folder)
+    tree = await unpack_kernel(build_environment.programs, packages, build_folder / "tree")
     try:
-        await _write_kernel(builder.programs, tree, build_folder, kit / KERNEL)
-        modules = await _read_guest_kernel_modules(builder.programs, tree, build_folder)
+        await _write_uncompressed_kernel(
+            build_environment.programs, tree, build_folder, kit / KERNEL
+        )
+        modules = await _read_guest_kernel_modules(build_environment.programs, tree, build_folder)
     except ValueError as fault:
         raise EngineError(
             f"Guests cannot boot the kernel in {packages[0].name}: {fault}.",
             f"Take another kernel: {NAME_PACKAGE_HINT}.",
         ) from None
-    agent = await asyncio.to_thread((builder.agent or agent_binary(builder.machine)).read_bytes)
-    (kit / INITRD).write_bytes(cpio_archive(_initrd_files(agent, modules)))
-    await write_tools_image(builder.programs, tools, kit / TOOLS, build_folder)
+    agent = await asyncio.to_thread(
+        (build_environment.agent or agent_binary(build_environment.machine)).read_bytes
+    )
+    (kit / INITRD).write_bytes(cpio_archive(_initrd_entries(agent, modules)))
+    await write_tools_image(build_environment.programs, tools, kit / TOOLS, build_folder)
     (kit / RELEASE).write_text(f"{tree.release}\n")
     return kit
 
 
-async def _write_kernel(
+async def _write_uncompressed_kernel(
     programs: PathPrograms, tree: KernelTree, build_folder: Path, target: Path
 ) -> None:
     """ValueError when the image is none that QEMU starts directly."""
@@ -271,7 +275,7 @@ async def _decompress_kernel_file(
     return await asyncio.to_thread(plain.read_bytes)
 
 
-def _initrd_files(agent: bytes, modules: Mapping[str, bytes]) -> tuple[CpioEntry, ...]:
+def _initrd_entries(agent: bytes, modules: Mapping[str, bytes]) -> tuple[CpioEntry, ...]:
     names = [f"{name}.ko" for name in modules]
     order = "".join(f"{name}\n" for name in names).encode()
     return (

@@ -170,7 +170,7 @@ class AptKernelSource(Record):
     own_lists: Path
     system_lists: Path = SYSTEM_LISTS
 
-    async def find_package(self) -> KernelPackage:
+    async def find_newest_kernel_package(self) -> KernelPackage:
         """The newest kernel for guests, by the newer of the system's lists and ours.
 
         KernelUnavailableError when neither knows one.
@@ -186,7 +186,7 @@ class AptKernelSource(Record):
             f"Run `apt-get update` with a source that has one, or {NAME_PACKAGE_HINT}.",
         )
 
-    async def update_lists_and_find_package(self) -> KernelPackage:
+    async def update_lists_and_find_kernel_package(self) -> KernelPackage:
         """The same from new lists of our own. KernelUnavailableError when that does not help."""
         for folder in (
             self.own_lists / "lists" / "partial",
@@ -253,9 +253,9 @@ def parse_stanzas(text: str) -> Iterator[Mapping[str, str]]:
             yield fields
 
 
-def newest_kernel_package(text: str) -> KernelPackage | None:
+def newest_kernel_package(apt_cache_output: str) -> KernelPackage | None:
     """The kernel that the most wanted of the shown meta packages depends on; None without one."""
-    by_name = {stanza.get("Package", ""): stanza for stanza in parse_stanzas(text)}
+    by_name = {stanza.get("Package", ""): stanza for stanza in parse_stanzas(apt_cache_output)}
     for meta in META_PACKAGES:
         stanza = by_name.get(meta, {})
         kernels = [

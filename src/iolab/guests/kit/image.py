@@ -158,16 +158,16 @@ class KernelPayload(Record):
     content: bytes
 
 
-def kernel_payload(image: bytes) -> KernelPayload:
+def kernel_payload(bzimage: bytes) -> KernelPayload:
     """Cut the packed kernel out of a bzImage. ValueError with the reason when there is none."""
-    if len(image) < _PAYLOAD + 8 or image[_SIGNATURE] != b"HdrS":
+    if len(bzimage) < _PAYLOAD + 8 or bzimage[_SIGNATURE] != b"HdrS":
         raise ValueError("it has no Linux boot header")
-    (version,) = struct.unpack_from("<H", image, _VERSION)
+    (version,) = struct.unpack_from("<H", bzimage, _VERSION)
     if version < _WITH_PAYLOAD:
         raise ValueError("its boot header is older than Linux 2.6.24")
-    offset, length = struct.unpack_from("<II", image, _PAYLOAD)
-    start = ((image[_SETUP_SECTORS] or _USUAL_SETUP) + 1) * _SECTOR + offset
-    content = image[start : start + length]
+    offset, length = struct.unpack_from("<II", bzimage, _PAYLOAD)
+    start = ((bzimage[_SETUP_SECTORS] or _USUAL_SETUP) + 1) * _SECTOR + offset
+    content = bzimage[start : start + length]
     if len(content) < length or length <= _SIZE_TRAILER:
         raise ValueError("it ends before its payload does")
     compression = detect_compression(content)
@@ -258,19 +258,19 @@ def kernel_module_dependencies(content: bytes) -> tuple[str, ...]:
 
 
 def modules_in_load_order(
-    paths: Sequence[str], built_in: Sequence[str], read: Callable[[str], bytes]
+    paths: Sequence[str], built_in: Sequence[str], read_module: Callable[[str], bytes]
 ) -> Mapping[str, bytes]:
     """The unpacked modules by name, each behind those that it depends on.
 
-    `paths` are all modules of the kernel, `built_in` the lines of its `modules.builtin`; `read`
-    gives a module's unpacked content. ValueError when one that is needed is nowhere.
+    `paths` are all modules of the kernel, `built_in` the lines of its `modules.builtin`;
+    `read_module` gives a module's unpacked content. ValueError when one that is needed is nowhere.
     """
     path_by_module = {kernel_module_name(path): path for path in paths}
     done = {kernel_module_name(path) for path in built_in if path.strip()}
     modules: dict[str, bytes] = {}
     for name in WANTED_MODULES:
         if name in path_by_module or name in done:
-            _add_with_dependencies(name, path_by_module, done, read, modules)
+            _add_with_dependencies(name, path_by_module, done, read_module, modules)
     if missing := sorted(REQUIRED_MODULES - modules.keys() - done):
         raise ValueError(f"it has no {' and no '.join(missing)}")
     return modules
@@ -280,7 +280,7 @@ def _add_with_dependencies(
     name: str,
     path_by_module: Mapping[str, str],
     added_names: set[str],
-    read: Callable[[str], bytes],
+    read_module: Callable[[str], bytes],
     modules: dict[str, bytes],
 ) -> None:
     if name in added_names:
@@ -288,9 +288,9 @@ def _add_with_dependencies(
     added_names.add(name)
     if name not in path_by_module:
         raise ValueError(f"it has no {name}, which another module needs")
-    content = read(path_by_module[name])
+    content = read_module(path_by_module[name])
     for needed in kernel_module_dependencies(content):
-        _add_with_dependencies(needed, path_by_module, added_names, read, modules)
+        _add_with_dependencies(needed, path_by_module, added_names, read_module, modules)
     modules[name] = content
 
 
@@ -347,7 +347,7 @@ def parse_ldd_output(text: str) -> tuple[str, ...]:
 
 
 async def write_tools_image(
-    programs: PathPrograms, tools: FioWithLibraries, image: Path, build_folder: Path
+    programs: PathPrograms, tools: FioWithLibraries, image_path: Path, build_folder: Path
 ) -> None:
     """Write the disk as an ext4 image, laid out in `build_folder` first.
 
@@ -360,7 +360,7 @@ async def write_tools_image(
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
     fixed = ("-U", IMAGE_UUID, "-E", f"hash_seed={IMAGE_UUID},root_owner=0:0,lazy_itable_init=0")
     ended = await programs.run_program(
-        "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image), str(blocks)
+        "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image_path), str(blocks)
     )
     if ended.code:
         raise EngineError(
