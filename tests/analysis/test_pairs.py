@@ -39,7 +39,7 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     (cell,) = found.cells_of_metric("ops_per_s")
     wanted = stats.ttest_rel(np.log(high), np.log(LOW)).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
-    assert cell.interval == pytest.approx((low - 1, high_end - 1))
+    assert cell.gain_share_interval == pytest.approx((low - 1, high_end - 1))
     assert cell.comparison.paired
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     assert (found.baseline, found.candidate) == (BASE, OTHER)
@@ -69,7 +69,7 @@ def test_runs_of_two_sessions_are_no_pairs() -> None:
     (cell,) = of(results(BASE, rates(LOW)), later).cells_of_metric("ops_per_s")
     wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
-    assert cell.interval == pytest.approx((low - 1, high_end - 1))
+    assert cell.gain_share_interval == pytest.approx((low - 1, high_end - 1))
     assert not cell.comparison.paired
     resumed = [replace(run, segment=2) for run in later]
     (cell,) = of(results(BASE, rates(LOW)), resumed).cells_of_metric("ops_per_s")
@@ -108,8 +108,8 @@ def test_of_latency_less_is_a_gain() -> None:
     other = [{"ops_per_s": 1.0, key: value} for value in (0.5e6, 0.55e6)]
     (cell,) = of(results(BASE, one), results(OTHER, other)).cells_of_metric(key)
     assert (cell.gain_share, cell.improvement_factor) == pytest.approx((0.5, 2.0))
-    assert cell.interval is not None
-    assert cell.interval[0] <= cell.gain_share <= cell.interval[1]
+    assert cell.gain_share_interval is not None
+    assert cell.gain_share_interval[0] <= cell.gain_share <= cell.gain_share_interval[1]
 
 
 def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() -> None:
@@ -117,13 +117,13 @@ def test_the_largest_gain_names_its_cell_and_is_less_sure_than_a_single_one() ->
     found = of(pair(1.1, 4), pair(1.5, 16), pair(1.3, 64), pair(1.2, 4, far), pair(1.25, 64, far))
     best = found.largest_gain("ops_per_s")
     assert best is not None
-    assert (best.gain.workload, best.gain.axis) == ("readrandom-4k", (("threads", 16),))
+    assert (best.cell.workload, best.cell.axis) == ("readrandom-4k", (("threads", 16),))
     assert best.cell_count == 5
-    own = best.gain.interval
+    own = best.cell.gain_share_interval
     assert own is not None
     assert best.low is not None
     assert best.high is not None
-    assert best.low < own[0] < best.gain.gain_share < own[1] < best.high
+    assert best.low < own[0] < best.cell.gain_share < own[1] < best.high
     assert [cell.axis for cell in found.cells_of_metric("ops_per_s", far)] == [
         (("threads", 4),),
         (("threads", 64),),
@@ -139,8 +139,8 @@ def test_the_largest_gain_of_a_latency_is_the_largest_reduction() -> None:
             cells.append(results(name, values, threads))
     best = of(*cells).largest_gain(key)
     assert best is not None
-    assert best.gain.axis == (("threads", 16),)
-    assert best.gain.gain_share == pytest.approx(0.5)
+    assert best.cell.axis == (("threads", 16),)
+    assert best.cell.gain_share == pytest.approx(0.5)
     assert best.low is not None
     assert best.high is not None
     assert best.low <= 0.5 <= best.high
@@ -175,9 +175,9 @@ def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
         best = of(*cells).largest_gain("ops_per_s")
         assert best is not None
         assert best.low is not None
-        assert best.gain.interval is not None
+        assert best.cell.gain_share_interval is not None
         missed += best.low > 0.3
-        missed_alone += best.gain.interval[0] > 0.3
+        missed_alone += best.cell.gain_share_interval[0] > 0.3
     assert missed <= 4
     assert missed <= missed_alone
 
@@ -204,9 +204,9 @@ def test_a_single_run_a_side_has_a_gain_without_an_interval() -> None:
     found = of(results(BASE, rates([100.0])), results(OTHER, rates([150.0])))
     best = found.largest_gain("ops_per_s")
     assert best is not None
-    assert best.gain.gain_share == pytest.approx(0.5)
-    assert (best.low, best.high, best.gain.interval) == (None, None, None)
-    assert best.gain.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
+    assert best.cell.gain_share == pytest.approx(0.5)
+    assert (best.low, best.high, best.cell.gain_share_interval) == (None, None, None)
+    assert best.cell.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
 
 
 def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
@@ -226,9 +226,9 @@ def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
     (cell,) = far.cells_of_metric(key)
     assert cell.comparison.verdict is ComparisonVerdict.BETTER
     # Between the edges: 1.3/6.6 at best, 1.9/4.4 at worst; the interval has them all in it.
-    assert cell.interval is not None
-    assert cell.interval[0] <= 1 - 1.9 / 4.4
-    assert cell.interval[1] >= 1 - 1.3 / 6.6
+    assert cell.gain_share_interval is not None
+    assert cell.gain_share_interval[0] <= 1 - 1.9 / 4.4
+    assert cell.gain_share_interval[1] >= 1 - 1.3 / 6.6
 
 
 def test_one_configuration_and_an_unknown_baseline_give_none() -> None:

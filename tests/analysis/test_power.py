@@ -59,7 +59,7 @@ def test_the_mean_is_that_of_the_load_however_late_the_meter(lag_s: float) -> No
 def test_joules_are_the_integral() -> None:
     series = meter_readings(RECORD, every_s=0.1)
     use = use_of(series)
-    window = view_of(RECORD).load.measured_part.common
+    window = view_of(RECORD).load.measured_part.common_window
     assert window is not None
     inside = (series.real_ns >= window.start_ns) & (series.real_ns <= window.end_ns)
     by_hand = np.trapezoid(series.value[inside], series.real_ns[inside] / 1e9)

@@ -631,7 +631,7 @@ def test_a_slow_stream_does_not_stand_still_by_chance() -> None:
         series = rng.poisson(rate, seconds.seconds).astype(np.float64)
         series[100:110] = 0.0
         seconds.streams = {(0, 0): series}
-        assert seconds.stalled_seconds(slice(0, 90)).sum() == stood
+        assert seconds.stalled_flags_by_second(slice(0, 90)).sum() == stood
 
 
 def test_a_day_of_seconds_takes_as_much_memory_as_its_ios() -> None:
@@ -647,7 +647,7 @@ def test_a_day_of_seconds_takes_as_much_memory_as_its_ios() -> None:
         assert tracemalloc.get_traced_memory()[1] < 50 << 20
     finally:
         tracemalloc.stop()
-    assert seconds.rates.sum() == pytest.approx(record.intervals.ios.sum(), rel=0.01)
+    assert seconds.ios_by_second.sum() == pytest.approx(record.intervals.ios.sum(), rel=0.01)
 
 
 def test_seconds_that_depend_on_each_other_are_no_change() -> None:

@@ -31,7 +31,7 @@ def test_a_clock_that_is_ahead_is_set_back() -> None:
 def test_hosts_with_different_clocks_share_their_window() -> None:
     hour = 3600 * SECOND
     record = bursts_record([Burst()], [Burst(offset_ns=hour)], [Burst(offset_ns=-hour)])
-    common = find_measured_part(record).common
+    common = find_measured_part(record).common_window
     assert common is not None
     assert (common.start_ns, common.end_ns) == (GO_NS, GO_NS + 30 * SECOND)
     assert sum_measured_window(record).seconds.tolist() == [30.0, 30.0, 30.0]
@@ -46,7 +46,7 @@ def test_a_clock_that_is_corrected_the_wrong_way_would_be_seen() -> None:
 
 def test_the_warm_up_is_cut_after_the_latest_start() -> None:
     record = bursts_record([Burst()], [Burst(start_s=2)], warmup_s=5.0)
-    common = find_measured_part(record).common
+    common = find_measured_part(record).common_window
     assert common is not None
     assert (common.start_ns - GO_NS) / SECOND == 7.0
     assert (common.end_ns - GO_NS) / SECOND == 30.0
@@ -101,15 +101,15 @@ def test_hosts_that_never_met_have_no_fleet_number() -> None:
 
 def test_hosts_that_meet_for_less_than_an_interval_have_no_fleet_number() -> None:
     record = bursts_record([Burst(spans=5)], [Burst(start_s=4.2, spans=5)])
-    assert find_measured_part(record).common is None
+    assert find_measured_part(record).common_window is None
 
 
 def test_a_host_without_any_interval_leaves_no_common_window() -> None:
     both = bursts_record([Burst()], [Burst()])
     record = bursts_record([Burst()])
     record = record_of([*both.hosts], record.intervals, record.bins)
-    assert find_measured_part(record).common is None
-    assert find_measured_part(record).hosts[1] is None
+    assert find_measured_part(record).common_window is None
+    assert find_measured_part(record).host_windows[1] is None
 
 
 def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
@@ -121,7 +121,7 @@ def test_a_warm_up_longer_than_the_run_leaves_nothing() -> None:
 
 def test_nothing_measured_is_cut_to_nothing() -> None:
     record = record_of([host_run("c1")], empty_interval_table(), empty_bin_table())
-    assert find_measured_part(record).hosts == (None,)
+    assert find_measured_part(record).host_windows == (None,)
     assert sum_measured_window(record).ios.shape == (1, 3)
 
 
@@ -138,8 +138,8 @@ def test_what_ends_after_the_last_submission_is_in_no_rate(drain_s: float) -> No
     measured = sum_measured_window(record)
     assert measured.seconds.tolist() == [30.0]
     assert measured.ios.sum() == 30 * 640
-    assert find_measured_part(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
-    whole = find_measured_part(record).hosts[0]
+    assert find_measured_part(record).common_window == Window(GO_NS, GO_NS + 30 * SECOND)
+    whole = find_measured_part(record).host_windows[0]
     assert whole is not None
     assert whole.end_ns > GO_NS + 30 * SECOND
 
@@ -152,7 +152,7 @@ def test_the_end_of_submission_is_told_by_the_host_s_own_clock(offset_s: int) ->
     assert told.totals is not None
     totals = replace(told.totals, generator=replace(GENERATOR, measured_ns=30 * SECOND))
     record = replace(bursts_record([load]), hosts=(replace(told, totals=totals),))
-    assert find_measured_part(record).common == Window(GO_NS, GO_NS + 30 * SECOND)
+    assert find_measured_part(record).common_window == Window(GO_NS, GO_NS + 30 * SECOND)
     seconds = fleet_rate_series(record)
     assert seconds is not None
     assert (seconds.start_ns, len(seconds.counts)) == (GO_NS, 30)

@@ -38,7 +38,7 @@ HELLO = Hello(1, "0.1.0", 7, runs_end_by="pid-namespace", uid=0)
 PATH = "/mnt/target"
 FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 HOUR_NS = 3600 * 10**9
-QUIET = HostActivity(PreRunActivity(1.0, 0.0, 0.0), device_busy=0.0, cpu_busy=0.01)
+QUIET = HostActivity(PreRunActivity(1.0, 0.0, 0.0), device_busy_share=0.0, cpu_busy_share=0.01)
 
 
 def facts_of(boot: str, **parts: dict[str, Any]) -> HostFacts:
@@ -235,8 +235,8 @@ def test_a_clock_that_cannot_be_told_is_noted() -> None:
 @pytest.mark.parametrize(
     ("quiet", "message"),
     [
-        (replace(QUIET, cpu_busy=0.5), "processors 50 % busy"),
-        (replace(QUIET, device_busy=0.4), "a device below the directory 40 % busy"),
+        (replace(QUIET, cpu_busy_share=0.5), "processors 50 % busy"),
+        (replace(QUIET, device_busy_share=0.4), "a device below the directory 40 % busy"),
         (
             replace(QUIET, pre_run_activity=PreRunActivity(1.0, 5e7, 900.0)),
             "others move 50 MB/s, 900 I/Os/s there",

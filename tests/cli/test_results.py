@@ -122,7 +122,7 @@ def test_repeats_are_one_line_and_have_lines_of_their_own_on_request() -> None:
     assert re.split(r" {2,}", lines[0])[:4] == ["point", "IOPS", "bandwidth", "95 %"]
     (row,) = [line for line in lines if "bs " in line]
     (point,) = summarise_points(results, STUDY)
-    half = point.metrics["iops"].half_width
+    half = point.metrics["iops"].half_width_share
     assert half is not None
     assert f"±{100 * half:.2g} %" in row
     every = drawn(result_lines(STUDY, results, repeats=True))

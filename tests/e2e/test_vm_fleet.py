@@ -58,7 +58,7 @@ def merged(record: RunRecord, direction: Direction, hosts: list[int]) -> Histogr
     """The bins of those guests in the window that all share, added up anew."""
     table, counts = record.bins, np.zeros(BIN_COUNT, dtype=np.int64)
     measured = find_measured_part(record)
-    rows = np.repeat(measured.bins, measured.parts.size)
+    rows = np.repeat(measured.bin_group_mask, measured.bin_groups.size)
     rows &= (table.direction == direction) & np.isin(table.host, hosts)
     np.add.at(counts, table.bin[rows].astype(np.int64), table.count[rows].astype(np.int64))
     return Histogram(counts, None, None)

@@ -200,7 +200,7 @@ def run(host: Host, argv: list[str]) -> ReplyStream:
 async def sleeper(host: Host) -> None:
     """Start a process on the host that outlasts every test, and wait until it runs."""
     message = await anext(run(host, ["sleep", "1000"]))
-    assert message.is_ == "started"
+    assert message.message_type == "started"
 
 
 def route_of(spec: HostSpec) -> SshRoute:

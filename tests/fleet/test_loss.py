@@ -105,7 +105,7 @@ def test_a_host_that_stands_still_for_less_is_heard_again(fleet: Bed) -> None:
         with fleet.stopped("c01", sessions=True):
             while host.silent_s < SILENCE_SHOWN_AFTER_S:  # noqa: ASYNC110 - it is counted, not told
                 await asyncio.sleep(0.1)
-        assert (await host.request("clock", deadline_s=20)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=20)).message_type == "clock"
         assert host.silent_s < SILENCE_SHOWN_AFTER_S
         busy(fleet, "c01")
         return host.lost_reason
@@ -120,7 +120,7 @@ def test_a_controller_that_stands_still_for_less_loses_nobody(fleet: Bed) -> Non
     async def work(host: Host) -> str | None:
         await sleeper(host)
         time.sleep(8)  # noqa: ASYNC251 - the whole loop is to stand still
-        assert (await host.request("clock", deadline_s=20)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=20)).message_type == "clock"
         assert host.silent_s < SILENCE_SHOWN_AFTER_S
         busy(fleet, "c01")
         return host.lost_reason
@@ -160,7 +160,7 @@ def test_a_host_that_is_idle_is_not_taken_for_lost(fleet: Bed) -> None:
     async def work(host: Host) -> None:
         deadline = time.monotonic() + 2 * QUICK.silence_s
         stream = run(host, ["sleep", str(2 * QUICK.silence_s)])
-        assert [message.is_ async for message in stream] == ["started", "exited"]
+        assert [message.message_type async for message in stream] == ["started", "exited"]
         assert time.monotonic() >= deadline
         assert host.lost_reason is None
 
@@ -173,7 +173,7 @@ def test_one_lost_host_leaves_the_others_alone(fleet: Bed) -> None:
             with pytest.raises(HostLostError):
                 await hosts[1].request("clock", deadline_s=20)
             for host in (hosts[0], hosts[2]):
-                assert (await host.request("clock", deadline_s=10)).is_ == "clock"
+                assert (await host.request("clock", deadline_s=10)).message_type == "clock"
         return [host.lost_reason for host in hosts]
 
     lost = visit(work, *fleet.specs.values(), limits=QUICK)

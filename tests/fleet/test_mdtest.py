@@ -81,9 +81,9 @@ def measure(meshed: Bed, run: PlannedRun) -> None:
         for mine in evidence:
             assert mine.error is None
             assert mine.reading is not None
-            assert mine.after is not None
-            assert mine.before is not None
-            assert mine.after.mono_ns > mine.before.mono_ns
+            assert mine.disks_after is not None
+            assert mine.disks_before is not None
+            assert mine.disks_after.mono_ns > mine.disks_before.mono_ns
 
     visit(work, *meshed.specs.values())
 

@@ -298,7 +298,9 @@ def _plain_result(source: GuestSource, record: RunRecord) -> RunResult:
         run,
         metrics,
         status=record.status,
-        window_s=load.measured_part.common.seconds if load.measured_part.common else 0.0,
+        window_s=load.measured_part.common_window.seconds
+        if load.measured_part.common_window
+        else 0.0,
         hosts=tuple(
             HostResult(host.host, host_metrics(load, index, access.directions))
             for index, host in enumerate(record.hosts)

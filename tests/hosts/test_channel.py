@@ -49,7 +49,7 @@ def test_an_answer_comes_back_and_the_hello_is_told_again() -> None:
         assert hello.version == "0.0.0-scripted"
         assert await host.connect() is hello
         answer = await host.request("clock", deadline_s=10)
-        assert answer.is_ == "clock"
+        assert answer.message_type == "clock"
         assert answer.header["mono_ns"] == 5
         put = await host.request("put", b"four", deadline_s=10, path="/x", mode=0o600)
         assert put.header["size"] == 4
@@ -67,7 +67,7 @@ def test_a_refusal_is_one_clean_line_and_the_host_lives_on() -> None:
         assert "\x1b" not in str(caught.value)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 600
-        assert (await host.request("clock", deadline_s=10)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=10)).message_type == "clock"
 
     with_host("good", work)
 
@@ -78,7 +78,7 @@ def test_many_requests_run_side_by_side_each_with_its_own_answers() -> None:
 
         async def numbers(count: int) -> list[int]:
             stream = host.stream("run", count=count)
-            return [m.header["number"] async for m in stream if m.is_ == "output"]
+            return [m.header["number"] async for m in stream if m.message_type == "output"]
 
         counts = [0, 1, 300, 7, 200]
         found = await asyncio.gather(*(numbers(count) for count in counts))
@@ -98,9 +98,9 @@ def test_a_slow_reader_holds_the_host_up_instead_of_filling_memory() -> None:
         assert len(slow._queue) <= channel.QUEUED_MESSAGES
         assert not clock.done()
         rest = [message async for message in slow]
-        assert rest[-1].is_ == "exited"
+        assert rest[-1].message_type == "exited"
         assert len(rest) == 5000
-        assert (await clock).is_ == "clock"
+        assert (await clock).message_type == "clock"
 
     with_host("good", work)
 
@@ -112,7 +112,7 @@ def test_a_stream_closed_early_does_not_block_the_others() -> None:
         await anext(stream)
         await stream.aclose()
         assert [message async for message in stream] == []
-        assert (await host.request("clock", deadline_s=30)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=30)).message_type == "clock"
 
     with_host("good", work)
 
@@ -182,7 +182,7 @@ def test_a_cancelled_request_leaves_the_others_alone() -> None:
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow
-        assert (await host.request("clock", deadline_s=30)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=30)).message_type == "clock"
 
     with_host("good", work)
 
@@ -213,7 +213,7 @@ def test_requests_that_were_called_off_before_they_left_are_forgotten() -> None:
         line = channel.Channel("c1", asyncio.StreamReader(), way, last_words)
 
         def ask() -> asyncio.Task[Message]:
-            return asyncio.create_task(line.request("clock", b"", {}).__anext__())
+            return asyncio.create_task(line.create_request("clock", b"", {}).__anext__())
 
         first = ask()
         for _ in range(channel.REQUESTS_MAX):

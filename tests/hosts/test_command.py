@@ -67,7 +67,7 @@ def visit(host: CommandHost) -> str:
         try:
             async with asyncio.timeout(60):
                 hello = await host.connect()
-                assert (await host.request("clock", deadline_s=10)).is_ == "clock"
+                assert (await host.request("clock", deadline_s=10)).message_type == "clock"
                 return hello.version
         finally:
             await host.close()

@@ -140,7 +140,7 @@ def test_a_killed_agent_is_a_lost_host() -> None:
 
 def test_the_agent_is_pushed_through_a_prefix_and_speaks() -> None:
     async def work(host: Host) -> None:
-        assert (await host.request("clock", deadline_s=30)).is_ == "clock"
+        assert (await host.request("clock", deadline_s=30)).message_type == "clock"
 
     with_host(CommandHost(HostSpec("c1", HostTransport.COMMAND, command=("env",))), work)
 

@@ -115,8 +115,8 @@ class Source(Struct):
             status=RunStatus.FAILED if failure else RunStatus.DONE,
             failure=failure,
             window_s=0.0
-            if load.measured_part.common is None
-            else load.measured_part.common.seconds,
+            if load.measured_part.common_window is None
+            else load.measured_part.common_window.seconds,
             hosts=tuple(
                 HostResult(
                     name,

@@ -76,7 +76,7 @@ def test_only_the_first_runs_have_timelines(source: Source) -> None:
 def test_the_timeline_adds_up_to_the_intervals() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common_window)
     rates = panel(timeline, "Load")["read"]
     total = sum(rate * timeline.cell_s for rate in rates if rate is not None)
     assert total == pytest.approx(int(record.intervals.ios.sum()), rel=2e-3)
@@ -85,21 +85,21 @@ def test_the_timeline_adds_up_to_the_intervals() -> None:
 def test_hosts_are_laid_over_each_other_on_one_clock() -> None:
     source = kpi()
     record = record_of(source, source.plan.runs[2])
-    same = build_timeline(record, (), sum_measured_window(record).measured_part.common)
+    same = build_timeline(record, (), sum_measured_window(record).measured_part.common_window)
     other = shifted(record, 5_000_000_000)
-    assert build_timeline(other, (), sum_measured_window(other).measured_part.common) == same
+    assert build_timeline(other, (), sum_measured_window(other).measured_part.common_window) == same
 
 
 def test_the_window_leaves_the_warm_up_out(source: Source) -> None:
     record = record_of(source, source.plan.runs[0])
-    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common_window)
     assert (timeline.begin_s, timeline.end_s) == (5.0, 17.0)
 
 
 def test_a_long_run_is_drawn_with_few_cells() -> None:
     long = sweep(seconds=700)
     record = record_of(long, long.plan.runs[0])
-    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common)
+    timeline = build_timeline(record, (), sum_measured_window(record).measured_part.common_window)
     assert len(timeline.at_s) <= CELLS_MAX
     assert timeline.at_s[-1] + timeline.cell_s / 2 >= 705
 
@@ -199,7 +199,9 @@ def telemetry_of(at_s: list[float], values: list[float]) -> CounterSeries:
 def busy_of(source: Source, series: CounterSeries, interval_ms: int) -> tuple[float | None, ...]:
     record = record_of(source, source.plan.runs[0])
     record = replace(record, telemetry_interval_ms=interval_ms)
-    timeline = build_timeline(record, (series,), sum_measured_window(record).measured_part.common)
+    timeline = build_timeline(
+        record, (series,), sum_measured_window(record).measured_part.common_window
+    )
     return panel(timeline, "Device busy")["busy"][:6]
 
 

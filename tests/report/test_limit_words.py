@@ -183,7 +183,7 @@ def test_every_cause_has_a_sentence(cause: BottleneckCause, level: VerdictLevel)
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )
     for step in (None, BENT):
-        decision = BottleneckDecision(cause, is_certain=True, use=use, step=step)
+        decision = BottleneckDecision(cause, is_certain=True, limiting_use=use, step=step)
         found = BottleneckFinding("default", "w", (), decision, seen, None, level, ())
         text = bottleneck_sentence(found, ONE)
         assert text.startswith("w: ")
@@ -203,7 +203,7 @@ def test_a_host_of_another_role_is_called_so() -> None:
 def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
         use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 0.98, is_own_load=own)
-        decision = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=use)
+        decision = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, limiting_use=use)
         one = BottleneckFinding(
             "default", "w", (), decision, ALL_BUSY, None, VerdictLevel.VALID, ()
         )
@@ -227,8 +227,8 @@ def test_a_limit_beside_a_figure_says_how_much_it_is(
     half: float, operation: str, unit: str, wanted: str
 ) -> None:
     use = ResourceUse(Resource.IO_LIMIT, "c1", HostRole.CLIENT, "sda bytes written", 0.98, 166.6e6)
-    held_at = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, use=use)
-    other = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, use=None)
+    held_at = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, limiting_use=use)
+    other = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, limiting_use=None)
     brief = replace(shared.brief("sweep"))
     brief.__dict__["bottlenecks"] = tuple(
         BottleneckFinding(

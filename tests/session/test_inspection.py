@@ -43,10 +43,10 @@ def test_every_host_is_asked_and_watched() -> None:
     assert seen.activity.pre_run_activity is not None
     assert seen.activity.pre_run_activity.watched_s >= 1
     assert seen.activity.pre_run_activity.bytes_per_s > 0
-    assert seen.activity.cpu_busy is not None
-    assert 0.09 < seen.activity.cpu_busy < 0.11
-    assert seen.activity.device_busy is not None
-    assert 0.09 < seen.activity.device_busy < 0.11
+    assert seen.activity.cpu_busy_share is not None
+    assert 0.09 < seen.activity.cpu_busy_share < 0.11
+    assert seen.activity.device_busy_share is not None
+    assert 0.09 < seen.activity.device_busy_share < 0.11
 
 
 @pytest.mark.parametrize("cloud", [False, True])

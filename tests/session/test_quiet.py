@@ -13,8 +13,8 @@ from iolab.session.discovery import HostActivity
     [
         (HostActivity(None, None, 0.99), "99 %"),
         (HostActivity(None, 0.5, 0.01), "50 %"),
-        (HostActivity(None, None, None, cpu_waiting=0.3), "30 %"),
-        (HostActivity(None, 0.01, 0.02, io_waiting=0.2), "20 %"),
+        (HostActivity(None, None, None, cpu_waiting_share=0.3), "30 %"),
+        (HostActivity(None, 0.01, 0.02, io_waiting_share=0.2), "20 %"),
     ],
 )
 def test_a_busy_machine_is_told_with_what_keeps_it(quiet: HostActivity, value: str) -> None:

@@ -150,7 +150,7 @@ class RunResultLog:
 
 def _smaller_half_width_share(published: EstimatedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
-    return published.half_width if other is None else min(published.half_width, other)
+    return published.half_width_share if other is None else min(published.half_width_share, other)
 
 
 def _is_run_done(result: RunResult) -> bool:

@@ -99,7 +99,7 @@ class AnswerToGrade(Record):
     indicative_end: str = ""
     invalid_end: str | None = None
 
-    def answer(
+    def grade(
         self,
         number: str,
         valid_limit: float | None,
@@ -163,7 +163,7 @@ def per_host(
                 return (lost_host_answer(view.hosts[host_index]),)
             found = judge(view, host_index)
             if isinstance(found, AnswerToGrade):
-                found = found.answer(
+                found = found.grade(
                     number, valid_limit, invalid_limit, more_is_worse=max_key is not None
                 )
             return (found,) if isinstance(found, CheckAnswer) else found

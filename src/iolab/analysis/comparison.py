@@ -192,9 +192,9 @@ def _widen_interval(overall: GeometricMeanRatio, by: float) -> GeometricMeanRati
 
 
 class HistoryValue(Record):
-    """One session's value of a series: `session` is its place among the sessions, from 0."""
+    """One session's value of a series: `session_index` is its place among the sessions, from 0."""
 
-    session: int
+    session_index: int
     metric: Metric
     level: VerdictLevel
 
@@ -202,14 +202,14 @@ class HistoryValue(Record):
 class MetricHistory(Record):
     """One metric of one point over the sessions that have a value of it, oldest first.
 
-    Changes in `search` are before the value of that index.
+    Changes in `change_search` are before the value of that index.
     """
 
     workload: str
     axis: tuple[tuple[str, int | str], ...]
     metric: str
     values: tuple[HistoryValue, ...]
-    search: ChangeSearchResult
+    change_search: ChangeSearchResult
 
 
 class SessionHistory(Record):
@@ -225,7 +225,7 @@ class SessionHistory(Record):
     @property
     def change_count(self) -> int:
         """How many changes there are over all series."""
-        return sum(len(series.search.changes) for series in self.metric_histories)
+        return sum(len(series.change_search.changes) for series in self.metric_histories)
 
 
 def forbidding_differences_by_session(

@@ -59,7 +59,7 @@ def host_io_windows(record: RunRecord, cut: MeasuredPart) -> tuple[Window | None
     """
     return tuple(
         _host_io_window(host, counted)
-        for host, counted in zip(record.hosts, cut.hosts, strict=True)
+        for host, counted in zip(record.hosts, cut.host_windows, strict=True)
     )
 
 

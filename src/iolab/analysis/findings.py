@@ -63,8 +63,8 @@ class BestPointFinding(Record):
 
     `level` is the worst verdict behind it. `indistinguishable_axes` are other places whose interval
     reaches into that of the best: they may be as good. `point_count` is of how many it is the best,
-    `invalid` how many more have a value that nothing may be said of. `left_out_repeats_text` says
-    that not every repeat of it counts.
+    `invalid_point_count` how many more have a value that nothing may be said of.
+    `left_out_repeats_text` says that not every repeat of it counts.
     """
 
     configuration: str
@@ -76,7 +76,7 @@ class BestPointFinding(Record):
     indistinguishable_axes: tuple[Axis, ...]
     point_count: int
     runs: tuple[RunKey, ...]
-    invalid: int = 0
+    invalid_point_count: int = 0
     left_out_repeats_text: str = ""
 
 
@@ -338,7 +338,7 @@ class LoadFindings(Record):
 
     curves: tuple[LoadCurve, ...]
     peaks: tuple[PeakSearchFinding, ...]
-    loads: tuple[MaxLoadFinding, ...]
+    max_loads: tuple[MaxLoadFinding, ...]
     listed_loads: tuple[ListedLoadFinding, ...] = ()
 
 
@@ -368,7 +368,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
             ),
             point_count=len(trusted),
             runs=run_keys_of_points([best]),
-            invalid=sum(not point.is_trusted for point in measured),
+            invalid_point_count=sum(not point.is_trusted for point in measured),
             left_out_repeats_text=best.left_out_repeats_text,
         )
 
@@ -614,7 +614,7 @@ def bottleneck_findings(
 
 def _is_steady_rate(best: BestPointFinding) -> bool:
     """Whether repeats gave one rate to within what only a set limit does."""
-    half = best.value.half_width
+    half = best.value.half_width_share
     is_rate = metric_spec(best.metric).better is BetterDirection.HIGHER
     has_repeats = (best.value.n or 0) >= REPEATS_FOR_INTERVAL
     return is_rate and has_repeats and half is not None and half <= STEADY_HALF_WIDTH

@@ -249,7 +249,7 @@ def percentiles_with_intervals(
     `directions` are the numbers of the directions or operations that they speak of. Empty without a
     common window, for a run that is too short, and without those whose seconds are too correlated.
     """
-    window = measured.common
+    window = measured.common_window
     keys = {f"{prefix}lat_ns_{name}": percent / 100 for name, percent in percentiles}
     keys = {key: q for key, q in keys.items() if metrics[key].value is not None}
     count = bootstrap_block_count(int(window.seconds)) if window else 0
@@ -287,8 +287,8 @@ def _latency_counts_by_second(
     stride = int(table.seq.max(initial=0)) + 1
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
-    parts = measured.parts.select_groups(
-        measured.bins & np.isin(measured.parts.direction, directions)
+    parts = measured.bin_groups.select_groups(
+        measured.bin_group_mask & np.isin(measured.bin_groups.direction, directions)
     )
     bins = record.bins.nonempty_bins(parts)
     columns = np.zeros(BIN_COUNT, dtype=np.int64)

@@ -245,7 +245,7 @@ class ComparedMetric(Record):
         return gain_share_of_ratio(self.comparison.ratio, self.better)
 
     @property
-    def interval(self) -> Interval | None:
+    def gain_share_interval(self) -> Interval | None:
         """The 95 % interval of `gain_share`, low and high; None without one."""
         return _gain_share_interval(self.comparison.low, self.comparison.high, self.better)
 
@@ -321,7 +321,7 @@ class LargestGain(Record):
     that holds for all cells at once (Bonferroni), wider than the cell's own; None without one.
     """
 
-    gain: ComparedMetric
+    cell: ComparedMetric
     cell_count: int
     low: float | None
     high: float | None
@@ -386,7 +386,7 @@ class ConfigurationGains(Record, dict=True):
             if cell.comparison.verdict is ComparisonVerdict.BETTER
         ]
         held = (gain for gain in gains if gain.low is None or gain.low > 0)
-        return max(held, key=lambda gain: gain.gain.gain_share, default=None)
+        return max(held, key=lambda gain: gain.cell.gain_share, default=None)
 
 
 def compare_configurations(

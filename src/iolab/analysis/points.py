@@ -336,7 +336,7 @@ class PointPriors(Record):
     has too few siblings has the prior of its kind, or none.
     """
 
-    places: Mapping[PointKey, tuple[str, ...]]
+    stratum_paths: Mapping[PointKey, tuple[str, ...]]
     strata: Mapping[tuple[str, str], StratumPriors]
     """By kind of load and metric."""
     logarithms: KnownRunLogarithms
@@ -344,7 +344,7 @@ class PointPriors(Record):
 
     def prior_of_point(self, point_key: PointKey, metric: str) -> VariancePrior:
         """The prior of a point that these are the priors of."""
-        kind, *mix = self.places[point_key]
+        kind, *mix = self.stratum_paths[point_key]
         strata = self.strata.get((kind, metric))
         return NO_PRIOR if strata is None else strata.prior_of_finest_stratum(tuple(mix))
 

@@ -217,14 +217,14 @@ def meter_series(view: RunView) -> Iterator[MeterSeries]:
 
 def _load_begin_and_end_ns(view: RunView) -> tuple[int | None, int | None]:
     """When the first host's load began and the last one's ended, on the controller's clock."""
-    spans = [span for span in view.load.measured_part.hosts if span is not None]
+    spans = [span for span in view.load.measured_part.host_windows if span is not None]
     begin = min((span.start_ns for span in spans), default=None)
     return begin, max((span.end_ns for span in spans), default=None)
 
 
 def power_uses_of_run(view: RunView) -> tuple[PowerUse, ...]:
     """What each meter showed in the run, in the order of hosts and names; which of them count."""
-    window = view.load.measured_part.common
+    window = view.load.measured_part.common_window
     uses = tuple(_power_use(series, window) for series in meter_series(view))
     counted = [
         use

@@ -63,8 +63,8 @@ def largest_speedup_findings(
             largest = gains.largest_supported_gain(metric)
             if largest is None:
                 continue
-            cell = largest.gain
-            low, high = cell.interval or (None, None)
+            cell = largest.cell
+            low, high = cell.gain_share_interval or (None, None)
             yield LargestSpeedupFinding(
                 baseline=gains.baseline,
                 candidate=gains.candidate,

@@ -151,7 +151,7 @@ class PerSecondHistograms:
         return float((counts * self._lat_ns).sum() / counts.sum())
 
     @cached_property
-    def rates(self) -> Floats:
+    def ios_by_second(self) -> Floats:
         """I/Os of each second."""
         return np.asarray(sum(self.streams.values(), start=np.zeros(self.seconds)))
 
@@ -163,7 +163,7 @@ class PerSecondHistograms:
     def percentiles_ns(self, share: float) -> Floats:
         """A percentile of each second, not a number where it has too few I/Os."""
         values = np.full(self.seconds, math.nan)
-        for second in np.flatnonzero(self.rates >= IOS_MIN).tolist():
+        for second in np.flatnonzero(self.ios_by_second >= IOS_MIN).tolist():
             values[second] = self.percentile_ns(self.bin_counts(slice(second, second + 1)), share)
         return values
 
@@ -182,13 +182,13 @@ class PerSecondHistograms:
         start, stop, _ = self.phase_seconds_slice(span).indices(self.seconds)
         values, first = [], start
         for second in range(start, stop):
-            if self.rates[first : second + 1].sum() >= IOS_MIN:
+            if self.ios_by_second[first : second + 1].sum() >= IOS_MIN:
                 counts = self.bin_counts(slice(first, second + 1))
                 values.append(self.percentile_ns(counts, 0.99))
                 first = second + 1
         return values
 
-    def stalled_seconds(self, baseline: slice) -> Floats:
+    def stalled_flags_by_second(self, baseline: slice) -> Floats:
         """1 for each second in which any stream did next to nothing of its rate in the baseline."""
         stalled = np.zeros(self.seconds)
         for series in self.streams.values():
@@ -300,7 +300,7 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
     seconds = PerSecondHistograms(record, scenario)
     fault = fault_event(scenario)
     is_paced = record.run.point.job.is_paced
-    stalled = seconds.stalled_seconds(seconds.phase_seconds_slice(scenario.phases[0]))
+    stalled = seconds.stalled_flags_by_second(seconds.phase_seconds_slice(scenario.phases[0]))
     levels = _change_detection_series(seconds, scenario, is_paced=is_paced)
     phases = tuple(
         _phase_figures(seconds, record, span, scenario, stalled) for span in scenario.phases
@@ -308,7 +308,7 @@ def scenario_figures(view: RunView) -> ScenarioFigures | None:
     checked_blocks, lost_blocks = _checked_and_lost_blocks(scenario)
     return ScenarioFigures(
         phases=phases,
-        rates=tuple(round(float(rate), 2) for rate in seconds.rates),
+        rates=tuple(round(float(rate), 2) for rate in seconds.ios_by_second),
         start_real_ns=seconds.start_ns,
         detection_s=_seconds_after_fault(fault, fault.unseen_real_ns, fault.seen_real_ns)
         if fault
@@ -418,7 +418,7 @@ def _phase_figures(
     stalled_flags: Floats,
 ) -> PhaseFigures:
     own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(scenario.phases[0])
-    rates, counts = seconds.rates[own], seconds.bin_counts(own)
+    rates, counts = seconds.ios_by_second[own], seconds.bin_counts(own)
     p99s = seconds.joined_p99s_ns(span)
     ratios, unequal = _p50_p99_and_mean_ratios_or_reason(
         seconds, own, first, is_paced=record.run.point.job.is_paced
@@ -431,7 +431,7 @@ def _phase_figures(
         seconds=span.seconds,
         ended_by=span.ended_by.value,
         iops=Metric(float(np.median(rates)) if rates.size else None, "1/s"),
-        baseline_share=_rate_share(rates, seconds.rates[first], np.median),
+        baseline_share=_rate_share(rates, seconds.ios_by_second[first], np.median),
         lat_ns_p50=Metric(seconds.percentile_ns(counts, 0.5) if has_any else None, "ns"),
         lat_ns_p99=Metric(seconds.percentile_ns(counts, 0.99) if has_any else None, "ns"),
         worst_second_ns_p99=Metric(max(p99s, default=None), "ns"),
@@ -443,7 +443,7 @@ def _phase_figures(
         p99_ratio=ratios[1],
         mean_ratio=ratios[2],
         unequal_load=unequal,
-        served_share=_rate_share(rates, seconds.rates[first], np.mean),
+        served_share=_rate_share(rates, seconds.ios_by_second[first], np.mean),
     )
 
 
@@ -460,7 +460,7 @@ def _p50_p99_and_mean_ratios_or_reason(
         return none, ""
     if not is_paced:
         return none, "the load has no fixed rate: it offers less where its I/Os take longer"
-    rates = [seconds.rates[part] for part in (own, first)]
+    rates = [seconds.ios_by_second[part] for part in (own, first)]
     if not all(rate.size for rate in rates) or not rates[1].mean():
         return none, "nothing was measured"
     share = float(rates[0].mean() / rates[1].mean())
@@ -541,8 +541,8 @@ def _neighbour_figures(
         workload=record.run.point.workload,
         hosts=tuple(host.host for host in record.hosts),
         phases=tuple(phases),
-        rates=tuple(round(float(rate), 2) for rate in seconds.rates),
-        silent_s=int((seconds.rates[active] <= 0).sum()),
+        rates=tuple(round(float(rate), 2) for rate in seconds.ios_by_second),
+        silent_s=int((seconds.ios_by_second[active] <= 0).sum()),
         failed_ios=sum(t.generator.failed_ios for t in hosts if t and t.generator),
         limit_figures=tuple(_neighbour_limit_figures(view, scenario, record, event.id)),
     )
@@ -587,7 +587,7 @@ def _whole_seconds_slice(
 def _neighbour_phase_figures(
     seconds: PerSecondHistograms, record: RunRecord, phase: str, part: slice
 ) -> NeighbourPhaseFigures:
-    rates, counts = seconds.rates[part], seconds.bin_counts(part)
+    rates, counts = seconds.ios_by_second[part], seconds.bin_counts(part)
     has_any = bool(counts.sum() >= 1)
     iops = float(rates.mean())
     return NeighbourPhaseFigures(
@@ -768,8 +768,8 @@ def _seconds_to_redundancy(scenario: ScenarioOutcome, fault: EventOutcome) -> Me
 
 def _log_rates(seconds: PerSecondHistograms) -> Floats:
     """The logarithm of the rate of each second."""
-    floor = max(STALLED_RATE_SHARE * float(np.median(seconds.rates)) / 10, 1e-9)
-    return np.asarray(np.log(np.maximum(seconds.rates, floor)))
+    floor = max(STALLED_RATE_SHARE * float(np.median(seconds.ios_by_second)) / 10, 1e-9)
+    return np.asarray(np.log(np.maximum(seconds.ios_by_second, floor)))
 
 
 def _log_p99s(seconds: PerSecondHistograms) -> Floats:

@@ -73,8 +73,8 @@ def sum_operations_in_window(
     record: RunRecord, operations: Sequence[int], measured: MeasuredPart
 ) -> OperationSums:
     """The sums of these operations over what was measured of a run."""
-    parts = measured.parts.select_groups(measured.bins)
-    return sum_operations(record, operations, measured.intervals, parts)
+    parts = measured.bin_groups.select_groups(measured.bin_group_mask)
+    return sum_operations(record, operations, measured.interval_mask, parts)
 
 
 class LoadSums(Record):
@@ -97,7 +97,7 @@ class LoadSums(Record):
     @property
     def has_common_window(self) -> bool:
         """Whether the hosts had a window in common, so that their rates may be added."""
-        return self.measured_part.common is not None
+        return self.measured_part.common_window is not None
 
     @property
     def window_s(self) -> float:
@@ -125,7 +125,7 @@ def sum_measured_window(record: RunRecord, window: Window | None = None) -> Load
     sums = sum_operations_in_window(record, DIRECTIONS, measured)
     lows, highs = _engine_latency_extremes(record.hosts)
     covered_ns = record.intervals.watched_ns_by_host(
-        len(record.hosts), np.flatnonzero(measured.intervals)
+        len(record.hosts), np.flatnonzero(measured.interval_mask)
     )
     return LoadSums(
         measured_part=measured,

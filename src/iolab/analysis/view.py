@@ -201,7 +201,9 @@ class RunView(Record, dict=True):
         # Most rows were added up already, and are not added up a second time.
         counts[: len(DIRECTIONS)] = self.load.bins[host_index]
         if self._unsummed_bins[host_index].size:
-            parts = self.load.measured_part.parts.select_groups(self._unsummed_bins[host_index])
+            parts = self.load.measured_part.bin_groups.select_groups(
+                self._unsummed_bins[host_index]
+            )
             self.record.bins.add_counts_to(
                 counts, parts, np.searchsorted(_COUNTED_DIRECTIONS, parts.direction)
             )
@@ -209,9 +211,9 @@ class RunView(Record, dict=True):
 
     def measured_window(self, host_index: int) -> Window | None:
         """The part of the run that counts for this host, on the controller's clock."""
-        if self.load.measured_part.common is not None:
-            return self.load.measured_part.common
-        window = self.load.measured_part.hosts[host_index]
+        if self.load.measured_part.common_window is not None:
+            return self.load.measured_part.common_window
+        window = self.load.measured_part.host_windows[host_index]
         if window is None:
             return None
         start = min(window.start_ns + round(self.record.warmup_s * 1e9), window.end_ns)
@@ -267,9 +269,9 @@ class RunView(Record, dict=True):
 
 def _unsummed_bin_parts(cut: MeasuredPart, host_count: int) -> list[Ints]:
     """The parts of each host's bins that are not among the sums of its load."""
-    summed = cut.bins & (cut.parts.direction < len(DIRECTIONS))
-    places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _COUNTED_DIRECTIONS))
-    return [places[rows] for rows in row_indexes_by_host(cut.parts.host[places], host_count)]
+    summed = cut.bin_group_mask & (cut.bin_groups.direction < len(DIRECTIONS))
+    places = np.flatnonzero(~summed & np.isin(cut.bin_groups.direction, _COUNTED_DIRECTIONS))
+    return [places[rows] for rows in row_indexes_by_host(cut.bin_groups.host[places], host_count)]
 
 
 class IoTime(Record):

@@ -68,17 +68,17 @@ class Window(Record):
 class MeasuredPart(Record):
     """What of a record is measured.
 
-    `hosts` holds each host's whole run from first to last I/O (None: no interval). `common` is the
-    window that all hosts share, None when there is none. `intervals` marks the rows that count, and
-    `bins` the `parts` of the bins: those inside the common window, or where there is none, inside
-    each host's own.
+    `host_windows` holds each host's whole run from first to last I/O (None: no interval).
+    `common_window` is the window that all hosts share, None when there is none. `interval_mask`
+    marks the rows that count, and `bin_group_mask` the `bin_groups` of the bins: those inside the
+    common window, or where there is none, inside each host's own.
     """
 
-    hosts: tuple[Window | None, ...]
-    common: Window | None
-    intervals: Mask
-    parts: BinGroups
-    bins: Mask
+    host_windows: tuple[Window | None, ...]
+    common_window: Window | None
+    interval_mask: Mask
+    bin_groups: BinGroups
+    bin_group_mask: Mask
 
 
 def find_measured_part(record: RunRecord, measured: Window | None = None) -> MeasuredPart:

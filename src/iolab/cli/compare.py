@@ -613,7 +613,8 @@ def history_lines(history: SessionHistory, *, details: bool) -> Iterator[Rendera
                 metric_value_text(series.values[0].metric),
                 metric_value_text(series.values[-1].metric),
                 literal_text(
-                    metric_changes_text(series), "bold yellow" if series.search.changes else ""
+                    metric_changes_text(series),
+                    "bold yellow" if series.change_search.changes else "",
                 ),
             ]
         )
@@ -641,8 +642,8 @@ def _change_point_lines(history: SessionHistory, series: MetricHistory) -> Itera
     from iolab.report.phrases import metric_column_name
     from iolab.report.terminal import QUIET_STYLE, literal_text, section_title
 
-    for change in series.search.changes:
-        place = series.values[change.index].session
+    for change in series.change_search.changes:
+        place = series.values[change.index].session_index
         side = history.sessions[place]
         yield section_title(
             f"{point_text(series.workload, series.axis)}: {metric_column_name(series.metric)}"
@@ -666,11 +667,11 @@ def _metric_history_table(history: SessionHistory, series: MetricHistory) -> Ren
     from iolab.report.table import Column
     from iolab.report.terminal import literal_text, styled_verdict, terminal_table
 
-    before = {change.index for change in series.search.changes}
+    before = {change.index for change in series.change_search.changes}
     rows: list[list[Text | str]] = [
         [
-            literal_text(utc_minute_text(history.sessions[value.session].created_real_ns)),
-            literal_text(history.sessions[value.session].name),
+            literal_text(utc_minute_text(history.sessions[value.session_index].created_real_ns)),
+            literal_text(history.sessions[value.session_index].name),
             metric_value_text(value.metric),
             interval_and_runs_text(value.metric, bare_rate=True),
             styled_verdict(value.level),

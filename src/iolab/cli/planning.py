@@ -370,7 +370,7 @@ def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     if event.limited_event:
         return f"{where}event {event.limited_event} is limited to {limit}"
     hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
-    neighbour = scenario.neighbour(event.neighbour)
+    neighbour = scenario.neighbour_workload(event.neighbour)
     load = (
         f"{where}the load {quote_value(neighbour.title)} ({job_text(neighbour.job)}) begins{hosts}"
     )
@@ -464,7 +464,7 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
             yield f"{store.url_text} from {list_text(configuration.hosts, HOSTS_SHOWN)}"
     alike: dict[tuple[str, str], list[Target]] = {}
     for target in _existing_targets(study):
-        if target.work_only:
+        if target.holds_no_load_data:
             continue
         host = _target_facts(facts, target.key)
         below = (

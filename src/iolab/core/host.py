@@ -437,7 +437,7 @@ class CgroupDeviceIoLimit(Record):
     write_bytes_per_s: int | None = None
 
     @property
-    def rates(self) -> tuple[tuple[str, int | None], ...]:
+    def nouns_and_limits(self) -> tuple[tuple[str, int | None], ...]:
         """What is counted, with the most of it in a second."""
         return (
             (READS, self.read_iops),
@@ -447,10 +447,10 @@ class CgroupDeviceIoLimit(Record):
         )
 
     @property
-    def text(self) -> str:
+    def limits_text(self) -> str:
         """Every limit in a line."""
         texts = []
-        for counted, limit in self.rates:
+        for counted, limit in self.nouns_and_limits:
             noun, _, verb = counted.partition(" ")
             if limit:
                 texts.append(

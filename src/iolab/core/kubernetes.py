@@ -39,7 +39,7 @@ class VolumeAccess(StrEnum):
     RWOP = "RWOP"
 
     @property
-    def mode(self) -> str:
+    def claim_access_mode(self) -> str:
         """The access mode as claims have it."""
         return {
             "RWO": "ReadWriteOnce",
@@ -118,7 +118,7 @@ class PodFleet(Record):
         """How many pods there are in all."""
         return sum(len(item.host_names) for item in self.classes)
 
-    def object_name(self, group: str) -> str:
+    def group_object_name(self, group: str) -> str:
         """The name of a StatefulSet; its pods add their number."""
         return f"{self.name}-{group}"
 

@@ -85,7 +85,7 @@ class Metric(Record):
         return None if wide else (self.low, self.high)
 
     @property
-    def half_width(self) -> float | None:
+    def half_width_share(self) -> float | None:
         """Half of what the interval of chance spans, as a share of the value; None without one."""
         ends = self.displayable_interval
         if ends is None or self.has_bin_edge_interval or not self.value:

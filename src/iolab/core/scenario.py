@@ -67,7 +67,7 @@ class IoLimit(Record):
     read_bytes_per_s: int | None = None
     write_bytes_per_s: int | None = None
 
-    def or_else(self, other: IoLimit) -> IoLimit:
+    def with_missing_limits_from(self, other: IoLimit) -> IoLimit:
         """This limit, with the other's where this one has none."""
         return IoLimit(
             other.read_iops if self.read_iops is None else self.read_iops,
@@ -87,7 +87,7 @@ class IoLimit(Record):
         )
 
     @property
-    def rates(self) -> dict[str, int]:
+    def set_rates_by_name(self) -> dict[str, int]:
         """The same for an agent: what is limited, by its name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
@@ -263,7 +263,7 @@ class ScenarioPlan(Record):
         """The shortest: a phase that a witness ends may end at once."""
         return sum(phase.seconds or 0.0 for phase in self.phases)
 
-    def load_seconds_range(self, event_id: str) -> tuple[float, float]:
+    def neighbour_load_seconds_range(self, event_id: str) -> tuple[float, float]:
         """The least and the most seconds for which the load of an event goes on.
 
         A phase that a witness ends may end at once.
@@ -300,7 +300,7 @@ class ScenarioPlan(Record):
         """Those that begin with it or in it."""
         return tuple(event for event in self.events if event.phase == phase)
 
-    def neighbour(self, name: str) -> Workload:
+    def neighbour_workload(self, name: str) -> Workload:
         """The neighbour's load of that id; KeyError when there is none."""
         return {workload.id: workload for workload in self.neighbours}[name]
 

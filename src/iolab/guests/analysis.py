@@ -191,7 +191,7 @@ def _vcpu_wait_answer(view: RunView, guest: Guest) -> CheckAnswer:
 
 def _steal_below_node_answers(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
-    window = view.load.measured_part.common
+    window = view.load.measured_part.common_window
     for node in hypervisor_runs(view.record):
         share = view.mean_telemetry_of_named_host(node.name, "cpu", "all", "steal_share", window)
         if share is not None and share >= VCPU_WAIT_SHARE_MAX:
@@ -347,7 +347,7 @@ def _node_byte_comparison_answers(
     moved_read_and_write_bytes: tuple[int, int],
     evidence: EvidenceValues,
 ) -> Iterator[CheckAnswer]:
-    spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
+    spans = [span.seconds for span in view.load.measured_part.host_windows if span is not None]
     slack = account.device_count * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
     for way, place in _DIRECTION_WORDS:
         wanted, counted = expected_read_and_write_bytes[place], moved_read_and_write_bytes[place]

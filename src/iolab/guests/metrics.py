@@ -115,7 +115,7 @@ quarter of a core; 50 us, less than which drives of one kind differ in."""
 
 def outlying_devices_of_node(view: RunView, node: HypervisorRun) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
-    window = view.load.measured_part.common
+    window = view.load.measured_part.common_window
     if window is None or node.monitored_host is None:
         return ()
     return tuple(
@@ -423,7 +423,7 @@ def layer_latencies(view: RunView, node: HypervisorRun) -> tuple[LayerLatency, .
     layer of which any guest's or device's counters are missing is left out. Devices serve
     everybody: theirs is the mean of all their I/Os.
     """
-    window = view.load.measured_part.common
+    window = view.load.measured_part.common_window
     if window is None:
         return ()
     return tuple(
@@ -437,7 +437,7 @@ def layer_latencies(view: RunView, node: HypervisorRun) -> tuple[LayerLatency, .
 
 def guest_mean_latency_ns(view: RunView, guest: Guest, layer: LatencyLayer) -> float | None:
     """The mean latency of one guest's reads and writes at one layer; None where it is not known."""
-    window = view.load.measured_part.common
+    window = view.load.measured_part.common_window
     if window is None:
         return None
     alone = HypervisorRun(guest.run.node, (guest,), None)

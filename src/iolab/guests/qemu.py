@@ -168,7 +168,7 @@ class SocketRelay:
         """Hand on what comes; it never waits for the reader."""
         try:
             async for message in self._stream:
-                if message.is_ == "received":
+                if message.message_type == "received":
                     self._receive_piece(message.payload)
         except HostError:
             # The node is lost, or it refused: to the reader both are the end.
@@ -477,11 +477,11 @@ class QemuRun:
     async def _follow_output(self) -> None:
         try:
             async for message in self._stream:
-                if message.is_ == "output" and message.header.get("stream") == "stderr":
+                if message.message_type == "output" and message.header.get("stream") == "stderr":
                     self._stderr = (self._stderr + message.payload)[-CONSOLE_TAIL_BYTES:]
-                elif message.is_ == "output":
+                elif message.message_type == "output":
                     self._console = (self._console + message.payload)[-CONSOLE_TAIL_BYTES:]
-                elif message.is_ == "exited":
+                elif message.message_type == "exited":
                     exited = read_answer(self._node.name, ExitedAnswer, message)
                     self._end = _exit_text(exited)
         except HostError as fault:

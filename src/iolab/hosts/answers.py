@@ -356,16 +356,16 @@ def read_answer(host: str, shape: type[Answer], reply: Message) -> Answer:
     except ValidationError as error:
         where, fault = fault_place_and_text(error)
         message = (
-            f"Host '{excerpt(host)}' sent a '{excerpt(reply.is_, 60)}' that is malformed: "
-            f"{excerpt(where or reply.is_, 100)}: {excerpt(fault, 100)}."
+            f"Host '{excerpt(host)}' sent a '{excerpt(reply.message_type, 60)}' that is malformed: "
+            f"{excerpt(where or reply.message_type, 100)}: {excerpt(fault, 100)}."
         )
         raise HostError(message, _SAME_VERSION) from None
 
 
 def read_hello(host: str, reply: Message) -> Hello:
     """The hello of an agent that speaks our wire; HostError else."""
-    if reply.is_ != "hello":
-        what = excerpt(reply.is_, 60)
+    if reply.message_type != "hello":
+        what = excerpt(reply.message_type, 60)
         message = f"Host '{excerpt(host)}' began with '{what}' instead of a hello."
         raise HostError(message, "See that the host's command starts nothing but the agent.")
     hello = read_answer(host, Hello, reply)

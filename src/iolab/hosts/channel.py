@@ -199,7 +199,7 @@ class Channel:
         self._task = asyncio.create_task(self._receive_frames(), name=f"reader of {self._host}")
         return Message(str(frame[0].get("is")), frame[0], frame[1])
 
-    def request(self, verb: str, payload: bytes, arguments: Mapping[str, object]) -> Request:
+    def create_request(self, verb: str, payload: bytes, arguments: Mapping[str, object]) -> Request:
         """A request with its own id, not sent yet."""
         request_id, self._next_id = self._next_id, self._next_id + 1
         return Request(self, self._host, request_id, verb, payload, arguments)
@@ -278,7 +278,7 @@ class Channel:
         request_id = header.get("id")
         request = self._requests.get(request_id) if isinstance(request_id, int) else None
         if request is None:
-            what = excerpt(f"{message.is_} with id {request_id}", 100)
+            what = excerpt(f"{message.message_type} with id {request_id}", 100)
             raise ProtocolError(f"it sent a message that answers no request: {what}")
         if request.is_final_message(message):
             del self._requests[request.id]
@@ -344,7 +344,7 @@ class Request:
         reply = self._queue.popleft()
         self._space_available.set()
         self._has_ended = self.is_final_message(reply)
-        if reply.is_ == "error":
+        if reply.message_type == "error":
             message = excerpt(str(reply.header.get("message", "it gave no reason")))
             code = excerpt(str(reply.header.get("code", "unknown")), 40)
             raise AgentRefusalError(self._host, code, message)
@@ -359,7 +359,7 @@ class Request:
 
     def is_final_message(self, message: Message) -> bool:
         """Whether nothing can follow this message."""
-        return message.is_ in ("error", FINAL_MESSAGES.get(self._verb, "done"))
+        return message.message_type in ("error", FINAL_MESSAGES.get(self._verb, "done"))
 
     @property
     def is_queue_full(self) -> bool:

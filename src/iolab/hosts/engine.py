@@ -36,7 +36,7 @@ class RunIoLimit(Record):
     @property
     def arguments(self) -> dict[str, object]:
         """The same for an agent."""
-        return {"devices": list(self.devices), "rates": self.limit.rates}
+        return {"devices": list(self.devices), "rates": self.limit.set_rates_by_name}
 
 
 class Command(Record):
@@ -50,7 +50,7 @@ class Command(Record):
     `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
     `output_limit_bytes` bounds what it may print. One that
     `waits_for_start` is started at once, told its start by the agent, and waits for it, set up. One
-    `of_host` sees the host's processes by their own numbers.
+    `in_host_pid_namespace` sees the host's processes by their own numbers.
     """
 
     argv: tuple[str, ...]
@@ -62,7 +62,7 @@ class Command(Record):
     env: tuple[tuple[str, str], ...] = ()
     memory_limit_bytes: int | None = None
     waits_for_start: bool = False
-    of_host: bool = False
+    in_host_pid_namespace: bool = False
     io_limit: RunIoLimit | None = None
 
 

@@ -138,7 +138,7 @@ class Host(ABC):
 
     def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> ReplyStream:
         """A request with all its answers; it is sent when the first one is awaited."""
-        return self._require_channel().request(verb, payload, arguments)
+        return self._require_channel().create_request(verb, payload, arguments)
 
     def mark_lost(self, reason: str) -> HostLostError:
         """Break the connection, so that the agent's lease ends; the error says why."""

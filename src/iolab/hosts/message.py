@@ -39,7 +39,7 @@ _REMEDIES: Final = {
 class Message(Record):
     """One message of an agent: what it is, its JSON header (untrusted) and its payload."""
 
-    is_: str
+    message_type: str
     header: Mapping[str, Any]
     payload: bytes = b""
 

@@ -153,7 +153,7 @@ def _limit_arguments(command: Command) -> dict[str, object]:
 
 def _start_arguments(command: Command) -> dict[str, bool]:
     """Whether the process waits for its start itself, and is of the host, where that is so."""
-    flags = {"waits_for_start": command.waits_for_start, "of_host": command.of_host}
+    flags = {"waits_for_start": command.waits_for_start, "of_host": command.in_host_pid_namespace}
     return {name: True for name, is_set in flags.items() if is_set}
 
 
@@ -166,7 +166,7 @@ async def _collect_output(
     stderr = b""
     last: Message | None = None
     async for last in stream:
-        if last.is_ != "output":
+        if last.message_type != "output":
             continue
         if last.header.get("stream") == "stderr":
             stderr = (stderr + last.payload)[-STDERR_TAIL_BYTES:]

@@ -55,7 +55,7 @@ class SshSession(Struct):
     """A connection that stands, with the jump host that it holds open."""
 
     connection: asyncssh.SSHClientConnection
-    logins: SshConnections
+    connections: SshConnections
     last_jump_login: _SharedJumpLogin | None
 
     async def release(self) -> None:
@@ -68,7 +68,7 @@ class SshSession(Struct):
             self.connection.abort()
         gate, self.last_jump_login = self.last_jump_login, None
         if gate is not None:
-            await self.logins.release_jump_login(gate)
+            await self.connections.release_jump_login(gate)
 
 
 class _SharedJumpLogin(Struct):

@@ -153,7 +153,7 @@ def _figure_lines_table(
     ]
     lines: list[Row] = []
     for figure in best_figures:
-        half, latencies = figure.value.half_width, dict(figure.latencies)
+        half, latencies = figure.value.half_width_share, dict(figure.latencies)
         value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [
             literal_text(_line_title(figure, titles)),

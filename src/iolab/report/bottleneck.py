@@ -232,7 +232,7 @@ def _busiest_resource_texts(resources: RunResources) -> Iterator[str]:
 
 
 def _device_limit_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     if use is None or finding.decision.step is None:
         return "is limited by a device"
     busy = (
@@ -255,7 +255,7 @@ def _load_step_text(finding: BottleneckFinding) -> str:
 
 
 def _unproven_device_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     if use is None:
         return _no_bottleneck_text(finding)
     at_device = (
@@ -280,7 +280,7 @@ def _device_latency_share_clause(finding: BottleneckFinding) -> str:
 
 
 def _processor_limit_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     share = _use_share_text(use) if use else ""
     where = resource_and_host_text(use) if use else "processors"
     if use is not None and not finding.decision.is_certain:
@@ -295,7 +295,7 @@ def _processor_limit_text(finding: BottleneckFinding) -> str:
 
 
 def _core_limit_text(finding: BottleneckFinding) -> str:
-    use, every = finding.decision.use, finding.resources.busiest_use(Resource.PROCESSORS)
+    use, every = finding.decision.limiting_use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(finding)
     mean = f", all of them {_use_share_text(every)}" if every else ""
@@ -304,7 +304,7 @@ def _core_limit_text(finding: BottleneckFinding) -> str:
 
 
 def _job_processor_limit_text(finding: BottleneckFinding) -> str:
-    use, every = finding.decision.use, finding.resources.busiest_use(Resource.PROCESSORS)
+    use, every = finding.decision.limiting_use, finding.resources.busiest_use(Resource.PROCESSORS)
     if use is None:
         return _no_bottleneck_text(finding)
     mean = f", while all cores were {_use_share_text(every)} busy" if every else ""
@@ -316,7 +316,7 @@ def _job_processor_limit_text(finding: BottleneckFinding) -> str:
 
 
 def _port_limit_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     if use is None or use.rate is None:
         return _no_bottleneck_text(finding)
     way = "received" if use.name.endswith(" in") else "sent"
@@ -328,7 +328,7 @@ def _port_limit_text(finding: BottleneckFinding) -> str:
 
 
 def _io_limit_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     if use is None or use.rate is None or not use.share:
         return _no_bottleneck_text(finding)
     device, _, counted = use.name.partition(" ")
@@ -343,7 +343,7 @@ def _io_limit_text(finding: BottleneckFinding) -> str:
 
 
 def _disk_limit_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     if use is None or use.rate is None or not use.share:
         return _no_bottleneck_text(finding)
     return (
@@ -379,7 +379,7 @@ def _queue_depth_one_text(finding: BottleneckFinding) -> str:
 
 
 def _unsaturated_load_text(finding: BottleneckFinding) -> str:
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     if finding.decision.step is None:
         return _no_bottleneck_text(finding)
     busy = (
@@ -651,7 +651,10 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
     An interval that reaches beyond it is told: no mean can.
     """
     text = _cause_without_name_text(finding).removesuffix(" on the processors")
-    use, figure = finding.decision.use, workload_row.figure_of_configuration(finding.configuration)
+    use, figure = (
+        finding.decision.limiting_use,
+        workload_row.figure_of_configuration(finding.configuration),
+    )
     if (
         figure is None
         or figure.is_mixed
@@ -798,7 +801,7 @@ def _next_rate_step_text(finding: BottleneckFinding, points: Sequence[PointSumma
 
 def recommended_step_text(finding: BottleneckFinding) -> str:
     """What would raise the rate, or tell what limits it."""
-    use, step = finding.decision.use, finding.decision.step
+    use, step = finding.decision.limiting_use, finding.decision.step
     name = use.name if use is not None else "the device"
     load = "the load" if step is None else f"{axis_name_text(step.axis)} beyond {step.next_load}"
     steps = {
@@ -889,7 +892,7 @@ def _named_resource_evidence(findings: Sequence[BottleneckFinding]) -> list[str]
         (text for column_resource, _, text in _RESOURCE_COLUMNS if column_resource is resource), ""
     )
     uses = [
-        limit.decision.use or (limit.resources.busiest_use(resource) if resource else None)
+        limit.decision.limiting_use or (limit.resources.busiest_use(resource) if resource else None)
         for limit in findings
     ]
     shares = [use.share for use in uses if use is not None and use.share is not None]
@@ -963,7 +966,7 @@ def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
 def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
     causes = (BottleneckCause.PROCESSORS, BottleneckCause.UNWATCHED_RATE_LIMIT)
-    uses = [limit.decision.use for limit in findings if limit.decision.cause in causes]
+    uses = [limit.decision.limiting_use for limit in findings if limit.decision.cause in causes]
     shares = [
         (use.is_own_load, max(use.share - use.is_own_load, 0.0))
         for use in uses
@@ -1053,7 +1056,11 @@ def _workload_cells(study: Study, finding: BottleneckFinding) -> tuple[Cell, ...
 def _cause_text(finding: BottleneckFinding) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
     decision = finding.decision
-    name = decision.use.name if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.use else ""
+    name = (
+        decision.limiting_use.name
+        if decision.cause in _CAUSES_WITH_DEVICE_NAME and decision.limiting_use
+        else ""
+    )
     # Their names say that they are open.
     is_open = decision.cause in (BottleneckCause.DEVICE_OPEN, BottleneckCause.NONE)
     is_sure = decision.is_certain or is_open
@@ -1062,7 +1069,9 @@ def _cause_text(finding: BottleneckFinding) -> str:
     # Processors are no sure limit where hardly any of what they did was the load.
     if decision.cause is BottleneckCause.PROCESSORS and not decision.is_certain:
         doubt += "other load on the "
-    elif decision.cause is BottleneckCause.PROCESSORS and _is_mostly_other_load(decision.use):
+    elif decision.cause is BottleneckCause.PROCESSORS and _is_mostly_other_load(
+        decision.limiting_use
+    ):
         name = "that other load fills"
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
 
@@ -1076,7 +1085,7 @@ def _cause_kind_text(finding: BottleneckFinding) -> str:
 
 def _cause_without_name_text(finding: BottleneckFinding) -> str:
     """The cause without the name of what it is: an I/O limit, whichever."""
-    use = finding.decision.use
+    use = finding.decision.limiting_use
     name = (
         use.name if use is not None and finding.decision.cause in _CAUSES_WITH_DEVICE_NAME else ""
     )

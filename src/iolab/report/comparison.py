@@ -404,10 +404,12 @@ def history_document(tracked: SessionHistory) -> dict[str, Any]:
 def history_summary_sentence(tracked: SessionHistory) -> str:
     """In one sentence, whether anything changed."""
     sessions = counted_noun(len(tracked.sessions), "session")
-    searched = [history for history in tracked.metric_histories if history.search.has_enough_runs]
+    searched = [
+        history for history in tracked.metric_histories if history.change_search.has_enough_runs
+    ]
     if not searched:
         needed = min(
-            (history.search.needed_runs for history in tracked.metric_histories), default=0
+            (history.change_search.needed_runs for history in tracked.metric_histories), default=0
         )
         return f"{sessions} are too few to tell a change; {needed} are needed."
     series = counted_noun(len(searched), "series", "series")
@@ -420,7 +422,7 @@ def history_summary_sentence(tracked: SessionHistory) -> str:
 
 def metric_changes_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
-    search = series.search
+    search = series.change_search
     if not search.has_enough_runs:
         return "too few"
     if not search.changes:
@@ -436,7 +438,7 @@ def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
         "unit": series.values[0].metric.unit,
         "values": [
             {
-                "session": point.session,
+                "session": point.session_index,
                 "value": point.metric.value,
                 "low": point.metric.low,
                 "high": point.metric.high,
@@ -445,14 +447,18 @@ def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
             }
             for point in series.values
         ],
-        "enough": series.search.has_enough_runs,
-        "needed": series.search.needed_runs,
-        "changes": [_change_document(series, change) for change in series.search.changes],
+        "enough": series.change_search.has_enough_runs,
+        "needed": series.change_search.needed_runs,
+        "changes": [_change_document(series, change) for change in series.change_search.changes],
     }
 
 
 def _change_document(series: MetricHistory, change: LevelChange) -> dict[str, Any]:
-    return {"session": series.values[change.index].session, "ratio": change.ratio, "p": change.p}
+    return {
+        "session": series.values[change.index].session_index,
+        "ratio": change.ratio,
+        "p": change.p,
+    }
 
 
 def comparison_junit_xml(comparison: ComparisonResult) -> str:

@@ -259,7 +259,9 @@ class _StoredRunReader(Record):
             return None
         _, record = read
         series = derive_counter_series(record.counters, record.host_names)
-        window = sum_measured_window(record, rule_measured_window(record)).measured_part.common
+        window = sum_measured_window(
+            record, rule_measured_window(record)
+        ).measured_part.common_window
         return booted_hosts.node_timeline(record, result, series, self.source.facts, window)
 
     def _record_damaged_run(self, run_key: RunKey, error: StoreError) -> None:

@@ -599,7 +599,7 @@ def _indicative_mark_text(figure: BestFigure) -> str:
 
 def half_width_text(metric: Metric) -> str:
     """Half of the interval as a share of the value, kept on one line; empty for none."""
-    half = metric.half_width
+    half = metric.half_width_share
     return "" if half is None else f"±{percent_text(half)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 

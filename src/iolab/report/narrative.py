@@ -145,10 +145,10 @@ def finding_sentence(finding: object, names: ConfigurationNames) -> str:
 
 @finding_sentence.register
 def _best_point_sentence(best: BestPointFinding, names: ConfigurationNames) -> str:
-    is_only = best.invalid and best.point_count == 1
+    is_only = best.invalid_point_count and best.point_count == 1
     alone = "The only usable figure" if is_only else "The best"
     who = f"{names.title(best.configuration)} does its best" if names.has_several else alone
-    which = "that are not invalid" if best.invalid else "measured"
+    which = "that are not invalid" if best.invalid_point_count else "measured"
     of = f" of {best.point_count} points {which}" if best.point_count > 1 else ""
     at = f" at {axis_values_phrase(best.axis)}" if best.axis else ""
     verb = "with" if names.has_several else "is"

@@ -254,7 +254,7 @@ def load_finding_sentences(findings: LoadFindings) -> Iterator[str]:
         yield _curve_sentence(curve)
     for peak in findings.peaks:
         yield _peak_sentence(peak)
-    for load in findings.loads:
+    for load in findings.max_loads:
         yield _max_load_sentence(load)
     for listed in findings.listed_loads:
         yield _listed_load_sentence(listed)
@@ -265,7 +265,7 @@ def load_findings_document(findings: LoadFindings) -> dict[str, Any]:
     return {
         "curves": [_curve_document(curve) for curve in findings.curves],
         "peaks": [_peak_document(peak) for peak in findings.peaks],
-        "max_loads": [_max_load_document(load) for load in findings.loads],
+        "max_loads": [_max_load_document(load) for load in findings.max_loads],
         "listed_loads": [_listed_load_document(load) for load in findings.listed_loads],
     }
 

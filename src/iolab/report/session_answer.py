@@ -300,10 +300,10 @@ def _interval_widths_text(best_figures: Sequence[BestFigure]) -> str:
     sound = [figure for figure in best_figures if figure.is_quotable]
     if not sound:
         return ""
-    halves = [half for figure in sound if (half := figure.value.half_width) is not None]
+    halves = [half for figure in sound if (half := figure.value.half_width_share) is not None]
     lacking: dict[str, list[str]] = {}
     for figure in sound:
-        if figure.value.half_width is None:
+        if figure.value.half_width_share is None:
             why = missing_interval_reason(figure.value)
             lacking.setdefault(why, []).append(figure.title)
     if not halves:

@@ -85,7 +85,7 @@ class SingleFigureReport(LoadReport):
             per_operation=tuple(
                 latency_curve(Direction(way).key, load.histogram(hosts, [way])) for way in busy
             ),
-            window=load.measured_part.common,
+            window=load.measured_part.common_window,
         )
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:

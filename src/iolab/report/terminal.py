@@ -381,7 +381,7 @@ class PointRow(Record):
         metric = self.metrics.get(metric_key)
         if metric is None or metric.n is None or self.is_single_run:
             return ""
-        half = metric.half_width
+        half = metric.half_width_share
         return f"n={metric.n}" if half is None else f"±{percent_text(half)}"
 
 

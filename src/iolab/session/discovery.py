@@ -201,7 +201,7 @@ async def _discover_targets(
             if rights:
                 probes[target.key] = await _probe_target(host, MOUNT_PARENT, rights=True)
             continue
-        if target.work_only:
+        if target.holds_no_load_data:
             answered = _without_target_devices(answered)
         host_facts = facts[target.key] = _with_devices_named_by_spec(spec, answered, is_client=True)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
@@ -248,34 +248,35 @@ def _with_devices_named_by_spec(
 class HostActivity(Record):
     """What a host did while nobody asked it to do anything.
 
-    `pre_run_activity` are the rates of the busiest device below the target, `device_busy` the
-    largest share of the time that one of them was busy, `cpu_busy` that of all cores, `cpu_waiting`
-    and `io_waiting` the shares in which some task waited for a processor or for I/O (PSI); None
-    where it is not counted.
+    `pre_run_activity` are the rates of the busiest device below the target, `device_busy_share` the
+    largest share of the time that one of them was busy, `cpu_busy_share` that of all cores,
+    `cpu_waiting_share` and `io_waiting_share` the shares in which some task waited for a processor
+    or for I/O (PSI); None where it is not counted.
     """
 
     pre_run_activity: PreRunActivity | None
-    device_busy: float | None
-    cpu_busy: float | None
-    cpu_waiting: float | None = None
-    io_waiting: float | None = None
+    device_busy_share: float | None
+    cpu_busy_share: float | None
+    cpu_waiting_share: float | None = None
+    io_waiting_share: float | None = None
 
     def interference_reason_or_none(self) -> str | None:
         """What others do there that a result would hold, for people; None where it is fit."""
         reasons = []
-        if (self.cpu_busy or 0.0) > CPU_BUSY:
-            reasons.append(f"processors {percent_text(self.cpu_busy or 0.0)} busy")
-        if (self.cpu_waiting or 0.0) > WAITING:
+        if (self.cpu_busy_share or 0.0) > CPU_BUSY:
+            reasons.append(f"processors {percent_text(self.cpu_busy_share or 0.0)} busy")
+        if (self.cpu_waiting_share or 0.0) > WAITING:
             reasons.append(
-                f"tasks waited for a processor {percent_text(self.cpu_waiting or 0.0)} of the time"
+                "tasks waited for a processor "
+                f"{percent_text(self.cpu_waiting_share or 0.0)} of the time"
             )
-        if (self.device_busy or 0.0) > DEVICE_BUSY:
+        if (self.device_busy_share or 0.0) > DEVICE_BUSY:
             reasons.append(
-                f"a device below the directory {percent_text(self.device_busy or 0.0)} busy"
+                f"a device below the directory {percent_text(self.device_busy_share or 0.0)} busy"
             )
-        if (self.io_waiting or 0.0) > WAITING:
+        if (self.io_waiting_share or 0.0) > WAITING:
             reasons.append(
-                f"tasks waited for I/O {percent_text(self.io_waiting or 0.0)} of the time"
+                f"tasks waited for I/O {percent_text(self.io_waiting_share or 0.0)} of the time"
             )
         return ", ".join(reasons) or None
 

@@ -52,23 +52,23 @@ class HostRunInProgress(Struct):
     host's clock. `details` are what only its kind of load knows. With `has_enough` seen, the load
     was halted by its rule. `files` is whatever else its engine left, by name, beside the `output`
     that it printed, and `generator_limit_iops` what it reached on a target that does nothing
-    (`generator_limit_fault`: why it did not). `last_sample` is what the look `after` the load
+    (`generator_limit_fault`: why it did not). `last_sample` is what the look `disks_after` the load
     showed, until the host's watch has it.
     """
 
     workdir: WorkDirectory
     extents: ExtentProof | None = None
     file_identity_check: FileIdentityCheck | None = None
-    cache: CacheDropProof | None = None
-    idle: PreRunActivity | None = None
-    offset: ClockOffset | None = None
-    offset_after: ClockOffset | None = None
+    cache_drop: CacheDropProof | None = None
+    pre_run_activity: PreRunActivity | None = None
+    clock_offset: ClockOffset | None = None
+    clock_offset_after: ClockOffset | None = None
     clock_step_ns: int | None = None
     phase_processors: list[ProcessorUse] = field(default_factory=list)
     phase_libraries: LibraryUse | None = None
     command: Command | None = None
-    before: HostDisksSnapshot | None = None
-    after: HostDisksSnapshot | None = None
+    disks_before: HostDisksSnapshot | None = None
+    disks_after: HostDisksSnapshot | None = None
     last_sample: Mapping[str, Any] | None = None
     drives_before: tuple[DriveReading, ...] = ()
     drives_after: tuple[DriveReading, ...] = ()
@@ -96,9 +96,9 @@ class HostRunInProgress(Struct):
     @property
     def device_deltas(self) -> tuple[DeviceDelta, ...]:
         """What the target's devices moved; empty when a look is missing."""
-        if self.before is None or self.after is None:
+        if self.disks_before is None or self.disks_after is None:
             return ()
-        return device_deltas(self.before, self.after, self.workdir.devices)
+        return device_deltas(self.disks_before, self.disks_after, self.workdir.devices)
 
     @property
     def was_stopped_early(self) -> bool:
@@ -147,15 +147,19 @@ class HostRunInProgress(Struct):
             totals=reading.totals if reading else None,
             devices=self.device_deltas,
             extents=self.extents,
-            cache=self.cache,
-            idle=self.idle,
+            cache=self.cache_drop,
+            idle=self.pre_run_activity,
             process=use,
-            clock_offset_ns=self.offset.offset_ns if self.offset else 0,
-            clock_error_ns=self.offset.error_ns if self.offset else 0,
+            clock_offset_ns=self.clock_offset.offset_ns if self.clock_offset else 0,
+            clock_error_ns=self.clock_offset.error_ns if self.clock_offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
             target_key=self.workdir.key,
-            clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
-            clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
+            clock_offset_after_ns=self.clock_offset_after.offset_ns
+            if self.clock_offset_after
+            else None,
+            clock_error_after_ns=self.clock_offset_after.error_ns
+            if self.clock_offset_after
+            else None,
             clock_step_ns=self.clock_step_ns,
             processor=self.processor_use,
             libraries=self.library_use,

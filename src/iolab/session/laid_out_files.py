@@ -56,7 +56,7 @@ async def drop_caches(
     """Drop the pages of the files that the job will read, where the method asks for it."""
     reads = Direction.READ in run.point.job.data_directions
     for host_run in host_runs:
-        host_run.cache = CACHE_NOT_DROPPED
+        host_run.cache_drop = CACHE_NOT_DROPPED
     if not (session.study.method.drop_caches and reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
@@ -64,7 +64,7 @@ async def drop_caches(
 
     async def drop_caches_of_host(host_run: HostRunInProgress) -> None:
         numjobs = run.point.job_on_host(host_run.name).jobs_per_client
-        host_run.cache = await evict_page_cache(
+        host_run.cache_drop = await evict_page_cache(
             host_run.workdir, host_run.workdir.paths(data_set, numjobs)
         )
 

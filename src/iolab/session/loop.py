@@ -190,9 +190,9 @@ async def measure_clocks_after_run(
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
     async def _read_host_clock(host_run: HostRunInProgress) -> None:
-        if host_run.offset is not None and not host_run.workdir.host.lost_reason:
-            host_run.offset_after = await measure_clock_offset(
-                host_run.workdir.host, session.clock, host_run.offset.rtt_ns
+        if host_run.clock_offset is not None and not host_run.workdir.host.lost_reason:
+            host_run.clock_offset_after = await measure_clock_offset(
+                host_run.workdir.host, session.clock, host_run.clock_offset.rtt_ns
             )
 
     await gather_hosts(host_runs, _read_host_clock)

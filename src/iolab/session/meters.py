@@ -141,7 +141,9 @@ class MeterWatch:
 
     def _add_meter_readings_to_counters(self) -> None:
         """Each at its moment of the host's clock, which is read only when its load begins."""
-        offsets = {state.name: state.offset.offset_ns for state in self._states if state.offset}
+        offsets = {
+            state.name: state.clock_offset.offset_ns for state in self._states if state.clock_offset
+        }
         offsets |= {host.host: host.clock_offset_ns for host in self._monitors.monitored_hosts()}
         for host, spec, reading in self._readings:
             row = [spec.series_name, round(reading.watts * MILLIWATTS_PER_WATT), None, None]

@@ -56,7 +56,7 @@ class _NeighbourLoad(Struct):
         """All limits in force as one: of each rate the newest holds."""
         in_force = NO_LIMIT
         for limit in self.limits.values():
-            in_force = limit.or_else(in_force)
+            in_force = limit.with_missing_limits_from(in_force)
         return in_force
 
 
@@ -95,7 +95,7 @@ class NeighbourLoads:
         load = self._loads[event] = _NeighbourLoad(plan, states, asyncio.Event(), limits)
 
         async def read_clock(state: HostRunInProgress) -> None:
-            state.offset = await measure_clock_offset(state.workdir.host, clock)
+            state.clock_offset = await measure_clock_offset(state.workdir.host, clock)
 
         (await gather_hosts(states, read_clock)).results_or_raise()
         start_ns = max(due_real_ns, clock.real_ns() + round(SET_UP_S * NS_PER_S))
@@ -151,7 +151,7 @@ class NeighbourLoads:
                     "io_limit",
                     deadline_s=AGENT_LIMIT_S,
                     run=load.run_ids[state.name],
-                    rates=wanted.limit.rates,
+                    rates=wanted.limit.set_rates_by_name,
                 )
 
         (await gather_hosts(load.states, apply_on_host)).results_or_raise()
@@ -222,7 +222,7 @@ class NeighbourLoads:
     ) -> None:
         """One host's engine to its end; a fault stands in its state."""
         host = host_run.workdir.host
-        if host_run.offset is None:
+        if host_run.clock_offset is None:
             raise ValueError("the clock is read before the start")
         packer = OutputCompressor(OUTPUT_KEPT_BYTES // len(load.states))
         try:
@@ -244,7 +244,7 @@ class NeighbourLoads:
                     command,
                     load.halt,
                     keep_and_parse_output,
-                    start_at_real_ns=start_ns + host_run.offset.offset_ns,
+                    start_at_real_ns=start_ns + host_run.clock_offset.offset_ns,
                     lead_s=LEAD_S,
                     on_request=record_agent_run_id,
                 )

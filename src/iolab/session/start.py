@@ -72,9 +72,9 @@ def common_start_time(
 
 def require_clock_offset(host_run: HostRunInProgress) -> ClockOffset:
     """The host's clock as it was read; ValueError when it was not."""
-    if host_run.offset is None:
+    if host_run.clock_offset is None:
         raise ValueError("the clock is read before the start")
-    return host_run.offset
+    return host_run.clock_offset
 
 
 class HostStartTime(Record):
@@ -128,7 +128,11 @@ async def watch_for_background_io(
         proof = pre_run_activity(
             before, await take_disks_snapshot(host_run.workdir.host), host_run.workdir.devices
         )
-        host_run.idle = host_run.idle.combined_with(proof) if host_run.idle and proof else proof
+        host_run.pre_run_activity = (
+            host_run.pre_run_activity.combined_with(proof)
+            if host_run.pre_run_activity and proof
+            else proof
+        )
 
     await run_on_each_host(
         [host_run for host_run in host_runs if left_s.get(host_run.name)], watch_devices_of_host
@@ -136,8 +140,10 @@ async def watch_for_background_io(
 
 
 def _idle_watch_seconds_left(host_run: HostRunInProgress, seconds: float, *, rests: bool) -> float:
-    watched_s = host_run.idle.watched_s if host_run.idle else 0.0
-    used = host_run.extents is not None or (host_run.cache is not None and host_run.cache.requested)
+    watched_s = host_run.pre_run_activity.watched_s if host_run.pre_run_activity else 0.0
+    used = host_run.extents is not None or (
+        host_run.cache_drop is not None and host_run.cache_drop.requested
+    )
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
@@ -162,7 +168,7 @@ async def watch_for_background_io_during(
     async def judge_disks_after_watch(host_run: HostRunInProgress) -> None:
         after = await take_disks_snapshot(host_run.workdir.host)
         proof = pre_run_activity(before[host_run.name], after, host_run.workdir.devices)
-        host_run.idle = proof if proof and proof.is_quiet else None
+        host_run.pre_run_activity = proof if proof and proof.is_quiet else None
 
     await run_on_each_host(known, snapshot_disks_before_watch)
     yield
@@ -194,8 +200,8 @@ async def start_load_together(
         host_run.drives_before = await read_drive_logs(
             host_run.workdir.host, host_run.workdir.devices
         )
-        host_run.offset = await measure_clock_offset(host_run.workdir.host, session.clock)
-        host_run.before = await take_disks_snapshot(host_run.workdir.host)
+        host_run.clock_offset = await measure_clock_offset(host_run.workdir.host, session.clock)
+        host_run.disks_before = await take_disks_snapshot(host_run.workdir.host)
 
     async def run_watched_load(host_run: HostRunInProgress) -> None:
         go = HostStartTime(start.start_on_host_clock_ns(host_run), start.lead_s)
@@ -254,7 +260,7 @@ async def run_process_then_snapshot(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    host_run.after, host_run.last_sample = await take_disks_snapshot_and_sample(
+    host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
         host_run.workdir.host
     )
     return ending

@@ -78,7 +78,7 @@ async def _read_command_witness(host: Host, witness: Witness) -> WitnessReading:
         " ".join(witness.argv),
         witness.timeout_s,
         WITNESS_BYTES_MAX,
-        of_host=True,
+        in_host_pid_namespace=True,
     )
     ending = await run_process(host, command, asyncio.Event(), printed.extend)
     if ending.exited.timed_out:

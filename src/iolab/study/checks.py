@@ -164,7 +164,7 @@ def _max_load_element_faults(
     if listed and len(getattr(workload, listed) or ()) < LISTED_LOADS_MIN:
         hint = f"Write for example {listed} = [1, 2, 4, 8, 16]: the search chooses among them."
         yield ElementFault(("objective",), f"objective = 'max-load' but no list of {listed}", hint)
-    for key in workload.rates:
+    for key in workload.rate_keys:
         if key != listed and getattr(workload, key) is not None:
             hint = f"Leave {key} out: the search sets {RATE}."
             yield ElementFault((key,), f"objective = 'max-load' and {key}", hint)

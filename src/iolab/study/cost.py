@@ -322,7 +322,7 @@ def plan_demand(
     round_s = study.precondition.round_s
     rounds_s = (WINDOW * round_s, study.precondition.rounds_max * round_s)
     writes += [
-        replace(run_writes[run.point.digest], bytes=0, seconds=rounds_s)
+        replace(run_writes[run.point.digest], bytes=0, seconds_range=rounds_s)
         for run in _runs_with_steady_series(study, runs)
     ]
     space = most + sum(demand.space_bytes for demand in demands)

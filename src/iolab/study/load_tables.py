@@ -172,10 +172,10 @@ PerNode = Annotated[int, values.integer_value(1, HOSTS_MAX)]
 class SearchTable(LoadTable):
     """That of load which can be searched, and made by growing numbers of hosts.
 
-    `rates` are its keys that say how fast it goes.
+    `rate_keys` are its keys that say how fast it goes.
     """
 
-    rates: ClassVar[tuple[str, ...]] = ()
+    rate_keys: ClassVar[tuple[str, ...]] = ()
 
     objective: Annotated[Objective, values.choice_value(Objective, "objectives")] = Objective.GRID
     axis: Annotated[AxisSampling, values.choice_value(AxisSampling, "kinds of axis")] = (

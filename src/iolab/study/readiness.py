@@ -488,7 +488,7 @@ def _probe_faults(
     if probe is None:
         return [Fault(f"{target_text} was not tried.", "Run again; this host gave no answer.")]
     faults = []
-    if probe.held_by is not None and not target.work_only:
+    if probe.held_by is not None and not target.holds_no_load_data:
         message = f"{target_text} is held by another session, {quote_value(probe.held_by)}."
         faults.append(Fault(message, "Wait for its end, or give another path."))
     here = [

@@ -94,7 +94,9 @@ def neighbour_plans(study: Study) -> tuple[NeighbourPlan, ...]:
     if scenario is None:
         return ()
     return tuple(
-        _build_neighbour_plan(study, configuration, event, scenario.neighbour(event.neighbour))
+        _build_neighbour_plan(
+            study, configuration, event, scenario.neighbour_workload(event.neighbour)
+        )
         for configuration in study.configurations
         for event in scenario.events
         if event.neighbour

@@ -19,8 +19,8 @@ from iolab.record import Record
 class Target(Record):
     """One directory, or with a `serial` one block device, on one host, and who uses it.
 
-    `key` names it among facts and probes: the host's name for its first directory, the name and
-    the path for a further one. With `work_only` no load goes there, but to an object store.
+    `key` names it among facts and probes: the host's name for its first directory, the name and the
+    path for a further one. With `holds_no_load_data` no load goes there, but to an object store.
     """
 
     key: str
@@ -28,7 +28,7 @@ class Target(Record):
     path: str
     configurations: tuple[str, ...]
     serial: str | None = None
-    work_only: bool = False
+    holds_no_load_data: bool = False
 
     @property
     def name(self) -> str:

@@ -26,24 +26,24 @@ class RunWrites(Record):
 
     `bytes` is written by loads of a fixed size, `limited_bytes_per_s` by loads of a fixed rate.
     Loads without either write as fast as a target takes it: `hosts_at_target_speed` is their
-    share of writes, summed over hosts (or over the nodes that guests share). `seconds` is the
+    share of writes, summed over hosts (or over the nodes that guests share). `seconds_range` is the
     shortest and the longest time that the load lasts.
     """
 
     bytes: int = 0
     limited_bytes_per_s: float = 0.0
     hosts_at_target_speed: float = 0.0
-    seconds: tuple[float, float] = (0.0, 0.0)
+    seconds_range: tuple[float, float] = (0.0, 0.0)
 
     @property
     def known_bytes(self) -> float:
         """The least number of bytes that is known without the speed of a target."""
-        return self.bytes + self.limited_bytes_per_s * self.seconds[0]
+        return self.bytes + self.limited_bytes_per_s * self.seconds_range[0]
 
     @property
     def seconds_range_at_target_speed(self) -> tuple[float, float]:
         """Seconds of writing at the speed of one target, the least and the most."""
-        least, most = self.seconds
+        least, most = self.seconds_range
         return self.hosts_at_target_speed * least, self.hosts_at_target_speed * most
 
 
@@ -52,12 +52,13 @@ class WriteForecast(Record):
 
     `known_bytes` does not depend on the speed of targets; `measured_bytes` is forecast from the
     rates of `measured_runs` finished runs. The rest is written for `seconds_range_at_target_speed`
-    (least and most, summed over hosts), which is not known. Up to `runs_more` runs may follow.
+    (least and most, summed over hosts), which is not known. Up to `extra_run_count` runs may
+    follow.
     """
 
     known_bytes: int
     seconds_range_at_target_speed: tuple[float, float]
-    runs_more: int = 0
+    extra_run_count: int = 0
     measured_bytes: int = 0
     measured_runs: int = 0
     writer: str = "host"
@@ -75,7 +76,7 @@ class WriteForecast(Record):
     @property
     def forecast_sentence(self) -> str:
         """A sentence for people, with what it assumes."""
-        least = "at least " if self.depends_on_target_speed or self.runs_more else "about "
+        least = "at least " if self.depends_on_target_speed or self.extra_run_count else "about "
         parts = [f"{least}{format_bytes(self.least_bytes)} over all hosts and runs"]
         if self.measured_runs:
             noun = "run" if self.measured_runs == 1 else "runs"
@@ -89,8 +90,8 @@ class WriteForecast(Record):
             parts.append(
                 f"; plus {size} per GB/s of a {self.writer}'s write speed ({time} of writing)"
             )
-        if self.runs_more:
-            parts.append(f"; up to {self.runs_more} more runs are not counted")
+        if self.extra_run_count:
+            parts.append(f"; up to {self.extra_run_count} more runs are not counted")
         return "".join(parts)
 
     def document(self) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class WriteForecast(Record):
             "bytes_per_gb_per_s": [
                 round(seconds * GB) for seconds in self.seconds_range_at_target_speed
             ],
-            "runs_more": self.runs_more,
+            "runs_more": self.extra_run_count,
             "text": self.forecast_sentence,
         }
 
@@ -131,12 +132,12 @@ def forecast_writes(
         if rate is not None:
             first, last = writes.seconds_range_at_target_speed
             least, most = least - first, most - last
-            measured += rate * writes.seconds[0]
+            measured += rate * writes.seconds_range[0]
     return WriteForecast(
         known_bytes=budget.write_bytes_estimate,
         # Below a millisecond the rest of a sum of floats is a rounding error.
         seconds_range_at_target_speed=(round(max(least, 0.0), 3), round(max(most, 0.0), 3)),
-        runs_more=plan.extra_run_count,
+        extra_run_count=plan.extra_run_count,
         measured_bytes=round(measured),
         measured_runs=rates.runs,
         writer="host" if study.guests is None else "node",

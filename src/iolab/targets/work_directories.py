@@ -237,7 +237,7 @@ class WorkDirectories:
         """
         keep = self._context.study.target.keep_files
         paths = {target.key: target.path for target in self._targets}
-        empty = {target.key for target in self._targets if target.work_only}
+        empty = {target.key for target in self._targets if target.holds_no_load_data}
         living = [workdir for workdir in self._open.values() if not workdir.host.lost_reason]
 
         async def close_workdir(workdir: WorkDirectory) -> None:
@@ -291,7 +291,7 @@ class WorkDirectories:
                 workdir = await take_device(host, target, host_facts.target, settings)
             else:
                 name = scratch_folder_name(host.name)
-                if target.work_only:
+                if target.holds_no_load_data:
                     # It is no target: sessions on one host each have theirs.
                     name = f"{name}-{self._context.session_id}"
                 folder = await self._open_folder(host, target.path, name)

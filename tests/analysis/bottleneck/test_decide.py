@@ -32,14 +32,14 @@ FULL_DISK = {**QUIET, **disk(1.0)}
 def test_a_device_that_is_always_busy_and_gives_no_more_is_the_limit() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), BENT)
     assert (found.cause, found.is_certain) == (BottleneckCause.DEVICE, True)
-    assert found.use is not None
-    assert (found.use.host, found.use.name) == ("c1", "nvme0n1")
+    assert found.limiting_use is not None
+    assert (found.limiting_use.host, found.limiting_use.name) == ("c1", "nvme0n1")
 
 
 def test_a_device_that_is_always_busy_and_still_gives_more_is_none() -> None:
     found = decide_bottleneck(watched(record(FULL_DISK)), PAYING)
     assert (found.cause, found.is_certain) == (BottleneckCause.LOAD, True)
-    assert found.use is not None  # told beside: it has been busy all the time
+    assert found.limiting_use is not None  # told beside: it has been busy all the time
 
 
 def test_a_busy_device_whose_rate_still_rises_is_no_limit_yet() -> None:
@@ -79,7 +79,10 @@ def test_one_core_at_its_limit_is_seen_beneath_a_quiet_mean() -> None:
     assert every is not None
     assert every.share == pytest.approx(0.175)
     found = decide_bottleneck(seen, BENT)
-    assert (found.cause, found.use is not None and found.use.name) == (BottleneckCause.CORE, "0")
+    assert (found.cause, found.limiting_use is not None and found.limiting_use.name) == (
+        BottleneckCause.CORE,
+        "0",
+    )
 
 
 def test_a_busy_core_is_no_limit_where_more_load_pays_or_the_device_takes_the_time() -> None:
@@ -102,7 +105,10 @@ def test_jobs_that_use_a_whole_core_each() -> None:
     base = record({**disk(0.3, each_ns=80_000), **cores(0.6, 0.6)})
     hosts = (replace(host_run("c1", [Burst()]), totals=busy),)
     found = decide_bottleneck(watched(replace(base, hosts=hosts)), None)
-    assert (found.cause, found.use is not None and found.use.share) == (BottleneckCause.JOB, 0.99)
+    assert (found.cause, found.limiting_use is not None and found.limiting_use.share) == (
+        BottleneckCause.JOB,
+        0.99,
+    )
 
 
 def test_processors_and_a_device_both_full_are_told_by_where_the_latency_is() -> None:
@@ -142,9 +148,9 @@ def test_a_port_at_98_per_cent_of_its_speed() -> None:
     burst = Burst(ios=300_000, lat_ns=106_667)  # 1.23 GB/s
     found = decide_bottleneck(watched(record(growth, burst=burst)), BENT)
     assert (found.cause, found.is_certain) == (BottleneckCause.PORT, True)
-    assert found.use is not None
-    assert found.use.name == "ens1 in"
-    assert found.use.share == pytest.approx(0.98)
+    assert found.limiting_use is not None
+    assert found.limiting_use.name == "ens1 in"
+    assert found.limiting_use.share == pytest.approx(0.98)
     both = watched(record({**growth, **cores(*[0.97] * 8)}, burst=burst))
     assert [one.resource for one in decide_bottleneck(both, BENT).other_full_resources] == [
         Resource.PROCESSORS
@@ -196,7 +202,11 @@ def test_a_device_that_holds_the_latency_without_being_always_busy_is_not_sure()
 
 def test_where_nothing_is_at_its_limit_nothing_is_named() -> None:
     found = decide_bottleneck(watched(record(QUIET)), None)
-    assert (found.cause, found.is_certain, found.use) == (BottleneckCause.NONE, False, None)
+    assert (found.cause, found.is_certain, found.limiting_use) == (
+        BottleneckCause.NONE,
+        False,
+        None,
+    )
 
 
 def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> None:
@@ -211,9 +221,9 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
         base = record(full)
         run = replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
         found = decide_bottleneck(watched(run), BENT)
-        assert found.use is not None
-        assert found.use.is_own_load is not None
-        return found.cause, found.is_certain, f"{found.use.is_own_load:.3g}"
+        assert found.limiting_use is not None
+        assert found.limiting_use.is_own_load is not None
+        return found.cause, found.is_certain, f"{found.limiting_use.is_own_load:.3g}"
 
     # Four jobs on four processors: what each uses of a core is what all use of the host.
     assert found_with(2.0) == (BottleneckCause.PROCESSORS, False, "0.02")
@@ -242,9 +252,9 @@ def test_a_limit_of_a_control_group_that_is_used_up_is_the_limit(
     for growth in (QUIET, {**QUIET, **cores(1.0, 0.1)}):
         found = decide_bottleneck(watched(record(growth), known), None)
         assert (found.cause, found.is_certain) == (BottleneckCause.IO_LIMIT, True)
-        assert found.use is not None
-        assert found.use.name == name
-        assert found.use.share == pytest.approx(share, rel=1e-3)
+        assert found.limiting_use is not None
+        assert found.limiting_use.name == name
+        assert found.limiting_use.share == pytest.approx(share, rel=1e-3)
 
 
 @pytest.mark.parametrize(

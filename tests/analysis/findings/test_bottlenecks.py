@@ -30,7 +30,7 @@ def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
     (one,) = found_in(curve(BASE, BENDS))
     assert (one.configuration, one.workload) == (BASE, "readrandom-4k")
     assert one.axis == (("threads", 64),)
-    assert (one.decision.cause, one.decision.use) == (BottleneckCause.DEVICE, BUSY)
+    assert (one.decision.cause, one.decision.limiting_use) == (BottleneckCause.DEVICE, BUSY)
     assert one.decision.step is not None
     assert (one.decision.step.load, one.decision.step.next_load) == (16, 64)
     assert len(one.runs) == 2 * REPEATS

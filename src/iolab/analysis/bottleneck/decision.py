@@ -163,7 +163,7 @@ class BottleneckCause(StrEnum):
 
 
 class BottleneckDecision(Record):
-    """What limits one point: `use` is the resource at its limit, `step` what the load's step says.
+    """What limits one point: `limiting_use` is the resource at its limit, `step` what load tells.
 
     `is_certain` where no interval speaks against it. `other_full_resources` are further resources
     at their limits.
@@ -171,7 +171,7 @@ class BottleneckDecision(Record):
 
     cause: BottleneckCause
     is_certain: bool
-    use: ResourceUse | None = None
+    limiting_use: ResourceUse | None = None
     step: LoadStep | None = None
     other_full_resources: tuple[ResourceUse, ...] = ()
 
@@ -201,19 +201,19 @@ def decide_bottleneck(
         sure = not _is_mostly_other_load(limiting[0])
         if not sure and is_steady:
             return BottleneckDecision(
-                BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, use=limiting[0]
+                BottleneckCause.UNWATCHED_RATE_LIMIT, is_certain=False, limiting_use=limiting[0]
             )
         return BottleneckDecision(
             _CAUSES[limiting[0].resource],
             is_certain=sure,
-            use=limiting[0],
+            limiting_use=limiting[0],
             other_full_resources=also,
         )
     if near is not None and not _is_still_rising(step):
         return BottleneckDecision(
             _CAUSES[near.resource],
             is_certain=False,
-            use=near,
+            limiting_use=near,
             step=step,
             other_full_resources=excused[:1],
         )
@@ -235,13 +235,13 @@ def _decide_device_limit(
         return BottleneckDecision(
             BottleneckCause.DEVICE_OPEN,
             is_certain=False,
-            use=device,
+            limiting_use=device,
             other_full_resources=other_full_resources,
         )
     return BottleneckDecision(
         BottleneckCause.DEVICE,
         is_certain=step.is_certain,
-        use=device,
+        limiting_use=device,
         step=step,
         other_full_resources=other_full_resources,
     )
@@ -258,7 +258,7 @@ def _decide_without_full_resource(
     if flight is not None and flight.loop is IssueRule.CLOSED:
         if flight.reached_depth_share < QUEUE_KEPT and full_processors:
             return BottleneckDecision(
-                BottleneckCause.PROCESSORS, is_certain=True, use=full_processors[0]
+                BottleneckCause.PROCESSORS, is_certain=True, limiting_use=full_processors[0]
             )
         if flight.reached_depth_share < QUEUE_KEPT:
             return BottleneckDecision(BottleneckCause.ENGINE, is_certain=True, step=step)
@@ -266,14 +266,14 @@ def _decide_without_full_resource(
             return BottleneckDecision(
                 BottleneckCause.ONE_AT_A_TIME,
                 is_certain=True,
-                use=device,
+                limiting_use=device,
                 step=step,
                 other_full_resources=full_processors,
             )
     if step is None and full_processors:
         return _decide_device_limit(nearest, None, full_processors)
     if step is None:
-        return BottleneckDecision(BottleneckCause.NONE, is_certain=False, use=device)
+        return BottleneckDecision(BottleneckCause.NONE, is_certain=False, limiting_use=device)
     are_ios_at_device = nearest is not None and _do_devices_explain_latency(resources)
     # Waiting grows, but so does the rate: a limit that nobody has seen is none.
     is_known_rise = step.is_worthwhile or step.is_certain or are_ios_at_device
@@ -281,7 +281,7 @@ def _decide_without_full_resource(
         return BottleneckDecision(
             BottleneckCause.LOAD,
             is_certain=step.is_worthwhile and step.is_certain,
-            use=device,
+            limiting_use=device,
             step=step,
             other_full_resources=full_processors,
         )
@@ -290,7 +290,7 @@ def _decide_without_full_resource(
         return BottleneckDecision(
             BottleneckCause.DEVICE,
             is_certain=False,
-            use=nearest,
+            limiting_use=nearest,
             step=step,
             other_full_resources=full_processors,
         )

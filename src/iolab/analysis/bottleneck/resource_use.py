@@ -218,7 +218,7 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
 
 def _mean_device_latency_ns(view: RunView) -> float | None:
     """The mean time of an I/O at the clients' own devices, else at the watched nodes' devices."""
-    window = view.load.measured_part.common or view.measured_window(0)
+    window = view.load.measured_part.common_window or view.measured_window(0)
     if window is None:
         return None
     places: list[tuple[str, tuple[str, ...]]] = []
@@ -341,7 +341,7 @@ def _io_limit_uses(
         return
     host = view.hosts[host_index].host
     for limit in facts.target_cgroup_io_limits:
-        for counted, allowed in limit.rates:
+        for counted, allowed in limit.nouns_and_limits:
             metric, direction = _LIMITED_RATES[counted]
             done = view.load.ios if counted in (READS, WRITES) else view.load.bytes
             own = float(done[host_index, DIRECTIONS.index(direction)]) / seconds

@@ -151,7 +151,7 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
     leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
     # A part may be a leaf itself, and is then among what all of them stand on.
     lower = list(leaves) if set(leaves) - set(parts) else []
-    spans = [view.load.measured_part.hosts[index] for index in members]
+    spans = [view.load.measured_part.host_windows[index] for index in members]
     neighbours = tuple(
         place
         for place, neighbour in enumerate(view.record.neighbours)

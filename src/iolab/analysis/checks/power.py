@@ -50,7 +50,7 @@ def _meter_reading_answers(view: RunView) -> Iterator[CheckAnswer]:
         )
     every_series = list(meter_series(view))
     for series in every_series:
-        reason = missing_mean_power_reason(series, view.load.measured_part.common)
+        reason = missing_mean_power_reason(series, view.load.measured_part.common_window)
         evidence = _meter_identity_evidence(series) | {"readings": int(series.watts.size)}
         if series.has_constant_readings:
             yield indicative_answer(
@@ -96,7 +96,7 @@ def _boundary_conflict_answers(every_series: Iterable[MeterSeries]) -> Iterator[
 @check("meter-lag", "Power meters follow the load")
 def check_meter_lag(view: RunView) -> CheckAnswer:
     """Whether each meter shows the load soon enough for the measured window."""
-    window = view.load.measured_part.common
+    window = view.load.measured_part.common_window
     answers: list[CheckAnswer] = []
     for series in meter_series(view):
         lag_s = series.lag_s

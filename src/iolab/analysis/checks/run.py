@@ -84,7 +84,7 @@ def check_engine_errors(view: RunView, host_index: int) -> Iterator[CheckAnswer]
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in engine_totals_by_direction(host) if way)
-    window = view.load.measured_part.hosts[host_index]
+    window = view.load.measured_part.host_windows[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
     evidence: EvidenceValues = {
@@ -156,7 +156,7 @@ def check_totals_disagree(view: RunView) -> CheckAnswer:
     table = view.record.intervals
     once = table.direction < ServiceTimeDirection.READ
     np.add.at(counted, table.host[once], table.ios[once])
-    parts = view.load.measured_part.parts
+    parts = view.load.measured_part.bin_groups
     first = parts.direction < ServiceTimeDirection.READ
     np.add.at(binned, parts.host[first], view.record.bins.group_totals(parts)[first])
     return worst_answer(

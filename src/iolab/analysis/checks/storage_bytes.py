@@ -106,7 +106,7 @@ def _excess_byte_answers(
 ) -> Iterator[CheckAnswer]:
     expected = (balance.expected_read or 0.0) + (balance.expected_write or 0.0)
     disks = sum(len(node.devices) for node in balance.node_bytes)
-    spans = [span.seconds for span in view.load.measured_part.hosts if span is not None]
+    spans = [span.seconds for span in view.load.measured_part.host_windows if span is not None]
     limit = max(EXCESS_SHARE * expected, BACKGROUND_BYTES_PER_S * disks * max(spans, default=0.0))
     for way, moved, wanted in (
         ("read", balance.moved_read, balance.expected_read),

@@ -73,7 +73,7 @@ def check_hosts_left_out(view: RunView) -> CheckAnswer:
 @check("no-common-window", "No window common to all hosts", needs_load=False)
 def check_no_common_window(view: RunView) -> CheckAnswer:
     """Whether all hosts ran at the same time, so that their rates may be added."""
-    windows = [window for window in view.load.measured_part.hosts if window is not None]
+    windows = [window for window in view.load.measured_part.host_windows if window is not None]
     missing = len(view.hosts) - len(windows)
     if missing:
         return invalid_answer(
@@ -84,7 +84,7 @@ def check_no_common_window(view: RunView) -> CheckAnswer:
     starts = [window.start_ns for window in windows]
     ends = [window.end_ns for window in windows]
     skew_s = (max(starts) - min(starts)) / 1e9
-    common = view.load.measured_part.common
+    common = view.load.measured_part.common_window
     clock_error_ns = max(host.clock_error_ns for host in view.hosts)
     evidence: EvidenceValues = {
         "hosts": len(view.hosts),
@@ -139,7 +139,7 @@ def check_missing_seconds(view: RunView, host_index: int) -> HostAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     table, host = view.record.intervals, view.hosts[host_index]
     own = view.interval_rows(host_index)
-    rows = own[view.load.measured_part.intervals[own]]
+    rows = own[view.load.measured_part.interval_mask[own]]
     if not rows.size:
         return unchecked_answer(f"no interval was measured on {host.host}")
     ends = table.end_real_ns[rows]

@@ -243,12 +243,12 @@ def _other_load_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFindin
     cores = [
         (busy_share, host)
         for host in hosts
-        if (busy_share := host.activity.cpu_busy or 0.0) > CPU_BUSY
+        if (busy_share := host.activity.cpu_busy_share or 0.0) > CPU_BUSY
     ]
     disks = [
         (busy_share, host)
         for host in hosts
-        if (busy_share := host.activity.device_busy or 0.0) > DEVICE_BUSY
+        if (busy_share := host.activity.device_busy_share or 0.0) > DEVICE_BUSY
     ]
     moved = [
         (idle, host)
@@ -492,8 +492,8 @@ def _host_cells(host: InspectedHost) -> list[Text | str]:
         link_speed_text(port),
         str(port.mtu) if port else NO_VALUE,
         literal_text(facts.cpu.governor or NO_VALUE),
-        _share_text(host.activity.cpu_busy),
-        _share_text(host.activity.device_busy),
+        _share_text(host.activity.cpu_busy_share),
+        _share_text(host.activity.device_busy_share),
     ]
 
 
@@ -517,7 +517,7 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "path": host.path,
         "pod": facts.pod.pod_node_and_limits_text if facts.pod else None,
         "volume": facts.pod.volume_text if facts.pod else None,
-        "io_limits": [limit.text for limit in facts.target_cgroup_io_limits],
+        "io_limits": [limit.limits_text for limit in facts.target_cgroup_io_limits],
         "fs_type": target.fs_type if target else None,
         "mount_source": target.mount_source if target else None,
         "free_bytes": target.free_bytes if target else None,
@@ -525,8 +525,8 @@ def _host_facts_document(host: InspectedHost) -> dict[str, Any]:
         "link_mbit_s": port.speed_mbit_s if port else None,
         "mtu": port.mtu if port else None,
         "governor": facts.cpu.governor,
-        "cpu_busy": host.activity.cpu_busy,
-        "device_busy": host.activity.device_busy,
+        "cpu_busy": host.activity.cpu_busy_share,
+        "device_busy": host.activity.device_busy_share,
     }
 
 

@@ -199,7 +199,9 @@ async def _count_other_pods_on_node(kubectl: Kubectl, node: str) -> int | None:
     everywhere = Kubectl(context=kubectl.context)
     field = f"--field-selector=spec.nodeName={node},status.phase=Running"
     try:
-        return max(len(await everywhere.items("get", "pods", "--all-namespaces", field)) - 1, 0)
+        return max(
+            len(await everywhere.list_objects("get", "pods", "--all-namespaces", field)) - 1, 0
+        )
     except KubectlError:
         return None
 
@@ -209,7 +211,7 @@ async def _read_object_or_none(kubectl: Kubectl, kind: str, name: str) -> Object
     if not name:
         return None
     try:
-        return await kubectl.read("get", kind, name)
+        return await kubectl.read_object("get", kind, name)
     except KubectlError:
         return None
 

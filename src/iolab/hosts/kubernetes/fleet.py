@@ -160,7 +160,7 @@ async def acquire_lease_or_reuse_kept_pods(fleet: PodFleet) -> str | None:
             )
             raise HostError(message, hint)
         await remove_fleet_and_list_kept_volumes(kubectl, fleet.name)
-    made = await kubectl.read(
+    made = await kubectl.read_object(
         *("create", "--filename=-"),
         stdin=json.dumps(lease_object(fleet, holder_identity(), _utc_timestamp())),
         failed_action="The session's Lease cannot be made",
@@ -260,7 +260,7 @@ async def remove_fleet_and_list_kept_volumes(
 async def require_namespace(kubectl: Kubectl) -> None:
     """HostError for a namespace that is not there; a user who may not look is not told."""
     try:
-        await kubectl.read("get", "namespace", kubectl.namespace)
+        await kubectl.read_object("get", "namespace", kubectl.namespace)
     except KubectlError as error:
         if error.is_forbidden:
             return
@@ -272,7 +272,7 @@ async def require_namespace(kubectl: Kubectl) -> None:
 
 async def list_leases(kubectl: Kubectl) -> tuple[FleetLease, ...]:
     """Every session of iolab that has objects in the namespace."""
-    leases = await kubectl.items(
+    leases = await kubectl.list_objects(
         "get",
         "leases",
         f"--selector={_MANAGED_SELECTOR}",
@@ -280,7 +280,7 @@ async def list_leases(kubectl: Kubectl) -> tuple[FleetLease, ...]:
     )
     if not leases:
         return ()
-    objects = await kubectl.items(
+    objects = await kubectl.list_objects(
         "get", "pods,persistentvolumeclaims", f"--selector={_MANAGED_SELECTOR}"
     )
     return tuple(_fleet_lease(item, objects) for item in leases)
@@ -336,7 +336,7 @@ def _fleet_lease(kubernetes_object: Object, objects: Iterable[Object]) -> FleetL
 async def _storage_class_faults(kubectl: Kubectl, name: str) -> tuple[Fault, ...]:
     """A fault for a storage class that is not there; a user who may not look is not told."""
     try:
-        await kubectl.read("get", "storageclass", name)
+        await kubectl.read_object("get", "storageclass", name)
     except KubectlError as error:
         if error.is_forbidden:
             return ()
@@ -350,7 +350,9 @@ async def _storage_class_faults(kubectl: Kubectl, name: str) -> tuple[Fault, ...
 
 async def _storage_class_names_text(kubectl: Kubectl) -> str:
     try:
-        return ", ".join(_object_name(item) for item in await kubectl.items("get", "storageclass"))
+        return ", ".join(
+            _object_name(item) for item in await kubectl.list_objects("get", "storageclass")
+        )
     except KubectlError:
         return ""
 
@@ -425,14 +427,14 @@ async def _read_pod_snapshot(fleet: PodFleet, names: list[str]) -> PodSnapshot:
     if len(snapshot.ready) == len(names):
         return snapshot
     try:
-        events = await kubectl.items("get", "events")
+        events = await kubectl.list_objects("get", "events")
     except KubectlError:
         return snapshot  # who may not see events is told less
     return pod_snapshot(names, objects, events)
 
 
 async def _list_session_objects(kubectl: Kubectl, name: str) -> list[Object]:
-    return await kubectl.items(
+    return await kubectl.list_objects(
         *("get", _SESSION_KINDS, f"--selector={_MANAGED_SELECTOR},{SESSION_LABEL}={name}"),
         failed_action="The pods cannot be listed",
     )
@@ -455,7 +457,7 @@ async def _retained_volume_texts(kubectl: Kubectl, volumes: Iterable[str]) -> tu
     kept = []
     for volume in volumes:
         try:
-            found = await kubectl.read("get", "persistentvolume", volume)
+            found = await kubectl.read_object("get", "persistentvolume", volume)
         except KubectlError:
             continue
         if found.get("spec", {}).get("persistentVolumeReclaimPolicy") == "Retain":

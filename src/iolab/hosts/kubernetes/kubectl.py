@@ -97,7 +97,7 @@ class Kubectl(Record):
             )
         return output.decode("utf-8", "replace")
 
-    async def read(
+    async def read_object(
         self, *words: str, failed_action: str = "", stdin: str | None = None
     ) -> dict[str, Any]:
         """The JSON object that kubectl printed; KubectlError where it is none."""
@@ -112,9 +112,9 @@ class Kubectl(Record):
             )
         return found
 
-    async def items(self, *words: str, failed_action: str = "") -> list[dict[str, Any]]:
+    async def list_objects(self, *words: str, failed_action: str = "") -> list[dict[str, Any]]:
         """The objects of a list."""
-        listed = (await self.read(*words, failed_action=failed_action)).get("items")
+        listed = (await self.read_object(*words, failed_action=failed_action)).get("items")
         return (
             [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
         )

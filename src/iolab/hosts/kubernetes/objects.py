@@ -86,7 +86,7 @@ def dry_run_objects(fleet: PodFleet) -> Iterator[Object]:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
-                "name": f"{fleet.object_name(item.group)}-0",
+                "name": f"{fleet.group_object_name(item.group)}-0",
                 "labels": _object_labels(fleet, item),
             },
             "spec": {
@@ -103,7 +103,7 @@ def claim_object(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {
-            "name": fleet.object_name(class_pods.group),
+            "name": fleet.group_object_name(class_pods.group),
             "labels": _object_labels(fleet, class_pods),
         },
         "spec": _claim_spec_of_storage_class(fleet, class_pods),
@@ -113,7 +113,7 @@ def claim_object(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
 def stateful_set_manifest(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     """The pods of a class: one that is lost is made again, on the same volume."""
     shared = fleet.access is VolumeAccess.RWX
-    name = fleet.object_name(class_pods.group)
+    name = fleet.group_object_name(class_pods.group)
     spec: Object = {
         "serviceName": name,
         "replicas": len(class_pods.host_names),
@@ -161,7 +161,7 @@ def _with_owner_reference(kubernetes_object: Object, owner: dict[str, str]) -> O
 
 def _claim_spec_of_storage_class(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     return {
-        "accessModes": [fleet.access.mode],
+        "accessModes": [fleet.access.claim_access_mode],
         "volumeMode": "Block" if fleet.volume_mode is VolumeMode.BLOCK else "Filesystem",
         "storageClassName": class_pods.storage_class,
         "resources": {"requests": {"storage": str(fleet.volume_bytes)}},
@@ -175,7 +175,7 @@ def _temporary_volume() -> Object:
 def _claim_volume(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     return {
         "name": "data",
-        "persistentVolumeClaim": {"claimName": fleet.object_name(class_pods.group)},
+        "persistentVolumeClaim": {"claimName": fleet.group_object_name(class_pods.group)},
     }
 
 

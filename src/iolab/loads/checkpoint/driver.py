@@ -206,10 +206,10 @@ class _CheckpointPhases:
                 if (path := checkpoint_file_path(read, folders, client, self._name_prefix))
             ]
             if self._session.study.method.drop_caches:
-                host_run.cache = await evict_page_cache(host_run.workdir, paths)
+                host_run.cache_drop = await evict_page_cache(host_run.workdir, paths)
             else:
-                host_run.cache = CACHE_NOT_DROPPED
-            ended = host_run.after
+                host_run.cache_drop = CACHE_NOT_DROPPED
+            ended = host_run.disks_after
             if ended is None:
                 return
             now = await take_disks_snapshot(host_run.workdir.host)
@@ -223,8 +223,8 @@ class _CheckpointPhases:
         """Keep what the phase left in the states, before the next one is begun."""
         for state in self._states:
             results = self._results[state.name]
-            results.offset = results.offset or state.offset
-            results.before = results.before or state.before
+            results.offset = results.offset or state.clock_offset
+            results.before = results.before or state.disks_before
             reader = self._readers.get(state.name)
             if reader is not None and state.reading is not None:
                 results.readings.append(state.reading)
@@ -239,8 +239,8 @@ class _CheckpointPhases:
             results = self._results[state.name]
             state.details = CheckpointRun(tuple(results.phases))
             # The run's offset is the one at its beginning: what was read later tells of drift.
-            state.offset = results.offset or state.offset
-            state.before = results.before or state.before
+            state.clock_offset = results.offset or state.clock_offset
+            state.disks_before = results.before or state.disks_before
             if results.readings:
                 state.reading = _join_phase_outputs(results.readings)
                 state.intervals = IntervalLog.from_intervals(state.reading.intervals)

@@ -206,7 +206,7 @@ def _unsubmitted_ios_text(generator: GeneratorTotals | None) -> str:
 def _full_depth_share(view: RunView, host_index: int, depth: int) -> float:
     """Share of the host's measured intervals in which the depth was all but used up."""
     table = view.record.intervals
-    rows = view.load.measured_part.intervals & (table.host == host_index)
+    rows = view.load.measured_part.interval_mask & (table.host == host_index)
     _, first, at = np.unique(table.seq[rows], return_index=True, return_inverse=True)
     waited_ns = np.bincount(at, weights=table.lat_sum_ns[rows])
     in_flight = waited_ns / np.maximum(table.span_ns[rows][first], 1)

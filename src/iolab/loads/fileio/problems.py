@@ -232,7 +232,7 @@ def _fio_rate_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     poisson = poisson or workload.fio.get("rate_process") == "poisson"
     counted = workload.rate_iops is not None or workload.fleet_rate_iops is not None
     if "bssplit" in workload.fio and (counted or (poisson and workload.rate is not None)):
-        key = next(key for key in FileTable.rates if getattr(workload, key) is not None)
+        key = next(key for key in FileTable.rate_keys if getattr(workload, key) is not None)
         message = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
         hint = "Write rate without Poisson arrivals, or engine = 'native'."
         yield ElementFault(("fio", "bssplit"), message, hint)
@@ -435,7 +435,7 @@ def add_neighbour_verify_faults(document: StudyDocument, study: Study) -> None:
     for index, event in enumerate(events):
         if not event.neighbour or study.scenario is None:
             continue
-        neighbour = study.scenario.neighbour(event.neighbour)
+        neighbour = study.scenario.neighbour_workload(event.neighbour)
         for measured in study.workloads:
             serials = _shared_device_serials(study, event)
             for verifying, writing in ((measured, neighbour), (neighbour, measured)):
@@ -469,7 +469,7 @@ def _shared_device_serials(study: Study, event: EventPlan) -> list[str]:
 
 def _rate_and_arrival_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Rates and arrivals among themselves."""
-    written = [key for key in FileTable.rates if getattr(workload, key) is not None]
+    written = [key for key in FileTable.rate_keys if getattr(workload, key) is not None]
     if len(written) > 1:
         yield ElementFault((written[1],), list_text(written), "Leave all but one of them out.")
     if workload.rate:

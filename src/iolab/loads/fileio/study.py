@@ -103,7 +103,7 @@ class FileIoStudyKind(LoadStudyKind):
         """What a neighbour writes in the phases through which its load goes on."""
         if study.scenario is None:
             return RunWrites()
-        seconds = study.scenario.load_seconds_range(neighbour.event)
+        seconds = study.scenario.neighbour_load_seconds_range(neighbour.event)
         return self._writes_of_hosts(study, neighbour.point, neighbour.hosts, seconds, hosts)
 
     def _writes_of_hosts(
@@ -133,7 +133,7 @@ class FileIoStudyKind(LoadStudyKind):
         return RunWrites(
             limited_bytes_per_s=limited,
             hosts_at_target_speed=len(nodes) * share,
-            seconds=seconds,
+            seconds_range=seconds,
         )
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:

@@ -97,14 +97,14 @@ class FileTable(SearchTable):
     model_config = ConfigDict(json_schema_extra=_require_pattern_or_trace)
 
     job_type: ClassVar[type[AnyJob]] = Job
-    rates: ClassVar[tuple[str, ...]] = ("rate_iops", "rate", "fleet_rate_iops")
+    rate_keys: ClassVar[tuple[str, ...]] = ("rate_iops", "rate", "fleet_rate_iops")
     axes: ClassVar[tuple[str, ...]] = (
         "bs",
         "iodepth",
         "numjobs",
         "rwmixread",
         "filesize",
-        *rates,
+        *rate_keys,
         VMS_PER_NODE_AXIS,
         HOSTS_AXIS,
     )

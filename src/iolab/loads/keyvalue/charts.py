@@ -160,7 +160,7 @@ def gains_table(
             metric_value_text(cell.baseline),
             metric_value_text(cell.candidate),
             percent_text(cell.gain_share, signed=True),
-            percent_interval_text(*(cell.interval or (None, None))),
+            percent_interval_text(*(cell.gain_share_interval or (None, None))),
             f"{cell.improvement_factor:.2f}",
             cell.comparison.verdict.value,
             cell.level,
@@ -194,7 +194,7 @@ def largest_gain(
 ) -> tuple[ConfigurationGains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
     best = [(pair, gain) for pair in gains if (gain := pair.largest_gain(metric)) is not None]
-    return max(best, key=lambda pair: pair[1].gain.gain_share, default=None)
+    return max(best, key=lambda pair: pair[1].cell.gain_share, default=None)
 
 
 def largest_gains_table(
@@ -240,7 +240,7 @@ def largest_gains(
         for pair in gains_of_group(gains, group):
             for metric in pair.metrics:
                 best = pair.largest_gain(metric)
-                at = DASH if best is None else gain_cell_title(best.gain, group)
+                at = DASH if best is None else gain_cell_title(best.cell, group)
                 largest.append(
                     GroupLargestGain(group, pair.candidate, metric_column_name(metric), at, best)
                 )
@@ -259,7 +259,7 @@ def _largest_gain_row(
     if best is None:
         rest = row_of_cells(*([DASH] * 5))
         return (*start, Cell("no gain in any cell"), *rest, Cell(DASH))
-    gain = best.gain
+    gain = best.cell
     return (
         *start,
         *row_of_cells(
@@ -288,7 +288,7 @@ def gain_sentence(
     if best is None:
         return ""
     pair, largest = best
-    gain, low = largest.gain, largest.low
+    gain, low = largest.cell, largest.low
     interval = "" if low is None else f" {percent_interval_text(low, largest.high)}"
     names = f"{styles[pair.candidate].title} over {styles[pair.baseline].title}"
     return (
@@ -319,7 +319,7 @@ def gains_document(gains: Sequence[ConfigurationGains]) -> list[dict[str, Any]]:
 
 
 def _compared_metric_document(cell: ComparedMetric) -> dict[str, Any]:
-    low, high = cell.interval or (None, None)
+    low, high = cell.gain_share_interval or (None, None)
     return {
         "workload": cell.workload,
         "axis": dict(cell.axis),
@@ -335,7 +335,7 @@ def _compared_metric_document(cell: ComparedMetric) -> dict[str, Any]:
 
 
 def _largest_gain_document(best: LargestGain) -> dict[str, Any]:
-    cell = best.gain
+    cell = best.cell
     return {
         "workload": cell.workload,
         "axis": dict(cell.axis),

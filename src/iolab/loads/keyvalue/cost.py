@@ -310,9 +310,9 @@ def run_writes(study: Study, point: Point) -> RunWrites:
     limited = max_client_write_bytes_per_s(job, math.inf)
     if math.isfinite(limited):
         return RunWrites(
-            limited_bytes_per_s=limited * RUN_WRITES * stores, seconds=(seconds, seconds)
+            limited_bytes_per_s=limited * RUN_WRITES * stores, seconds_range=(seconds, seconds)
         )
-    return RunWrites(hosts_at_target_speed=share * stores, seconds=(seconds, seconds))
+    return RunWrites(hosts_at_target_speed=share * stores, seconds_range=(seconds, seconds))
 
 
 def space_bytes_on_host(study: Study, points: Iterable[Point], host: str, rate: float) -> int:

@@ -199,13 +199,13 @@ async def drop_folder_caches(
     EngineError.
     """
     for host_run in host_runs:
-        host_run.cache = CACHE_NOT_DROPPED
+        host_run.cache_drop = CACHE_NOT_DROPPED
     if not session.study.method.drop_caches:
         return
     session.begin_session_phase(SessionPhase.DROP_CACHES, run, "pages of the databases")
 
     async def drop_folder_cache_on_host(host_run: HostRunInProgress) -> None:
-        host_run.cache = await drop_folder_cache(
+        host_run.cache_drop = await drop_folder_cache(
             host_run.workdir, folder_for_workdir(host_run.workdir)
         )
 

@@ -323,7 +323,7 @@ class YcsbDriver(LoadDriver):
         )
         for host_run in host_runs:
             dropped = server.cache_proof if host_run.name == server.host else None
-            host_run.cache = dropped or CACHE_NOT_DROPPED
+            host_run.cache_drop = dropped or CACHE_NOT_DROPPED
 
     def _prepare_client_command(
         self, session: SessionContext, job: YcsbJob, host_run: HostRunInProgress, seconds: int

@@ -160,7 +160,7 @@ class KeyValueSums(Record):
     @property
     def has_common_window(self) -> bool:
         """Whether the hosts had a window in common, so that their rates may be added."""
-        return self.measured_part.common is not None
+        return self.measured_part.common_window is not None
 
     @property
     def completed_operations_by_host(self) -> Ints:
@@ -245,7 +245,7 @@ def fixed_length_window(record: RunRecord) -> Window | None:
     which the runtime is over. Engines run a moment longer than both together, so that no second is
     lost to intervals that begin in the middle of others. None where the hosts share no window.
     """
-    common = find_measured_part(record).common
+    common = find_measured_part(record).common_window
     if common is None:
         return None
     early_ns = round(min(record.warmup_s * 1e9 * WARMUP_SLACK_SHARE, WARMUP_SLACK_NS))
@@ -289,7 +289,7 @@ def sum_key_value_operations(record: RunRecord, window: Window | None = None) ->
     return KeyValueSums(
         measured_part=measured,
         operations=operations,
-        seconds=_covered_seconds_by_host(record, np.flatnonzero(measured.intervals & counted)),
+        seconds=_covered_seconds_by_host(record, np.flatnonzero(measured.interval_mask & counted)),
         completed_by_host=sums.completed,
         lat_sum_ns=sums.lat_sum_ns,
         bins=sums.bins,

@@ -149,7 +149,7 @@ class KeyValueReport(LoadReport):
             elif binned is not None:
                 curves.append(curve_from_engine_bins(binned))
         return LatencyCurves(
-            LatencyCurve(name, 0, (), ()), tuple(curves), load.measured_part.common
+            LatencyCurve(name, 0, (), ()), tuple(curves), load.measured_part.common_window
         )
 
     def timeline_panels(self, record: RunRecord, grid: TimeGrid) -> list[Panel]:

@@ -412,7 +412,7 @@ def check_key_value_device_busy(view: KeyValueView) -> CheckAnswer:
 
 def _client_window_s(view: KeyValueView, host_index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
-    window = view.load.measured_part.hosts[host_index]
+    window = view.load.measured_part.host_windows[host_index]
     return None if window is None else window.seconds
 
 

@@ -126,7 +126,7 @@ def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[Renderab
 def _gain_cells(largest: GroupLargestGain) -> list[Text | str]:
     if largest.best is None:
         return [literal_text(f"  {largest.metric_text}"), "none", *[""] * 4]
-    gain = largest.best.gain
+    gain = largest.best.cell
     return [
         literal_text(f"  {largest.metric_text}"),
         Text(percent_text(gain.gain_share, signed=True), style="bold"),

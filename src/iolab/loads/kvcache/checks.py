@@ -149,7 +149,7 @@ def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
 def _backlog_in_window(view: KvCacheView, host_index: int, backlog: Sequence[int]) -> Floats:
     """The backlogs of the intervals that count."""
     table = view.record.intervals
-    rows = view.load.measured_part.intervals & (table.host == host_index)
+    rows = view.load.measured_part.interval_mask & (table.host == host_index)
     places = np.unique(table.seq[rows])
     return np.array([backlog[at] for at in places if at < len(backlog)], dtype=np.float64)
 

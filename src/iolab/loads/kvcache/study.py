@@ -109,8 +109,8 @@ class KvCacheStudyKind(LoadStudyKind):
         seconds = study.method.load_seconds_range
         demand = _point_replay_demand(study, point)
         if demand is None:
-            return RunWrites(hosts_at_target_speed=makers, seconds=seconds)
-        return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds=seconds)
+            return RunWrites(hosts_at_target_speed=makers, seconds_range=seconds)
+        return RunWrites(limited_bytes_per_s=demand.write_bytes_per_s, seconds_range=seconds)
 
     def plan_notes(self, study: Study, plan: Plan, facts: KnownFacts) -> Iterable[str]:  # noqa: ARG002
         """What each rate asks of the store."""

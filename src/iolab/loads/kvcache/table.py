@@ -50,7 +50,7 @@ class KvCacheTable(SearchTable):
     """`[[workload]]` with `engine = "kv-cache"`."""
 
     job_type: ClassVar[type[AnyJob]] = KvCacheJob
-    rates: ClassVar[tuple[str, ...]] = ("requests_per_s",)
+    rate_keys: ClassVar[tuple[str, ...]] = ("requests_per_s",)
     axes: ClassVar[tuple[str, ...]] = (
         "requests_per_s",
         "capacity",

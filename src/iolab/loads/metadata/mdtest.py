@@ -390,14 +390,16 @@ async def _run_mdtest(
 
     async def begin_watch_and_snapshot(host_run: HostRunInProgress) -> None:
         await watches[host_run.name].begin()
-        host_run.offset = await measure_clock_offset(host_run.workdir.host, session.clock)
-        host_run.before = await take_disks_snapshot(host_run.workdir.host)
+        host_run.clock_offset = await measure_clock_offset(host_run.workdir.host, session.clock)
+        host_run.disks_before = await take_disks_snapshot(host_run.workdir.host)
 
     async def snapshot_and_end_watch(host_run: HostRunInProgress) -> None:
-        host_run.after, host_run.last_sample = await take_disks_snapshot_and_sample(
+        host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_path
         )
-        host_run.offset_after = await measure_clock_offset(host_run.workdir.host, session.clock)
+        host_run.clock_offset_after = await measure_clock_offset(
+            host_run.workdir.host, session.clock
+        )
 
     def keep_output(piece: bytes) -> None:
         packer.add(piece)

@@ -307,7 +307,7 @@ async def request_phase(
     late = f"did not end '{request['phase']}' within {limit_s:g} s, nor stopped it"
     async with stop_process_on_event(host, stream, halt, limit_s + OVERDUE_S, late):
         async for last in stream:
-            if last.is_ == "interval":
+            if last.message_type == "interval":
                 on_message(last)
     if last is None:
         raise host.mark_lost(f"gave no answer to '{request['phase']}'")
@@ -460,7 +460,7 @@ class _MetadataIteration:
             ends = [phase.last_end_real_ns for phase in done if phase.last_end_real_ns]
             state.span = (min(starts), max(ends)) if starts and ends else None
             # The run's offset is the one at its beginning: what was read later tells of drift.
-            state.offset = self._first_offsets.get(state.name, state.offset)
+            state.clock_offset = self._first_offsets.get(state.name, state.clock_offset)
 
     async def stop_telemetry(self) -> None:
         """Call the telemetry off."""
@@ -477,12 +477,12 @@ class _MetadataIteration:
             {**asked, "phase": [operation.display_name for operation in MetadataOperation]},
             indent=1,
         )
-        host_run.cache = CACHE_NOT_DROPPED
+        host_run.cache_drop = CACHE_NOT_DROPPED
         await self._watches[host_run.name].begin()
-        host_run.before = await take_disks_snapshot(host_run.workdir.host)
+        host_run.disks_before = await take_disks_snapshot(host_run.workdir.host)
 
     async def _snapshot_after(self, host_run: HostRunInProgress) -> None:
-        host_run.after, host_run.last_sample = await take_disks_snapshot_and_sample(
+        host_run.disks_after, host_run.last_sample = await take_disks_snapshot_and_sample(
             host_run.workdir.host, host_run.workdir.inode_path
         )
 
@@ -504,13 +504,13 @@ class _MetadataIteration:
         )
 
         async def drop_caches_on_host(host_run: HostRunInProgress) -> None:
-            before = host_run.cache
+            before = host_run.cache_drop
             # No file's pages are in question, only the kernel's own memory of names and inodes.
             proof = await evict_page_cache(host_run.workdir, ())
             if before is not None and before.requested:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheDropProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
-            host_run.cache = proof
+            host_run.cache_drop = proof
 
         await run_on_each_host(self._states, drop_caches_on_host)
 
@@ -535,8 +535,10 @@ class _MetadataIteration:
         await run_on_each_host(self._states, measure_phase_on_host)
 
     async def _read_clock(self, host_run: HostRunInProgress) -> None:
-        host_run.offset = await measure_clock_offset(host_run.workdir.host, self._session.clock)
-        self._first_offsets.setdefault(host_run.name, host_run.offset)
+        host_run.clock_offset = await measure_clock_offset(
+            host_run.workdir.host, self._session.clock
+        )
+        self._first_offsets.setdefault(host_run.name, host_run.clock_offset)
 
     def _start_telemetry(self, start: CommonStartTime) -> None:
         """From the first start on, telemetry is collected without a break."""

@@ -66,10 +66,10 @@ class ObjectsStudyKind(LoadStudyKind):
         share = job.put / sum(share for _, share in job.operation_shares)
         if job.rate is not None:
             return RunWrites(
-                limited_bytes_per_s=job.rate * share * job.mean_object_bytes, seconds=seconds
+                limited_bytes_per_s=job.rate * share * job.mean_object_bytes, seconds_range=seconds
             )
         makers = len(load_host_names_of_point(study, point))
-        return RunWrites(hosts_at_target_speed=makers, seconds=seconds)
+        return RunWrites(hosts_at_target_speed=makers, seconds_range=seconds)
 
     def load_demand(
         self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudyKind

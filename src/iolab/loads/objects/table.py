@@ -96,7 +96,7 @@ class ObjectsTable(SearchTable):
     """`[[workload]]` with `engine = "s3"`."""
 
     job_type: ClassVar[type[AnyJob]] = ObjectsJob
-    rates: ClassVar[tuple[str, ...]] = ("rate",)
+    rate_keys: ClassVar[tuple[str, ...]] = ("rate",)
     axes: ClassVar[tuple[str, ...]] = ("size", "concurrency", "rate", HOSTS_AXIS)
 
     engine: Annotated[EngineName, values.word_value((S3_ENGINE,), "engines")]

@@ -73,7 +73,7 @@ class TrainingTable(SearchTable):
     """`[[workload]]` with `engine = "training-read"`."""
 
     job_type: ClassVar[type[AnyJob]] = TrainingJob
-    rates: ClassVar[tuple[str, ...]] = ("accelerators",)
+    rate_keys: ClassVar[tuple[str, ...]] = ("accelerators",)
     axes: ClassVar[tuple[str, ...]] = (
         "accelerators",
         "loaders",

@@ -177,9 +177,9 @@ def test_a_run_that_is_not_what_was_asked_for_fails(
 
 def test_caches_are_dropped_where_the_method_asks_for_it(program: Path, target: Path) -> None:
     mine = play(study_of(program, drop=True), target).only
-    assert mine.cache is not None
-    assert mine.cache.requested
-    assert mine.cache.resident_bytes_after == 0
+    assert mine.cache_drop is not None
+    assert mine.cache_drop.requested
+    assert mine.cache_drop.resident_bytes_after == 0
 
 
 def test_a_java_that_is_missing_is_told_before_anything_is_made(tmp_path: Path) -> None:

@@ -403,11 +403,11 @@ class ServerProcess:
             await stream.aclose()
 
     def _on_message(self, message: Message) -> None:
-        if message.is_ == "started":
+        if message.message_type == "started":
             pid = message.header.get("pid")
             self.pid = pid if isinstance(pid, int) else None
             self._has_begun.set()
-        elif message.is_ == "output":
+        elif message.message_type == "output":
             self._tail = (self._tail + message.payload)[-TAIL_BYTES:]
             if self._on_line and message.header.get("stream") == "stdout":
                 *lines, rest = (self._line + message.payload).split(b"\n")
