@@ -44,7 +44,7 @@ def chart(page: Page, title: str) -> Locator:
     return found
 
 
-def load_chart(page: Page) -> Locator:
+def rate_and_latency_chart(page: Page) -> Locator:
     """Likewise of the first chart of rate and latency over the load."""
     found = page.locator("#charts .stage").first
     found.evaluate("one => one.scrollIntoView({block: 'center'})")
@@ -74,7 +74,7 @@ def numbers(path: str | None) -> list[float]:
 
 def test_a_marker_tells_its_values_under_the_pointer(browser: Browser, report: Path) -> None:
     page, said = opened(browser, report)
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     marker = stage.locator("[data-c=series-1][data-m] path[transform]").nth(1)
     page.mouse.move(*middle(marker))
     told = page.locator(".tip").inner_text().splitlines()
@@ -109,7 +109,7 @@ def test_points_that_a_marker_covers_are_told_with_it(browser: Browser, tmp_path
 
 def test_every_verdict_is_told(browser: Browser, report: Path) -> None:
     page, _ = opened(browser, report)
-    load_chart(page).focus()
+    rate_and_latency_chart(page).focus()
     told = []
     page.keyboard.press("Home")
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_keys_move_along_points_and_are_told_aloud(browser: Browser, report: Pat
 
 def test_an_enlarged_part_comes_back_whole(browser: Browser, report: Path) -> None:
     page, _ = opened(browser, report)
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     path = stage.locator("[data-m] path:not([transform])").first
     line = path.get_attribute("d")
     drag(page, stage, 0.15, 0.4, 0.4)
@@ -166,7 +166,7 @@ def test_an_enlarged_part_comes_back_whole(browser: Browser, report: Path) -> No
 
 def test_enlarging_needs_ctrl_so_that_a_wheel_scrolls(browser: Browser, report: Path) -> None:
     page, _ = opened(browser, report)
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     page.mouse.move(*middle(stage))
     start = page.evaluate("scrollY")
     page.mouse.wheel(0, 240)
@@ -176,7 +176,7 @@ def test_enlarging_needs_ctrl_so_that_a_wheel_scrolls(browser: Browser, report: 
         page.wait_for_timeout(20)
     assert page.evaluate("scrollY") > start + 100
     assert page.locator(".enlarged").count() == 0
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     page.mouse.move(*middle(stage))
     start = page.evaluate("scrollY")
     page.keyboard.down("Control")
@@ -189,7 +189,7 @@ def test_enlarging_needs_ctrl_so_that_a_wheel_scrolls(browser: Browser, report: 
 
 def test_buttons_enlarge_and_show_all(browser: Browser, report: Path) -> None:
     page, _ = opened(browser, report)
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     page.mouse.move(*middle(stage))
     stage.get_by_role("button", name="Enlarge").click()
     assert page.locator(".enlarged").count() == 1
@@ -203,7 +203,7 @@ def test_buttons_enlarge_and_show_all(browser: Browser, report: Path) -> None:
 
 def test_two_fingers_enlarge_and_one_does_not(browser: Browser, report: Path) -> None:
     page, _ = opened(browser, report, has_touch=True, viewport={"width": 390, "height": 800})
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     x, y = middle(stage)
     y -= 60  # on the upper of two plots
     touch = """(one, [kind, id, x, y]) => one.dispatchEvent(new PointerEvent(kind,
@@ -236,7 +236,7 @@ def test_hidden_on_one_chart_is_hidden_on_all_but_not_on_paper(
     page.emulate_media(media="print")
     assert own.evaluate_all(seen) == own.count()
     page.emulate_media(media="screen")
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     stage.focus()
     page.keyboard.press("ArrowRight")
     assert page.locator(".tip .first").inner_text() == "Two"
@@ -247,7 +247,7 @@ def test_hidden_on_one_chart_is_hidden_on_all_but_not_on_paper(
 
 def test_paper_shows_whole_axes_and_nothing_of_the_pointer(browser: Browser, report: Path) -> None:
     page, _ = opened(browser, report)
-    stage = load_chart(page)
+    stage = rate_and_latency_chart(page)
     drag(page, stage, 0.15, 0.4, 0.4)
     page.mouse.move(*middle(stage))
     assert page.locator(".enlarged").count() == 1
@@ -297,7 +297,7 @@ def test_hostile_names_are_text_in_tips_and_buttons(browser: Browser, tmp_path: 
         assert page.locator(".tip").is_visible()
         inside = page.locator(".tip *").evaluate_all("all => all.map(one => one.localName)")
         assert set(inside) == {"div"}
-    load_chart(page).focus()
+    rate_and_latency_chart(page).focus()
     page.keyboard.press("ArrowRight")
     assert SCRIPT in page.locator(".tip .first").inner_text()
     page.locator(".toggle").first.click()

@@ -32,7 +32,7 @@ from iolab.guests.tables import (
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.charts.chart import ChartGroup, SeriesStyles
 from iolab.report.charts.choose import DASHES
-from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_chart
+from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, rate_and_latency_chart
 from iolab.report.charts.palette import series_token
 from iolab.report.numbers import metric_value_text
 from iolab.report.table import Table
@@ -148,7 +148,9 @@ def _group_curve_figures(
         if name
         else None
     )
-    figure = load_chart(scaling_group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
+    figure = rate_and_latency_chart(
+        scaling_group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail
+    )
     several = len({point.key.configuration for point in scaling_group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
     yield replace(figure, note=notes, has_configuration_colors=several)

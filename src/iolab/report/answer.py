@@ -147,7 +147,7 @@ def build_answer(
             brief.points,
             brief.kinds.extra_answer_text(brief.study, brief.points),
             labels,
-            demonstration=virtual_disk_demonstration_prefix(brief.study, brief.facts),
+            demonstration_prefix=virtual_disk_demonstration_prefix(brief.study, brief.facts),
         ),
         conclusion=conclusion,
         detail_texts=tuple(
@@ -266,8 +266,8 @@ def _failed_runs_text(brief: Brief) -> str:
     )
 
 
-def _is_about_quoted_run(objection: Objection, quoted: set[RunKey | None]) -> bool:
-    return any(run.key in quoted for run in objection.runs)
+def _is_about_quoted_run(objection: Objection, quoted_runs: set[RunKey | None]) -> bool:
+    return any(run.key in quoted_runs for run in objection.runs)
 
 
 def sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:

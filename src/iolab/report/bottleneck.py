@@ -254,7 +254,7 @@ def _load_step_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _unproven_device_text(finding: BottleneckFinding) -> str:
+def _unproven_device_limit_text(finding: BottleneckFinding) -> str:
     use = finding.decision.limiting_use
     if use is None:
         return _no_bottleneck_text(finding)
@@ -353,7 +353,7 @@ def _disk_limit_text(finding: BottleneckFinding) -> str:
     )
 
 
-def _target_rate_text(finding: BottleneckFinding) -> str:
+def _target_rate_limit_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None or flight.target_rate is None:
         return "is limited by the requested rate"
@@ -362,14 +362,14 @@ def _target_rate_text(finding: BottleneckFinding) -> str:
     return f"is limited by the requested rate: {kept} of {rate} were kept"
 
 
-def _think_time_text(finding: BottleneckFinding) -> str:
+def _think_time_limit_text(finding: BottleneckFinding) -> str:
     return (
         "is limited by the pauses that its load makes between "
         f"I/Os{busiest_resources_suffix(finding.resources)}"
     )
 
 
-def _queue_depth_one_text(finding: BottleneckFinding) -> str:
+def _queue_depth_one_limit_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     text = "is limited by its load of one I/O at a time"
     # Its latency is that of the point, not of the one run that was watched.
@@ -444,16 +444,16 @@ def _no_bottleneck_text(finding: BottleneckFinding) -> str:
 
 _CAUSE_TEXTS: Final[Mapping[BottleneckCause, Callable[[BottleneckFinding], str]]] = {
     BottleneckCause.DEVICE: _device_limit_text,
-    BottleneckCause.DEVICE_OPEN: _unproven_device_text,
+    BottleneckCause.DEVICE_OPEN: _unproven_device_limit_text,
     BottleneckCause.PROCESSORS: _processor_limit_text,
     BottleneckCause.CORE: _core_limit_text,
     BottleneckCause.JOB: _job_processor_limit_text,
     BottleneckCause.PORT: _port_limit_text,
     BottleneckCause.IO_LIMIT: _io_limit_text,
     BottleneckCause.DISK_LIMIT: _disk_limit_text,
-    BottleneckCause.RATE: _target_rate_text,
-    BottleneckCause.PACE: _think_time_text,
-    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_text,
+    BottleneckCause.RATE: _target_rate_limit_text,
+    BottleneckCause.PACE: _think_time_limit_text,
+    BottleneckCause.ONE_AT_A_TIME: _queue_depth_one_limit_text,
     BottleneckCause.LOAD: _unsaturated_load_text,
     BottleneckCause.ENGINE: _engine_limit_text,
     BottleneckCause.SOFTWARE: _software_limit_text,
@@ -585,7 +585,7 @@ def _all_next_steps_text(
     """The next step about each limit, the same in every row: what tables tell once."""
     steps: dict[str, str] = {}
     for limit in limits:
-        steps.setdefault(_next_step_text(limit, points), _cause_kind_text(limit))
+        steps.setdefault(_next_step_text(limit, points), _cause_text_without_name_and_doubt(limit))
     if len(steps) == 1:
         return next(iter(steps))
     return " ".join(f"{capitalised(cause)}: {uncapitalised(step)}" for step, cause in steps.items())
@@ -723,7 +723,8 @@ def _causes_or_counts_text(
     if len(line) <= SENTENCE_CHARACTERS_MAX or len(study.configurations) == 1:
         return line
     groups = sorted(
-        _findings_by_name(selected_limits, _cause_kind_text).items(), key=lambda item: -len(item[1])
+        _findings_by_name(selected_limits, _cause_text_without_name_and_doubt).items(),
+        key=lambda item: -len(item[1]),
     )
     several = f" of {counted_noun(len(limits), 'best point')}"
     return ", ".join(
@@ -865,7 +866,7 @@ def _bottleneck_evidence_text(
     the rate of the run that they are of, where `rates` have it.
     """
     cause = findings[0].decision.cause
-    parts = [*_named_resource_evidence(findings), *_own_jobs_evidence(findings)]
+    parts = [*_cause_resource_use_evidence(findings), *_own_jobs_evidence(findings)]
     if cause is BottleneckCause.UNWATCHED_RATE_LIMIT:
         parts.insert(0, f"repeats give one rate (±{percent_text(STEADY_HALF_WIDTH)} or less)")
     if cause is BottleneckCause.ENGINE:
@@ -885,7 +886,7 @@ def _bottleneck_evidence_text(
     return "; ".join(filter(None, parts)) or DASH
 
 
-def _named_resource_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
+def _cause_resource_use_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     """How much of the resource was used that the limit names; nothing of other limits."""
     resource = _CAUSE_RESOURCES.get(findings[0].decision.cause)
     text = next(
@@ -1076,7 +1077,7 @@ def _cause_text(finding: BottleneckFinding) -> str:
     return f"{doubt}{_CAUSE_NAMES[decision.cause]}{f' {name}' if name else ''}"
 
 
-def _cause_kind_text(finding: BottleneckFinding) -> str:
+def _cause_text_without_name_and_doubt(finding: BottleneckFinding) -> str:
     """The same without how sure a limit on a rate is."""
     text = _cause_without_name_text(finding)
     is_rate = finding.decision.cause in _RATE_LIMIT_CAUSES

@@ -250,7 +250,10 @@ def hardware_tables(study: Study, facts: Mapping[str, HostFacts]) -> tuple[Table
     stated = ("Clients", *_CONFIGURATION_FACT_NAMES, *extra)
     names = (*stated, *_HOST_FACT_NAMES)
     nodes = _hypervisor_facts(study, facts)
-    node = _texts_with_hosts({name: _hypervisor_text(host) for name, host in nodes.items()}) or DASH
+    node = (
+        _distinct_texts_with_hosts({name: _hypervisor_text(host) for name, host in nodes.items()})
+        or DASH
+    )
     every = zip(
         names,
         *(
@@ -499,7 +502,7 @@ def _host_fact_texts(facts: Mapping[str, HostFacts]) -> tuple[str, ...]:
         return (DASH,) * own_count
     by_host = {name: _one_host_fact_texts(host) for name, host in facts.items()}
     return tuple(
-        _texts_with_hosts({name: texts[place] for name, texts in by_host.items()})
+        _distinct_texts_with_hosts({name: texts[place] for name, texts in by_host.items()})
         for place in range(own_count)
     )
 
@@ -513,7 +516,7 @@ def _configuration_host_texts(
     return tuple(store.url_text if store and name == "Target" else text for name, text in texts)
 
 
-def _texts_with_hosts(texts: Mapping[str, str]) -> str:
+def _distinct_texts_with_hosts(texts: Mapping[str, str]) -> str:
     hosts: dict[str, list[str]] = {}
     for name, text in texts.items():
         hosts.setdefault(text, []).append(name)

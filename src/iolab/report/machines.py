@@ -97,11 +97,11 @@ def _is_gain_worthwhile(
     )
 
 
-def scaling_limits_sentence(study: Study, carried: Sequence[ScalingLimit]) -> str:
+def scaling_limits_sentence(study: Study, limits: Sequence[ScalingLimit]) -> str:
     """How many machines each configuration carries, by the workload that it carries fewest for."""
     titles = study.configuration_titles
     texts = []
-    for owner, rows in groupby(carried, key=lambda row: row.configuration):
+    for owner, rows in groupby(limits, key=lambda row: row.configuration):
         name = titles[owner] if len(study.configurations) > 1 else "The target"
         texts.append(f"{name} carries {_lowest_limit_text(list(rows))}")
     return f"{'; '.join(texts)}."

@@ -340,7 +340,7 @@ def _configuration_columns_table(
     ]
     cells += [
         (
-            _scoped_title_cell(row),
+            _title_cell_with_scope_note(row),
             *(_cost_capacity_cell(row, name, styles) for name in titles),
         )
         for row in cost_capacity_rows
@@ -389,7 +389,7 @@ def _undecided_reason_note(
     return f"invalid or missing: {'; '.join(parts)}"
 
 
-def _scoped_title_cell(cost_capacity_row: CostCapacityRow) -> Cell:
+def _title_cell_with_scope_note(cost_capacity_row: CostCapacityRow) -> Cell:
     """The title of a row that is no best figure, with of what its figures are."""
     return Cell(
         cost_capacity_row.title,
@@ -679,24 +679,28 @@ def _operation_columns_table(
     for value_row in cost_capacity_rows:
         own = value_row.figures[0]
         lines.append(
-            (_scoped_title_cell(value_row), *(Cell(own.text, note=own.note) for _ in names))
+            (
+                _title_cell_with_scope_note(value_row),
+                *(Cell(own.text, note=own.note) for _ in names),
+            )
         )
     return Table(title, heads, tuple(lines), groups, merges_equal=True, has_bars=True)
 
 
 def _operation_cell(
-    workload_row: WorkloadRow, most: Mapping[str, float], anchors: RunAnchors
+    workload_row: WorkloadRow, largest_by_unit: Mapping[str, float], anchors: RunAnchors
 ) -> Cell:
     figure = workload_row.cells[0]
     cell = _figure_cell(workload_row, figure.configuration, anchors)
     if (
         not figure.is_quotable
-        or not most.get(workload_row.unit)
+        or not largest_by_unit.get(workload_row.unit)
         or figure.better is BetterDirection.LOWER
     ):
         return cell
     return replace(
-        cell, bar=CellBar((figure.value.value or 0.0) / most[workload_row.unit], SERIES[0])
+        cell,
+        bar=CellBar((figure.value.value or 0.0) / largest_by_unit[workload_row.unit], SERIES[0]),
     )
 
 

@@ -76,19 +76,23 @@ FACTOR_HEADING: Final = "Times"
 
 def maxima_section(brief: Brief) -> ReportSection | None:
     """The best figures of every workload; None where none has one."""
-    peaks = best_figures_with_hosts(brief)
-    if not peaks:
+    figures_with_hosts = best_figures_with_hosts(brief)
+    if not figures_with_hosts:
         return None
     anchors, styles = brief.run_anchors, brief.series_styles
     owners = brief.study.configurations
-    table = maxima_table(owners, peaks, anchors)
+    table = maxima_table(owners, figures_with_hosts, anchors)
     figures = charts_by_unit(
-        peaks, lambda peak: peak.maximum.value.unit, partial(_maxima_chart, brief)
+        figures_with_hosts,
+        lambda figure: figure.maximum.value.unit,
+        partial(_maxima_chart, brief),
     )
     groups = [ChartGroup("", figures, table, _maxima_note(table))]
     alone = single_host_maxima(brief)
-    pairs = fleets_with_single_client(owners, [peak.maximum for peak in peaks], alone)
-    clients = fleet_and_client_table(owners, peaks, pairs, anchors)
+    pairs = fleets_with_single_client(
+        owners, [figure.maximum for figure in figures_with_hosts], alone
+    )
+    clients = fleet_and_client_table(owners, figures_with_hosts, pairs, anchors)
     if clients is not None:
         draw = partial(_client_and_fleet_chart, styles, clients)
         drawn = charts_by_unit(pairs, lambda pair: pair.fleet.value.unit, draw)
@@ -105,39 +109,46 @@ def _maxima_note(table: Table) -> str:
     )
 
 
-def _maxima_chart(brief: Brief, peaks: Sequence[BestFigureWithHosts]) -> Figure | None:
+def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts]) -> Figure | None:
     """A row for each workload, of figures of one unit."""
     styles = brief.series_styles
-    groups = rows_by_key(peaks, lambda peak: peak.maximum.workload).values()
-    better = peaks[0].maximum.better
+    groups = rows_by_key(figures_with_hosts, lambda figure: figure.maximum.workload).values()
+    better = figures_with_hosts[0].maximum.better
     best = "Lowest" if better is BetterDirection.LOWER else "Best"
+    label = common_metric_label(figure.maximum.metric for figure in figures_with_hosts)
     return dot_chart(
         "Best figures",
-        f"{best} {common_metric_label(peak.maximum.metric for peak in peaks) or 'figures'}",
+        f"{best} {label or 'figures'}",
         [
-            DotRow(own[0].maximum.title, tuple(_peak_dot(peak, styles) for peak in own))
+            DotRow(
+                own[0].maximum.title,
+                tuple(_best_figure_dot(figure, styles) for figure in own),
+            )
             for own in groups
         ],
-        finding=_best_configurations_sentence(peaks, styles),
-        table=maxima_table(brief.study.configurations, peaks, brief.run_anchors),
+        finding=_best_configurations_sentence(figures_with_hosts, styles),
+        table=maxima_table(brief.study.configurations, figures_with_hosts, brief.run_anchors),
         better=better,
     )
 
 
-def _peak_dot(peak: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
-    style, best = styles[peak.maximum.configuration], peak.maximum
+def _best_figure_dot(figure: BestFigureWithHosts, styles: SeriesStyles) -> Dot:
+    style, best = styles[figure.maximum.configuration], figure.maximum
     at = axis_values_text(tuple((axis_name_text(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
     return Dot(style.label, style.token, best.value, best.level, place, style.title)
 
 
 def _best_configurations_sentence(
-    peaks: Sequence[BestFigureWithHosts], styles: SeriesStyles
+    figures_with_hosts: Sequence[BestFigureWithHosts], styles: SeriesStyles
 ) -> str:
     """Of each workload the best configuration."""
     several = len(styles) > 1
     sentences = []
-    for own in rows_by_key((peak.maximum for peak in peaks), lambda best: best.workload).values():
+    for own in rows_by_key(
+        (figure.maximum for figure in figures_with_hosts),
+        lambda best: best.workload,
+    ).values():
         pick = min if own[0].better is BetterDirection.LOWER else max
         sound = [figure for figure in own if figure.has_valid_level] or own
         best = pick(sound, key=lambda figure: figure.value.value or 0.0)
@@ -145,11 +156,11 @@ def _best_configurations_sentence(
         at = f" at {axis_values_text(best.axis)}" if best.axis else ""
         doubt = "" if best.has_valid_level else ", invalid"
         sentences.append(f"{best.title}: {metric_value_text(best.value)}{who}{at}{doubt}")
-    return f"{statements_text(sentences)} {_worst_verdict_sentence(peaks)}"
+    return f"{statements_text(sentences)} {_worst_verdict_sentence(figures_with_hosts)}"
 
 
-def _worst_verdict_sentence(peaks: Sequence[BestFigureWithHosts]) -> str:
-    levels = {peak.maximum.level for peak in peaks}
+def _worst_verdict_sentence(figures_with_hosts: Sequence[BestFigureWithHosts]) -> str:
+    levels = {figure.maximum.level for figure in figures_with_hosts}
     judged = [level for level in levels if level is not None]
     if not judged:
         return ""
@@ -218,8 +229,8 @@ def single_host_maxima(brief: Brief) -> tuple[BestValue, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
     alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS_AXIS) == 1]
     return tuple(
-        peak.maximum
-        for peak in _best_figures_of_headlines(
+        figure.maximum
+        for figure in _best_figures_of_headlines(
             brief.kinds.single_figure_headlines(brief.study, alone)
         )
     )
@@ -229,7 +240,9 @@ def _best_figures_of_headlines(
     headlines: Iterable[BestPointHeadline],
 ) -> tuple[BestFigureWithHosts, ...]:
     return tuple(
-        peak for headline in headlines if (peak := _best_figure_of_headline(headline)) is not None
+        figure
+        for headline in headlines
+        if (figure := _best_figure_of_headline(headline)) is not None
     )
 
 
@@ -268,7 +281,7 @@ def statements_text(statements: Sequence[str]) -> str:
 
 def maxima_table(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestFigureWithHosts],
+    figures_with_hosts: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
@@ -276,7 +289,9 @@ def maxima_table(
     several = len(titles) > 1
     base = configurations[0].id if configurations else ""
     bases = {
-        peak.maximum.workload: peak.maximum for peak in peaks if peak.maximum.configuration == base
+        figure.maximum.workload: figure.maximum
+        for figure in figures_with_hosts
+        if figure.maximum.configuration == base
     }
     numbers = ("Best", "Interval", "Of points")
     heads = text_and_number_columns(
@@ -285,8 +300,8 @@ def maxima_table(
         ("Verdict",),
     )
     rows = []
-    for peak in peaks:
-        best = peak.maximum
+    for figure in figures_with_hosts:
+        best = figure.maximum
         texts = [
             best.title or best.workload,
             titles.get(best.configuration, best.configuration),
@@ -300,13 +315,13 @@ def maxima_table(
             if several
             else []
         )
-        rows.append((*row_of_cells(*texts), peak.verdict_cell(anchors)))
+        rows.append((*row_of_cells(*texts), figure.verdict_cell(anchors)))
     return table_without_empty_columns(Table("Best figures", heads, tuple(rows)))
 
 
 def fleet_and_client_table(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestFigureWithHosts],
+    figures_with_hosts: Sequence[BestFigureWithHosts],
     scaled_pairs: Sequence[FleetAndSingleClient],
     anchors: RunAnchors,
 ) -> Table | None:
@@ -317,8 +332,8 @@ def fleet_and_client_table(
     beside = {(pair.fleet.configuration, pair.fleet.workload): pair for pair in scaled_pairs}
     titles = configuration_titles_by_id(configurations)
     rows = []
-    for peak in peaks:
-        best = peak.maximum
+    for figure in figures_with_hosts:
+        best = figure.maximum
         pair = beside.get((best.configuration, best.workload))
         if not best.is_rate or best.host_count == 1 or not (best.host_count or pair):
             continue
@@ -331,7 +346,7 @@ def fleet_and_client_table(
             metric_value_text(mean_rate_per_host(best)),
             *(
                 DASH if rate is None else value_text(rate, unit)
-                for rate in (peak.slowest_host, peak.fastest_host)
+                for rate in (figure.slowest_host, figure.fastest_host)
             ),
         ]
         if beside:
@@ -340,7 +355,7 @@ def fleet_and_client_table(
                 factor_with_interval_text(pair.speedup if pair else None),
                 factor_with_interval_text(pair.scaling_efficiency if pair else None),
             ]
-        rows.append((*row_of_cells(*texts), peak.verdict_cell(anchors)))
+        rows.append((*row_of_cells(*texts), figure.verdict_cell(anchors)))
     numbers = ("Hosts", "Total", "Mean per host", "Slowest host", "Fastest host")
     alone = ("One client alone", "Total over one", "Mean over one") if beside else ()
     heads = text_and_number_columns(("Workload", "Configuration"), (*numbers, *alone), ("Verdict",))

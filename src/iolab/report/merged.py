@@ -83,14 +83,18 @@ def names_with_duplicates_numbered(names: Iterable[str]) -> list[str]:
 
 
 def new_host_names(
-    labels: Sequence[str], hosts: Sequence[Sequence[str]], facts: Sequence[FactsByKey]
+    labels: Sequence[str],
+    host_names_by_session: Sequence[Sequence[str]],
+    facts_by_session: Sequence[FactsByKey],
 ) -> list[dict[str, str]]:
     """For each session the new names of its hosts, and of the keys of their facts.
 
     Hosts of one name are one host where their facts are the same, but for free space and reboots.
     """
     variants: dict[str, list[tuple[FactsByKey, list[str]]]] = {}
-    for label, names, own_facts in zip(labels, hosts, facts, strict=True):
+    for label, names, own_facts in zip(
+        labels, host_names_by_session, facts_by_session, strict=True
+    ):
         for name in names:
             lasting = _host_facts_without_volatile_fields(name, own_facts)
             same_name = variants.setdefault(name, [])
@@ -102,7 +106,9 @@ def new_host_names(
             else:
                 same.append(label)
     renamed: list[dict[str, str]] = []
-    for label, names, own_facts in zip(labels, hosts, facts, strict=True):
+    for label, names, own_facts in zip(
+        labels, host_names_by_session, facts_by_session, strict=True
+    ):
         own: dict[str, str] = {}
         for name in names:
             if len(variants[name]) > 1:
@@ -163,17 +169,17 @@ def _unambiguous_name(name: str, label: str, name_counts: Counter[str]) -> str:
 def merge_studies(
     studies: Sequence[Study],
     configurations: Sequence[Sequence[Configuration]],
-    hosts: Sequence[NewHostNames],
+    host_renames_by_session: Sequence[NewHostNames],
 ) -> Study:
     """All studies as one: their configurations side by side, their workloads joined by id.
 
-    `configurations` are each session's under their new ids, `hosts` each session's new names. What
-    a study has once, as its method, is the first one's.
+    `configurations` are each session's under their new ids, `host_renames_by_session` new names by
+    the old ones. What a study has once, as its method, is the first one's.
     """
-    pairs = list(zip(configurations, hosts, strict=True))
+    pairs = list(zip(configurations, host_renames_by_session, strict=True))
     specs = {
         named.name: named
-        for study, names in zip(studies, hosts, strict=True)
+        for study, names in zip(studies, host_renames_by_session, strict=True)
         for named in (with_renamed_hosts(spec, names) for spec in study.hosts)
     }
     first = studies[0]
@@ -236,14 +242,14 @@ def merge_plans(
     plans: Sequence[Plan],
     runs: Iterable[PlannedRun],
     candidates: Iterable[Point],
-    configurations: Iterable[tuple[DataSet, str]],
+    data_sets_with_configurations: Iterable[tuple[DataSet, str]],
 ) -> Plan:
-    """All plans as one; `runs`, `candidates` and `configurations` of data sets have new names."""
+    """All plans as one; `runs`, `candidates` and configurations have their new names."""
     sets = {
         (data_set.id, data_set.bytes_per_job, data_set.numjobs): replace(
             data_set, configuration=name
         )
-        for data_set, name in configurations
+        for data_set, name in data_sets_with_configurations
     }
     budgets = [plan.budget for plan in plans]
     return Plan(
@@ -576,7 +582,7 @@ def _session_parts(
     studies_and_results: Sequence[tuple[Study, tuple[RunResult, ...]]],
     configurations_by_id: Sequence[Mapping[str, Configuration]],
     hosts: Sequence[NewHostNames],
-    joined: tuple[Study, frozenset[str]],
+    study_and_identical_workloads: tuple[Study, frozenset[str]],
 ) -> Iterator[SessionPart]:
     before = 0
     labels = names_with_duplicates_numbered(label for label, _ in sources)
@@ -592,7 +598,9 @@ def _session_parts(
             results=results,
             configuration_ids=ids,
             new_host_names=hosts[index],
-            new_digests=_merged_digests(source.session.id, plan, results, ids, joined),
+            new_digests=_merged_digests(
+                source.session.id, plan, results, ids, study_and_identical_workloads
+            ),
             earlier_run_count=before,
         )
         orders = [*(run.order for run in plan.runs), *(result.order for result in results)]
@@ -603,22 +611,22 @@ def _merged_digests(
     session: str,
     plan: Plan,
     results: Iterable[RunResult],
-    ids: NewHostNames,
-    joined: tuple[Study, frozenset[str]],
+    configuration_ids: NewHostNames,
+    study_and_identical_workloads: tuple[Study, frozenset[str]],
 ) -> dict[str, str]:
     """The new digest of each point.
 
     It is that of the joined study where all sessions ask for the workload alike, so that whatever
     follows from a study's points, as a curve with its knee, is found there.
     """
-    study, alike = joined
+    study, alike = study_and_identical_workloads
     points = {
         point.digest: (point.configuration, point.workload, point.axis) for point in plan.points
     }
     for result in results:
         points.setdefault(result.digest, (result.configuration, result.workload, result.axis))
     return {
-        own: build_point_at(study, ids[configuration], workload, axis).digest
+        own: build_point_at(study, configuration_ids[configuration], workload, axis).digest
         if workload in alike
         else content_digest({"session": session, "point": own})
         for own, (configuration, workload, axis) in points.items()

@@ -76,23 +76,28 @@ def figures_per_size_and_cost_section(brief: Brief) -> ReportSection | None:
         return None
     kept = {owner.id for owner in owners}
     every = best_figures_with_hosts(brief)
-    peaks = [peak for peak in every if peak.maximum.configuration in kept]
+    figures_with_hosts = [figure for figure in every if figure.maximum.configuration in kept]
     left_out = [
         configuration.title
         for configuration in brief.study.configurations
         if configuration.id not in kept
     ]
-    first = _purchase_chart_group(owners, peaks, brief.series_styles, brief.run_anchors)
+    first = _purchase_chart_group(
+        owners, figures_with_hosts, brief.series_styles, brief.run_anchors
+    )
     if left_out:
         first = replace(first, note=f"{first.note} {_left_out_configurations_note(left_out)}")
-    groups = (first, *_quotient_chart_groups(owners, peaks, brief.series_styles, brief.run_anchors))
+    groups = (
+        first,
+        *_quotient_chart_groups(owners, figures_with_hosts, brief.series_styles, brief.run_anchors),
+    )
     title = "Price/performance" if cost_currencies(owners) else "Capacity and size"
     return ReportSection("value", title, "", groups, in_appendix=False)
 
 
 def _purchase_chart_group(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestFigureWithHosts],
+    figures_with_hosts: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> ChartGroup:
@@ -101,9 +106,11 @@ def _purchase_chart_group(
     figures = [
         figure
         for currency in cost_currencies(configurations)
-        for figure in _cost_charts(currency, configurations, peaks, styles, anchors, table)
+        for figure in _cost_charts(
+            currency, configurations, figures_with_hosts, styles, anchors, table
+        )
     ]
-    every = best_figure_quotients_table(configurations, peaks, anchors)
+    every = best_figure_quotients_table(configurations, figures_with_hosts, anchors)
     return ChartGroup(
         "",  # the section says it
         fill_page_width(figures),
@@ -116,7 +123,7 @@ def _purchase_chart_group(
 def _cost_charts(
     currency: str,
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestFigureWithHosts],
+    figures_with_hosts: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
     table: Table,
@@ -137,10 +144,10 @@ def _cost_charts(
     capacity = capacities.get("usable_tb") or capacities.get("raw_tb") or []
     rates = [
         quotient
-        for quotient in rate_quotients(priced, [peak.maximum for peak in peaks])
+        for quotient in rate_quotients(priced, [figure.maximum for figure in figures_with_hosts])
         if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.maximum.has_valid_level
     ]
-    verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
+    verdicts = {figure.maximum: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     titles = {name: style.title for name, style in styles.items()}
     for own in rows_by_key(rates, lambda quotient: quotient.value.unit).values():
         alike = [quotient for quotient in own if quotient.ranking_group == own[0].ranking_group]
@@ -177,7 +184,7 @@ def _purchase_note(configurations: Sequence[Configuration]) -> str:
 
 def _quotient_chart_groups(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestFigureWithHosts],
+    figures_with_hosts: Sequence[BestFigureWithHosts],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Iterator[ChartGroup]:
@@ -186,10 +193,10 @@ def _quotient_chart_groups(
     Of money the brief has charts of cost.
     """
     every = [
-        *rate_quotients(configurations, [peak.maximum for peak in peaks]),
+        *rate_quotients(configurations, [figure.maximum for figure in figures_with_hosts]),
         *capacity_quotients(configurations),
     ]
-    verdicts = {peak.maximum: peak.verdict_cell(anchors) for peak in peaks}
+    verdicts = {figure.maximum: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     order = sorted(every, key=_divisor_sort_key)
     measured = {quotient.divisor.divisor_kind for quotient in every if quotient.maximum.workload}
     shown = next((size for size in _DIVISORS_BY_PRIORITY if size in measured), None)
@@ -271,11 +278,11 @@ def _intervals_overlap(best: Quotient, other: Quotient) -> bool:
 
 def best_figure_quotients_table(
     configurations: Sequence[Configuration],
-    peaks: Sequence[BestFigureWithHosts],
+    figures_with_hosts: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
-    every = rate_quotients(configurations, [peak.maximum for peak in peaks])
+    every = rate_quotients(configurations, [figure.maximum for figure in figures_with_hosts])
     pers = list(
         dict.fromkeys(
             quotient.divisor.unit_text for quotient in sorted(every, key=_divisor_sort_key)
@@ -291,15 +298,15 @@ def best_figure_quotients_table(
     rows = [
         (
             *row_of_cells(
-                peak.maximum.title or peak.maximum.workload,
-                titles.get(peak.maximum.configuration, peak.maximum.configuration),
-                metric_value_text(peak.maximum.value),
-                *(quotient_value_text(values.get((peak.maximum, per))) for per in pers),
+                figure.maximum.title or figure.maximum.workload,
+                titles.get(figure.maximum.configuration, figure.maximum.configuration),
+                metric_value_text(figure.maximum.value),
+                *(quotient_value_text(values.get((figure.maximum, per))) for per in pers),
             ),
-            peak.verdict_cell(anchors),
+            figure.verdict_cell(anchors),
         )
-        for peak in peaks
-        if peak.maximum.is_rate
+        for figure in figures_with_hosts
+        if figure.maximum.is_rate
     ]
     return Table("Best figures over size and cost", heads, tuple(rows))
 

@@ -97,7 +97,7 @@ def session_answer(
         points,
         own,
         names,
-        demonstration=demonstration,
+        demonstration_prefix=demonstration,
     )
     return SessionAnswer(sentence, confidence_line(figures), objections, tuple(figures))
 
@@ -121,16 +121,16 @@ def answer_sentence(
     run_counts: RunCounts,
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
-    load_text: str = "",
+    load_kind_text: str = "",
     titles: Mapping[str, str] | None = None,
     *,
-    demonstration: str = "",
+    demonstration_prefix: str = "",
 ) -> str:
     """The answer, of the kind that the study's question wants.
 
-    `load_text` is what its kind of load says of one configuration, if it has words of its own;
-    `titles` are what configurations are called, if not by their titles; `demonstration` is how it
-    begins where no drives were measured.
+    `load_kind_text` is what its kind of load says of one configuration, if it has words of its own;
+    `titles` are what configurations are called, if not by their titles; `demonstration_prefix` is
+    how it begins where no drives were measured.
     """
     rows = workload_rows(best_figures)
     measured = [row for row in rows if row.best is not None]
@@ -153,7 +153,7 @@ def answer_sentence(
         )
         reason = f" {why.message}" if why else ""
         # What was lost is a result even where it makes the figures none.
-        load_prefix = f"{load_text} " if load_text else ""
+        load_prefix = f"{load_kind_text} " if load_kind_text else ""
         return f"{load_prefix}No usable result: {lost} invalid.{reason}"
     if study.answer is AnswerKind.MACHINES:
         from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
@@ -169,15 +169,17 @@ def answer_sentence(
         return f"{caveat}{classes}"
     if _has_several_configurations(best_figures):
         names = titles or study.configuration_titles
-        choice = choice_sentence(rows, names, is_advice=not demonstration)
-        return f"{demonstration}{caveat}{choice}"
-    if load_text and all(
+        choice = choice_sentence(rows, names, is_advice=not demonstration_prefix)
+        return f"{demonstration_prefix}{caveat}{choice}"
+    if load_kind_text and all(
         row.best.level is VerdictLevel.INDICATIVE for row in measured if row.best is not None
     ):
-        load_text = f"{load_text} {MEASURE_AGAIN}"
-    text = f"{caveat}{load_text or _best_figures_sentence(rows, study)}"
+        load_kind_text = f"{load_kind_text} {MEASURE_AGAIN}"
+    text = f"{caveat}{load_kind_text or _best_figures_sentence(rows, study)}"
     is_noun_first = text.startswith((TARGET, FROM_MEMORY))
-    return f"{demonstration}{uncapitalised(text) if demonstration and is_noun_first else text}"
+    if demonstration_prefix and is_noun_first:
+        text = uncapitalised(text)
+    return f"{demonstration_prefix}{text}"
 
 
 def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:

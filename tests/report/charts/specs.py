@@ -19,8 +19,8 @@ from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
     latency_chart,
-    load_chart,
     quantity_chart,
+    rate_and_latency_chart,
     rate_quantity,
 )
 from iolab.report.charts.palette import SERIES
@@ -117,7 +117,7 @@ def figures() -> dict[str, Figure]:
         "distribution": latency_distribution_figure(
             "Random read", "Latency by percentile", [StyledLatencyCurve(CURVE, "read", SERIES[0])]
         ),
-        "load": load_chart("Random read", "iodepth", lines(), rate_quantity("iops")),
+        "load": rate_and_latency_chart("Random read", "iodepth", lines(), rate_quantity("iops")),
         "tradeoff": latency_tradeoff_chart(
             "Random read", "iodepth", lines(), rate_quantity("iops"), (MEAN, TAIL)
         ),

@@ -21,7 +21,7 @@ from iolab.report.charts.chart import (
     TextMark,
 )
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.lines import MEAN, ChartLine, load_chart, rate_quantity
+from iolab.report.charts.lines import MEAN, ChartLine, rate_and_latency_chart, rate_quantity
 from iolab.report.charts.palette import INK, MUTED, RAISED, RULE, SERIES, ColorToken
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from tests.report.charts.outcomes import points, result
@@ -140,7 +140,7 @@ def test_loads_that_have_no_room_for_bars_are_lines() -> None:
         replace(line, points=points(tuple(result(depth, 1e3 * depth) for depth in range(1, 20))))
         for line in lines()
     ]
-    figure = load_chart("s", "iodepth", many, rate_quantity("iops"))
+    figure = rate_and_latency_chart("s", "iodepth", many, rate_quantity("iops"))
     assert not of(figure, Bars)
     assert len(of(figure, LineMark)) == 2
 
@@ -150,7 +150,7 @@ def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis
     wild = [ChartLine("c", SERIES[0], (), points(pair))]
     (point,) = wild[0].points
     assert (point.metrics["iops"].high or 0.0) > 1e9
-    figure = load_chart("s", "iodepth", wild, rate_quantity("iops"))
+    figure = rate_and_latency_chart("s", "iodepth", wild, rate_quantity("iops"))
     assert not [one for plot in (0, 1) for one in of(figure, LineSegments, plot=plot)]
     (upper, _) = figure.plots
     assert upper.y is not None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iolab.core.metric import VerdictLevel
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.lines import ChartLine, load_chart, rate_quantity
+from iolab.report.charts.lines import ChartLine, rate_and_latency_chart, rate_quantity
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import HATCH_GAP, draw_inline_svg, hatching_line_ends
 from tests.facts import tells
@@ -38,7 +38,7 @@ def bars(*levels: VerdictLevel) -> Figure:
         for turn in (0, 1)
     ]
     lines = [line for line in found if line.points]
-    return load_chart("s", "iodepth", lines, rate_quantity("iops"))
+    return rate_and_latency_chart("s", "iodepth", lines, rate_quantity("iops"))
 
 
 Box = tuple[float, float, float, float]

@@ -49,8 +49,8 @@ from iolab.report.charts.lines import (
     ChartQuantity,
     latency_chart,
     lines_sentence,
-    load_chart,
     quantity_chart,
+    rate_and_latency_chart,
     rate_quantity,
     remaining_lines_in_groups,
 )
@@ -483,7 +483,7 @@ def _load_charts(
         yield quantity_chart(point_group.title, axis, lines, rate)
         return
     tail = percentile_for_chart(point_group.workload.job, metrics, main)
-    figure = load_chart(
+    figure = rate_and_latency_chart(
         point_group.title,
         axis,
         lines,

@@ -28,8 +28,8 @@ from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
     latency_chart,
-    load_chart,
     quantity_chart,
+    rate_and_latency_chart,
     rate_quantity,
     remaining_lines_in_groups,
 )
@@ -149,7 +149,7 @@ def _load_and_appendix_charts(
         return BriefAndAppendixCharts(drawn, [])
     if not has_measured_load:
         return BriefAndAppendixCharts([latency_chart(workload.title, axis_name, lines)], [])
-    figures = [load_chart(workload.title, axis_name, lines, rate)]
+    figures = [rate_and_latency_chart(workload.title, axis_name, lines, rate)]
     if axis_name not in workload.job.load_axes:
         return BriefAndAppendixCharts(figures, [])
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)

@@ -206,7 +206,7 @@ def latency_chart(
     return line_chart(subject, axis_name, lines, ((mean, tail),))
 
 
-def load_chart(
+def rate_and_latency_chart(
     subject: str,
     axis_name: str,
     lines: Sequence[ChartLine],

@@ -100,10 +100,10 @@ def rows_by_key(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def charts_by_unit(
-    rows: Iterable[T], unit: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
+    rows: Iterable[T], unit_of_row: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
 ) -> tuple[Figure, ...]:
     """A chart for each unit that rows have, those of rates first, over the width of a page."""
-    by_unit = rows_by_key(rows, unit)
+    by_unit = rows_by_key(rows, unit_of_row)
     units = sorted(by_unit, key=lambda name: UNITS_FIRST.index(name) if name in UNITS_FIRST else 9)
     drawn = (draw(by_unit[name]) for name in units)
     return fill_page_width([figure for figure in drawn if figure is not None])

@@ -118,7 +118,7 @@ def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
 
 
 def typeset_pdf(template: str, document: object, files: Mapping[str, bytes]) -> bytes:
-    """A PDF of a typst template that reads `svg_document` as JSON; `files` lie beside it.
+    """A PDF of a typst template that reads `document` as JSON; `files` lie beside it.
 
     Fonts are IBM Plex Sans and those that the typesetter brings, so that pages are the same on
     every machine, and no package is fetched. ReportError if it cannot be set.
