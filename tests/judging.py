@@ -12,13 +12,13 @@ from iolab.core.metric import RunResult, Verdict
 from iolab.core.run import RunRecord
 from iolab.importers.foreign_run import ImportedJob
 from iolab.loads.fileio.workload import Job
-from iolab.loads.keyvalue.workload import KeyValueJob
+from iolab.loads.keyvalue.workload import DbBenchJob
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.registry import LOADS, analysis_kinds
 
 CHECKS: Final = analysis_kinds().checks_for_job(Job)
 METADATA_CHECKS: Final = analysis_kinds().checks_for_job(MetadataJob)
-KEY_VALUE_CHECKS: Final = analysis_kinds().checks_for_job(KeyValueJob)
+KEY_VALUE_CHECKS: Final = analysis_kinds().checks_for_job(DbBenchJob)
 
 IMPORTED_CHECKS: Final = analysis_kinds().checks_for_job(ImportedJob)
 

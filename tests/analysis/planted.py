@@ -50,8 +50,8 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     LatencyBin,
     ReportedStatistic,
-    key_value_run_of_host,
-    server_run_of_run,
+    key_value_details_of_host,
+    server_details_of_run,
 )
 from iolab.loads.metadata.workload import (
     MetadataOperation,
@@ -451,7 +451,7 @@ def _settings(session: Session, **changes: Any) -> Session:
 
 
 def _server(session: Session, **changes: Any) -> Session:
-    server = server_run_of_run(session.record)
+    server = server_details_of_run(session.record)
     assert server is not None
     return session.but(replace(session.record, details=replace(server, **changes)))
 
@@ -498,7 +498,7 @@ def _in_one_bin(record: RunRecord) -> RunRecord:
 
 def _with_mean_latency(record: RunRecord, mean_ns: float) -> RunRecord:
     """The second client's engine tells another mean beside its bins."""
-    run = key_value_run_of_host(record.hosts[1])
+    run = key_value_details_of_host(record.hosts[1])
     assert run is not None
     (reads,) = run.latencies
     return told(record, 1, latencies=(replace(reads, mean_ns=mean_ns),))

@@ -12,7 +12,7 @@ from iolab.core.metric import HostEvenness, HostResult, HypervisorResult, Metric
 from iolab.core.scenario import EventOutcome
 from iolab.core.tagged import tagged_classes
 from iolab.guests.guest import GuestFleet, GuestRun
-from iolab.loads.keyvalue.workload import ServerRun
+from iolab.loads.keyvalue.workload import ServerRunDetails
 from iolab.record import Record, field_names
 from iolab.store.documents import Manifest
 from tests.report.studies import sweep
@@ -88,7 +88,7 @@ def test_a_host_of_the_study_its_guests_and_its_server_have_the_new_names() -> N
     assert with_renamed_hosts(fleet, NAMES) == GuestFleet(
         (GuestRun("client-1 (a)", "n"),), idle=("client-1 (a)", "g")
     )
-    server = ServerRun("cassandra", "5", "client-1:9042", host="client-1")
+    server = ServerRunDetails("cassandra", "5", "client-1:9042", host="client-1")
     assert with_renamed_hosts(server, NAMES) == replace(server, host="client-1 (a)")
 
 

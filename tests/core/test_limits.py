@@ -57,7 +57,7 @@ from iolab.loads.keyvalue.cassandra.tools import RowsReply, parse_tool_reply
 from iolab.loads.keyvalue.db_bench.output import HistogramParser, parse_db_bench_output
 from iolab.loads.keyvalue.db_bench.run import parse_progress, parse_report_rows
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.keyvalue.ycsb.hdr_log import HdrLogError, decode_histogram, read_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLogError, decode_histogram, parse_hdr_log
 from iolab.loads.keyvalue.ycsb.output import YcsbStatusReader, parse_ycsb_output
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.record import field_names
@@ -411,7 +411,7 @@ def _stream(past: int) -> Outcome:
     raw = (b"x" * (MIB - 1) + b"\n") * (limits.STREAM_BYTES_MAX // MIB) + b"x" * past
     outcomes = [
         _without("longer", parse_ycsb_output(raw, b"").faults),
-        _without("longer", read_hdr_log(raw).faults),
+        _without("longer", parse_hdr_log(raw).faults),
     ]
     assert len(set(map(bool, outcomes))) == 1
     return outcomes[0]
@@ -437,7 +437,7 @@ def _logged_seconds(past: int) -> Outcome:
 
 def _logged_values(past: int) -> Outcome:
     whole, rest = divmod(limits.LOGGED_VALUES_MAX, HDR_VALUES)
-    log = read_hdr_log(hdr_log(HDR_VALUES, whole) + hdr_log(rest + past, 1))
+    log = parse_hdr_log(hdr_log(HDR_VALUES, whole) + hdr_log(rest + past, 1))
     return _without("different latencies", log.faults)
 
 

@@ -22,7 +22,7 @@ from iolab.hosts.remote_process import run_process
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
-from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, install_java_kit
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, install_java_kit_jars
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, database_fill_command
 from tests.e2e.targets import Target, command, xfs_on_loop
@@ -71,7 +71,7 @@ def played(target: Target, settings: ServerSettings, work: Work) -> Stage:
             try:
                 await work(stage, server)
             finally:
-                assert await server.stop() == ()
+                assert await server.stop_and_list_leftovers() == ()
                 assert javas_on(target.path) == []
         return stage
 
@@ -96,7 +96,7 @@ def javas_on(folder: Path) -> list[int]:
 async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB) -> None:
     """All of the job's records by the real YCSB."""
     host, folder = stage.workdir.host, stage.workdir.dir
-    jars = await install_java_kit(host, JavaKitName.YCSB, YCSB_VERSION, folder, lambda _: None)
+    jars = await install_java_kit_jars(host, JavaKitName.YCSB, YCSB_VERSION, folder, lambda _: None)
     addresses = (f"127.0.0.1:{settings.port}",)
     store = YcsbStore(settings.kind, addresses, settings.keyspace, 1, settings.consistency)
     loading = database_fill_command(
@@ -142,7 +142,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         counters = CounterCollector()
         async with server.collect_counters(stage.session, run, counters, {"local": 0}):
             await a_given_cluster(stage, settings)
-        await server.finish_run(stage.session, run)
+        await server.record_final_statistics(stage.session, run)
         after = {one.name: one.value for one in server.server_run.statistics_after}
         assert after["client_writes"] >= JOB.records
         # The node started anew, from a copy of what was flushed and compacted.
@@ -181,7 +181,7 @@ async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
     run, here = stage.run(), [stage.workdir]
     await server.prepare_run(stage.session, run, here, lambda: ycsb_loads(stage, settings))
     assert (server.server_run.rows, server.server_run.version) == (JOB.records, "4.0.17")
-    assert await server.stop() == ()
+    assert await server.stop_and_list_leftovers() == ()
 
 
 def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:

@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.ycsb.engine import (
     measure_command,
     rocksdb_shape_command,
 )
-from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, parse_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
     fill_faults,
     intervals_from_hdr_logs,
@@ -60,7 +60,7 @@ def store(kit: JavaKit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
         )
         assert fill_faults(parse_ycsb_output(*ran(command)), count) == ()
     settled = parse_rocksdb_shape(
-        ran(rocksdb_shape_command(JOB, store, kit, str(folder), settle=True))[0]
+        ran(rocksdb_shape_command(JOB, store, kit, str(folder), compact_first=True))[0]
     )
     assert database_shape_faults(settled, RECORDS) == ()
     return store
@@ -77,10 +77,10 @@ def measured(
     job: YcsbJob, store: YcsbStore, kit: JavaKit, folder: Path
 ) -> tuple[tuple[str, ...], Sequence[HdrLog], int]:
     """The faults of a run, its logs, and its whole operations."""
-    command = measure_command(job, store, kit, str(folder), seconds=SECONDS, prefix="cell.")
+    command = measure_command(job, store, kit, str(folder), seconds=SECONDS, log_prefix="cell.")
     output = parse_ycsb_output(*ran(command))
     paths = [folder / name for name in latency_log_names(job, "cell.")]
-    logs = [read_hdr_log(path.read_bytes()) for path in paths if path.exists()]
+    logs = [parse_hdr_log(path.read_bytes()) for path in paths if path.exists()]
     return ycsb_run_faults(output, job, logs, SECONDS), logs, whole(output.operation_counts)
 
 
@@ -114,7 +114,7 @@ def test_nothing_is_unpacked_onto_the_target(
     store: YcsbStore, kit: JavaKit, tmp_path: Path
 ) -> None:
     """A library that were written there each time would be written back while others measure."""
-    command = rocksdb_shape_command(JOB, store, kit, str(tmp_path), settle=False)
+    command = rocksdb_shape_command(JOB, store, kit, str(tmp_path), compact_first=False)
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
     argv = [nowhere if word.startswith("-Djava.io.tmpdir") else word for word in command.argv]
     done = subprocess.run(argv, capture_output=True, timeout=60, check=False)

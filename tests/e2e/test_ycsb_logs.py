@@ -14,7 +14,7 @@ import pytest
 
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
-from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, install_java_kit
+from iolab.loads.keyvalue.java import YCSB_VERSION, JavaKitName, install_java_kit_jars
 from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import (
     JavaKit,
@@ -42,7 +42,7 @@ def run(command: Command) -> None:
 
 def jars(folder: Path) -> tuple[str, ...]:
     async def work(host: Host) -> tuple[str, ...]:
-        return await install_java_kit(host, JavaKitName.YCSB, YCSB_VERSION, str(folder), print)
+        return await install_java_kit_jars(host, JavaKitName.YCSB, YCSB_VERSION, str(folder), print)
 
     return on_this_machine(work)
 
@@ -69,7 +69,7 @@ def test_each_log_is_opened_once(tmp_path: Path) -> None:
         os.mkfifo(pipe)
     for reader in readers:
         reader.start()
-    run(measure_command(JOB, store, kit, here, seconds=2, prefix="latency."))
+    run(measure_command(JOB, store, kit, here, seconds=2, log_prefix="latency."))
     for reader in readers:
         reader.join(LIMIT_S)
     assert titles == {pipe.name: 1 for pipe in pipes}

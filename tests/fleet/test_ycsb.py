@@ -12,7 +12,7 @@ import pytest
 
 from iolab.core.run import RunRecord
 from iolab.loads.keyvalue.metrics import sum_key_value_operations
-from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_details_of_host
 from iolab.store.reader import SessionReader
 from tests.e2e.hdr_oracle import assert_agrees
 from tests.e2e.sessions import iolab, write_study
@@ -67,7 +67,7 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
         counts = [
             one.completed
             for host in record.hosts
-            if (told := key_value_run_of_host(host)) is not None
+            if (told := key_value_details_of_host(host)) is not None
             for one in told.counts
             if one.operation is operation
         ]

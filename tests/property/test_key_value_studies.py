@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import StudyError
 from iolab.loads.keyvalue.table import BENCHMARKS, WRITERS_BESIDE
-from iolab.loads.keyvalue.workload import KeyDistribution, KeyValueJob, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import DbBenchJob, KeyDistribution, ServerKind, YcsbJob
 from iolab.study.parse import StudyOverrides, overrides_for_resume
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan, parse_study
@@ -33,7 +33,7 @@ def test_every_valid_study_of_db_bench_is_planned_as_written(
     )
     study = parse_study(text, "s.toml", StudyOverrides("/mnt/t"))
     plan = make_plan(study)
-    jobs = [point.job for point in plan.points if isinstance(point.job, KeyValueJob)]
+    jobs = [point.job for point in plan.points if isinstance(point.job, DbBenchJob)]
     assert [(job.loaded.block_bytes, job.threads) for job in jobs] == [
         (block, count) for block in blocks for count in threads
     ]

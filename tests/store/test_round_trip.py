@@ -34,7 +34,7 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.tagged import TaggedRecord, tagged_classes
 from iolab.errors import StoreError
-from iolab.loads.keyvalue.workload import ServerRun
+from iolab.loads.keyvalue.workload import ServerRunDetails
 from iolab.record import Record, field_names
 from iolab.store.codec import encode
 from iolab.store.documents import Manifest, ManifestHead, RunOrigin, StoredAnalysis
@@ -139,7 +139,7 @@ RECORDS = st.builds(
         ),
         max_size=3,
     ).map(tuple),
-    details=st.none() | anything(ServerRun),
+    details=st.none() | anything(ServerRunDetails),
 )
 
 

@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.problems import tight_memory_limit_notes
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
-    KeyValueJob,
+    DbBenchJob,
     YcsbJob,
     server_settings,
 )
@@ -119,7 +119,7 @@ def test_rocksdb_has_the_published_matrix() -> None:
     assert list(ours) == source["workloads"]
     for name, workload in ours.items():
         job = workload.job
-        assert isinstance(job, KeyValueJob)
+        assert isinstance(job, DbBenchJob)
         assert job.workload == name
         assert job.read_percent == source["readrandomwriterandom_read_percent"]
         assert (job.write_bytes_per_s is not None) == (name == "readwhilewriting")
@@ -132,11 +132,11 @@ def test_rocksdb_has_the_published_matrix() -> None:
 def test_no_database_of_rocksdb_fits_into_the_memory_that_it_may_use(scale: str) -> None:
     jobs = [workload.job for workload in workloads("rocksdb", scale).values()]
     for job in jobs:
-        assert isinstance(job, KeyValueJob)
+        assert isinstance(job, DbBenchJob)
         assert job.memory_bytes is not None
         assert compacted_store_bytes(job) > 2 * job.memory_bytes
         assert job.write_bytes_per_s is None or job.write_bytes_per_s < job.memory_bytes
-    assert len({job.loaded for job in jobs if isinstance(job, KeyValueJob)}) == 1
+    assert len({job.loaded for job in jobs if isinstance(job, DbBenchJob)}) == 1
 
 
 def test_cassandra_has_the_published_workloads() -> None:

@@ -36,7 +36,7 @@ from iolab.importers.foreign_run import (
 from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
 from iolab.loads.keyvalue.ycsb import output as ycsb_output
-from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, parse_hdr_log
 from iolab.text import excerpt
 from iolab.units import NS_PER_S, NS_PER_US
 
@@ -455,7 +455,7 @@ class YcsbImporter:
         for name in sections:
             pattern = re.compile(rf"{re.escape(file.path.stem)}[._-]?{re.escape(name)}\.hdr")
             for log_file in file_set.matching_neighbours(file, pattern):
-                log = read_hdr_log(file_set.mark_used(log_file).utf8_bytes)
+                log = parse_hdr_log(file_set.mark_used(log_file).utf8_bytes)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
                         raise ForeignFileError(

@@ -10,7 +10,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult
 from iolab.core.run import HostRun, RunRecord
 from iolab.hosts.rates import CounterSeries
-from iolab.loads.keyvalue.workload import OperationCount, key_value_run_of_host
+from iolab.loads.keyvalue.workload import OperationCount, key_value_details_of_host
 from tests.judging import KEY_VALUE_CHECKS
 from tests.loads.keyvalue.records import CALM, key_view
 
@@ -37,14 +37,14 @@ def on_host(record: RunRecord, index: int, **changes: Any) -> RunRecord:
 
 def told(record: RunRecord, index: int = 0, **changes: Any) -> RunRecord:
     """The record whose engine told something else."""
-    run = key_value_run_of_host(record.hosts[index])
+    run = key_value_details_of_host(record.hosts[index])
     assert run is not None
     return on_host(record, index, details=replace(run, **changes))
 
 
 def counted(record: RunRecord, place: int = 0, **changes: Any) -> RunRecord:
     """The record whose first engine counted one operation otherwise."""
-    run = key_value_run_of_host(record.hosts[0])
+    run = key_value_details_of_host(record.hosts[0])
     assert run is not None
     counts: list[OperationCount] = list(run.counts)
     counts[place] = replace(counts[place], **changes)

@@ -22,15 +22,15 @@ from iolab.loads.keyvalue.workload import (
     READ_WHILE_WRITING,
     BinnedLatency,
     DatabaseSpec,
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
-    KeyValueRun,
+    KeyValueHostDetails,
     LatencyBin,
     LevelShape,
     OperationCount,
     ReportedStatistic,
     ServerKind,
-    ServerRun,
+    ServerRunDetails,
     ServerSettings,
     StoreShape,
     TableShape,
@@ -43,7 +43,7 @@ from tests.report.synthetic import GO_NS, WARMUP_S, Source
 
 KIB = 1024
 LOADED = DatabaseSpec(keys=400_000, key_bytes=16, value_bytes=1024, block_bytes=4 * KIB)
-READS = KeyValueJob(READ_RANDOM, LOADED, threads=4, cache_bytes=8 << 20, memory_bytes=256 << 20)
+READS = DbBenchJob(READ_RANDOM, LOADED, threads=4, cache_bytes=8 << 20, memory_bytes=256 << 20)
 DB_BENCH_EDGES_US = (
     *(0, 1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580, 870, 1300, 1900, 2900),
     *(4400, 6600, 9900, 14000, 22000, 33000, 50000, 75000, 110_000, 170_000),
@@ -59,10 +59,10 @@ READ, UPDATE, WRITE, ALL = (
 def speed_of(point: Point) -> tuple[float, float]:
     """(operations a second of a client, median latency in ns) at this point."""
     job = point.job
-    assert isinstance(job, KeyValueJob | YcsbJob)
+    assert isinstance(job, DbBenchJob | YcsbJob)
     ycsb = isinstance(job, YcsbJob)
     limit, base_s = (9_000.0, 900e-6) if ycsb else (82_000.0, 95e-6)
-    if isinstance(job, KeyValueJob) and job.loaded.block_bytes > 4 * KIB:
+    if isinstance(job, DbBenchJob) and job.loaded.block_bytes > 4 * KIB:
         limit *= 0.7
     if (
         isinstance(job, YcsbJob) and job.operation_share(READ) < 1
@@ -131,7 +131,7 @@ def made(source: Source, run: PlannedRun) -> RunRecord:
 def _told(point: Point) -> list[tuple[KeyOperation, float, float]]:
     """(operation, its share of the whole rate, how slow it is) for each row of a second."""
     job = point.job
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         beside = [(WRITE, 0.05, 0.1)] if job.workload == READ_WHILE_WRITING else []
         return [(ALL, 1.0, 1.0), *beside]
     assert isinstance(job, YcsbJob)
@@ -159,7 +159,7 @@ def _host_run(
     job = run.point.job
     ycsb = isinstance(job, YcsbJob)
     whole = {one: np.concatenate(parts) for one, parts in latencies.items()}
-    mixed = isinstance(job, KeyValueJob) and job.workload == READ_RANDOM_WRITE_RANDOM
+    mixed = isinstance(job, DbBenchJob) and job.workload == READ_RANDOM_WRITE_RANDOM
     told = {} if ycsb else {READ: whole[ALL]}
     if mixed:
         told = {READ: whole[ALL][::5], WRITE: whole[ALL][::20] * 0.2}
@@ -188,7 +188,7 @@ def _host_run(
         clock_offset_ns=0,
         clock_error_ns=100_000,
         stderr_tail="",
-        details=KeyValueRun(
+        details=KeyValueHostDetails(
             counts=tuple(OperationCount(one, number) for one, number in counts.items()),
             seed=90_202 + run.order,
             build="" if ycsb else "assertions enabled",
@@ -220,10 +220,10 @@ STATISTICS = (
 )
 
 
-def _server(settings: ServerSettings) -> ServerRun | None:
+def _server(settings: ServerSettings) -> ServerRunDetails | None:
     if settings.kind is ServerKind.EMBEDDED:
         return None
-    return ServerRun(
+    return ServerRunDetails(
         product="Apache Cassandra",
         version=settings.version,
         address="127.0.0.1:9042",

@@ -20,8 +20,8 @@ from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
     ServerKind,
     ServerSettings,
     YcsbJob,
@@ -171,7 +171,7 @@ def _point(
     configuration: str, workload: Workload, axis: tuple[tuple[str, int | str], ...]
 ) -> Point:
     job, values = workload.job, dict(axis)
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         block = BLOCKS[str(values.get("block_size", "4k"))]
         loaded = replace(job.loaded, block_bytes=block)
         job = replace(job, loaded=loaded, threads=int(values.get("threads", job.threads)))

@@ -32,9 +32,9 @@ from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     BinnedLatency,
     DatabaseSpec,
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
-    KeyValueRun,
+    KeyValueHostDetails,
     LatencyBin,
     LevelShape,
     OperationCount,
@@ -59,7 +59,7 @@ WRITE, ALL, RMW = KeyOperation.WRITE, KeyOperation.ALL, KeyOperation.READ_MODIFY
 INTENDED = KeyOperation.INTENDED_READ
 
 LOADED: Final = DatabaseSpec(keys=400_000, key_bytes=16, value_bytes=1024, block_bytes=4096)
-BENCH: Final = KeyValueJob(
+BENCH: Final = DbBenchJob(
     READ_RANDOM, LOADED, threads=16, cache_bytes=8 << 20, memory_bytes=64 << 20
 )
 YCSB: Final = YcsbJob(
@@ -159,7 +159,7 @@ def tables(
     return replace(intervals, lat_sum_ns=intervals.lat_sum_ns * binned), sparse
 
 
-def key_host(name: str, told: KeyValueRun | None, reads: int, **changes: Any) -> HostRun:
+def key_host(name: str, told: KeyValueHostDetails | None, reads: int, **changes: Any) -> HostRun:
     """A healthy host of which the engine told that."""
     run = host_run(name, totals=None, extents=None, details=told)
     run = replace(
@@ -180,7 +180,7 @@ def key_record(
     hosts: Sequence[HostRun],
     intervals: IntervalTable,
     bins: BinTable,
-    job: KeyValueJob | YcsbJob,
+    job: DbBenchJob | YcsbJob,
     **changes: Any,
 ) -> RunRecord:
     point = Point("00000000000000ab", "default", "keys", (("threads", job.threads),), job, "")
@@ -190,7 +190,7 @@ def key_record(
 
 def bench_record(
     hosts: int = 1,
-    job: KeyValueJob = BENCH,
+    job: DbBenchJob = BENCH,
     *,
     writer_per_s: int = 0,
     **changes: Any,
@@ -205,7 +205,7 @@ def bench_record(
             each.append(steadily(WRITE, per_s=writer_per_s, seed=host + 1))
             counts.append(OperationCount(WRITE, each[1].ends.size))
         done.append(each)
-        told = KeyValueRun(
+        told = KeyValueHostDetails(
             counts=tuple(counts),
             seed=1000 * (host + 1),
             load_seed=7,
@@ -234,7 +234,7 @@ def ycsb_record(
     for host, each in enumerate(done):
         reads = sum(did.ends.size for did in each if did.operation is READ)
         real = [did for did in each if not did.operation.is_intended]
-        told = KeyValueRun(
+        told = KeyValueHostDetails(
             counts=tuple(OperationCount(did.operation, did.ends.size) for did in real),
             seed=0,
             copied_by="reflink",

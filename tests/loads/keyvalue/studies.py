@@ -14,7 +14,7 @@ from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.tagged import type_tag_of
 from iolab.core.workload import Axis, Workload
-from iolab.loads.keyvalue.workload import BY_KEY_OPERATIONS, KeyValueJob
+from iolab.loads.keyvalue.workload import BY_KEY_OPERATIONS, DbBenchJob
 from tests.analysis.test_points import STUDY as PLAIN
 from tests.loads.keyvalue.records import BENCH
 
@@ -78,7 +78,7 @@ def _result(
         metrics=metrics,
         hosts=(),
         verdict=Verdict(level, ()),
-        load=type_tag_of(KeyValueJob),
+        load=type_tag_of(DbBenchJob),
     )
 
 

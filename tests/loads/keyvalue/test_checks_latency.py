@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from iolab.core.metric import VerdictLevel
 from iolab.core.run import RunRecord
-from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of_host
+from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_details_of_host
 from iolab.record import field_names
 from tests.analysis.records import series
 from tests.loads.keyvalue.asking import ask, on_host, told
@@ -102,7 +102,7 @@ def test_service_times_alone_say_nothing_of_latency_at_a_rate() -> None:
 
 def with_mean(record: RunRecord, mean_ns: float, reported_s: float = 24.0) -> RunRecord:
     """The record of an engine that tells this mean of its reads, and bins as they were."""
-    run = key_value_run_of_host(record.hosts[0])
+    run = key_value_details_of_host(record.hosts[0])
     assert run is not None
     return told(
         record, latencies=(replace(run.latencies[0], mean_ns=mean_ns),), reported_s=reported_s

@@ -13,7 +13,7 @@ from iolab.loads.keyvalue.workload import (
     KeyOperation,
     LevelShape,
     ReportedStatistic,
-    ServerRun,
+    ServerRunDetails,
 )
 from tests.analysis.records import DEVICE, GIB, disk, facts_of
 from tests.loads.keyvalue.asking import ask, counted, on_host, told
@@ -39,7 +39,7 @@ def statistics(**values: float) -> tuple[ReportedStatistic, ...]:
 
 QUIET = statistics(cpu_ns=1e9, client_reads=0, dropped_messages=0, compactions_pending=0)
 BUSY = statistics(cpu_ns=9e9, client_reads=48_000, dropped_messages=0, compactions_pending=0)
-SERVER = ServerRun(
+SERVER = ServerRunDetails(
     product="Apache Cassandra",
     version="4.0.17",
     address="127.0.0.1:9042",
@@ -59,7 +59,7 @@ def bench() -> RunRecord:
     return bench_record()
 
 
-def served(server: ServerRun = SERVER) -> RunRecord:
+def served(server: ServerRunDetails = SERVER) -> RunRecord:
     return ycsb_record(details=server)
 
 

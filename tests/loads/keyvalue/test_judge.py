@@ -13,10 +13,10 @@ from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.workload import (
     READ_WHILE_WRITING,
     KeyOperation,
-    KeyValueRun,
+    KeyValueHostDetails,
     ReportedStatistic,
-    ServerRun,
-    key_value_run_of_host,
+    ServerRunDetails,
+    key_value_details_of_host,
 )
 from tests.analysis.drives import written_on
 from tests.analysis.records import facts_of
@@ -59,7 +59,7 @@ def with_statistics(record: RunRecord, **values: int) -> RunRecord:
     )
     hosts = []
     for host in record.hosts:
-        assert isinstance(host.details, KeyValueRun)
+        assert isinstance(host.details, KeyValueHostDetails)
         hosts.append(replace(host, details=replace(host.details, statistics=told)))
     return replace(record, hosts=tuple(hosts))
 
@@ -99,7 +99,7 @@ def test_flushes_and_compaction_of_a_cassandra_node_are_the_engines_step(
     record = ycsb_record()
     updates = next(
         count.completed
-        for count in key_value_run_of_host(record.hosts[0]).counts  # type: ignore[union-attr]
+        for count in key_value_details_of_host(record.hosts[0]).counts  # type: ignore[union-attr]
         if count.operation is KeyOperation.UPDATE
     )
     written = updates * YCSB.field_bytes
@@ -110,7 +110,7 @@ def test_flushes_and_compaction_of_a_cassandra_node_are_the_engines_step(
             ReportedStatistic("compaction_written_bytes", float(compacted), "B"),
         )
 
-    server = ServerRun(
+    server = ServerRunDetails(
         "Apache Cassandra",
         "4.0.17",
         "127.0.0.1:9042",

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from iolab.loads.keyvalue.workload import (
     ReportedStatistic,
-    key_value_run_of_host,
-    server_run_of_run,
+    key_value_details_of_host,
+    server_details_of_run,
     server_settings,
 )
 from iolab.published.audit.document import read_published
@@ -58,7 +58,7 @@ def hostile_keys() -> KeySource:
     for run in source.plan.runs:
         record = source.record(run.point.digest, run.repeat)
         (host,) = record.hosts
-        told, server = key_value_run_of_host(host), server_run_of_run(record)
+        told, server = key_value_details_of_host(host), server_details_of_run(record)
         assert told is not None
         assert server is not None
         told = replace(told, build=EVERY, copied_by=EVERY, statistics=words)

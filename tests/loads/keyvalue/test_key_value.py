@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     DatabaseSpec,
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
     LatencyBin,
 )
 
@@ -53,5 +53,5 @@ def test_what_is_no_quantile_is_refused() -> None:
 def test_the_writer_beside_the_readers_has_a_stream_of_its_own() -> None:
     loaded = DatabaseSpec(keys=9, key_bytes=16, value_bytes=1024, block_bytes=4096)
     assert loaded.entry_bytes == 1040
-    assert KeyValueJob("readrandom", loaded, threads=4, cache_bytes=0).seed_stream_count == 4
-    assert KeyValueJob("readwhilewriting", loaded, threads=4, cache_bytes=0).seed_stream_count == 5
+    assert DbBenchJob("readrandom", loaded, threads=4, cache_bytes=0).seed_stream_count == 4
+    assert DbBenchJob("readwhilewriting", loaded, threads=4, cache_bytes=0).seed_stream_count == 5

@@ -17,8 +17,8 @@ from iolab.loads.keyvalue.cost import (
     max_client_write_bytes_per_s,
     space_bytes_on_host,
 )
-from iolab.loads.keyvalue.problems import required_tool_versions, tight_memory_limit_notes
-from iolab.loads.keyvalue.workload import DatabaseSpec, KeyJob, KeyOperation, KeyValueJob, YcsbJob
+from iolab.loads.keyvalue.problems import required_tools_by_program, tight_memory_limit_notes
+from iolab.loads.keyvalue.workload import DatabaseSpec, DbBenchJob, KeyJob, KeyOperation, YcsbJob
 from iolab.registry import study_kinds
 from iolab.study.cost import run_overhead_seconds
 from iolab.study.schedule import expand_points
@@ -28,7 +28,7 @@ from tests.study.studies import SMALL, load
 from tests.study.test_guard import FACTS, PROBE, TARGET
 
 LOADED = DatabaseSpec(1_000_000, 16, 984, 4096, bloom_bits=8)
-BENCH = KeyValueJob("readrandom", LOADED, 16, 8 << 20)
+BENCH = DbBenchJob("readrandom", LOADED, 16, 8 << 20)
 MIX = ((KeyOperation.READ, 0.5), (KeyOperation.UPDATE, 0.25), (KeyOperation.INSERT, 0.25))
 YCSB = YcsbJob(MIX, 1_000_000, 16, fields=4, field_bytes=975)
 TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
@@ -212,13 +212,13 @@ def test_little_memory_is_noted_once_a_workload() -> None:
 
 
 def test_what_hosts_are_asked_for() -> None:
-    assert required_tool_versions(load(SMALL)) == {}
+    assert required_tools_by_program(load(SMALL)) == {}
     own = db_bench('db_bench = { db_bench = "/opt/rocksdb/db_bench" }')
-    assert required_tool_versions(load(own)) == {
+    assert required_tools_by_program(load(own)) == {
         "/opt/rocksdb/db_bench": ("db_bench", ["/opt/rocksdb/db_bench", "--version"]),
         "sst_dump": ("sst_dump", ["sst_dump", "--version"]),
     }
-    assert required_tool_versions(load(ycsb(), "server.java=/opt/java")) == {
+    assert required_tools_by_program(load(ycsb(), "server.java=/opt/java")) == {
         "/opt/java": ("java", ["/opt/java", "-version"])
     }
 

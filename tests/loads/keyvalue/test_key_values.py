@@ -9,9 +9,9 @@ from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
     DatabaseSpec,
+    DbBenchJob,
     KeyDistribution,
     KeyOperation,
-    KeyValueJob,
     YcsbJob,
 )
 from iolab.study.schedule import expand_points
@@ -22,7 +22,7 @@ from tests.study.studies import SMALL, load, told
 def test_the_defaults_of_db_bench_are_those_of_the_documentation() -> None:
     (workload,) = load(db_bench()).workloads
     loaded = DatabaseSpec(1000, 16, 1024, 4096, bloom_bits=10)
-    assert workload.job == KeyValueJob("readrandom", loaded, 4, 8 << 20, read_percent=80)
+    assert workload.job == DbBenchJob("readrandom", loaded, 4, 8 << 20, read_percent=80)
     assert (workload.indicator, workload.repeats) == (BY_KEY_OPERATIONS, None)
 
 
@@ -32,7 +32,7 @@ def test_every_key_of_db_bench_reaches_the_job() -> None:
         'write_rate = "2m"\ndatabase = "/mnt/db"\ndb_bench = { mmap_read = true }'
     )
     (workload,) = load(db_bench(extra, benchmark="readwhilewriting")).workloads
-    assert workload.job == KeyValueJob(
+    assert workload.job == DbBenchJob(
         workload="readwhilewriting",
         loaded=DatabaseSpec(1000, 20, 2048, 4096, bloom_bits=0),
         threads=4,
@@ -43,7 +43,7 @@ def test_every_key_of_db_bench_reaches_the_job() -> None:
         options=(("mmap_read", "1"),),
     )
     mixed = load(db_bench("read_percent = 70", benchmark="readrandomwriterandom")).workloads[0].job
-    assert isinstance(mixed, KeyValueJob)
+    assert isinstance(mixed, DbBenchJob)
     assert mixed.read_percent == 70
 
 
@@ -85,7 +85,7 @@ def test_block_sizes_and_threads_are_axes_and_block_sizes_vary_slowest() -> None
         Axis("threads", (4, 64)),
     )
     points = expand_points(load(text))
-    jobs = [point.job for point in points if isinstance(point.job, KeyValueJob)]
+    jobs = [point.job for point in points if isinstance(point.job, DbBenchJob)]
     assert [(job.loaded.block_bytes, job.threads) for job in jobs] == [
         (4096, 4),
         (4096, 64),

@@ -17,7 +17,7 @@ from iolab.hosts.kit_cache import TOKEN
 from iolab.loads.keyvalue.java import (
     SOURCES,
     JavaKitName,
-    install_java_kit,
+    install_java_kit_jars,
     java_kit_builder_of_user,
 )
 from tests.loads.keyvalue.kit_maven import Bench
@@ -194,7 +194,7 @@ def test_this_machine_uses_the_cache_itself(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     host = LocalHost(HostSpec("local", HostTransport.LOCAL))
     jars = asyncio.run(
-        install_java_kit(
+        install_java_kit_jars(
             host, JavaKitName.YCSB, "0.17.0", "/scratch", bench.said.append, builder=bench.workshop
         )
     )

@@ -14,11 +14,11 @@ from iolab.core.stopping import LSM, Steadiness, SteadinessStatus
 from iolab.loads.keyvalue.metrics import (
     WHOLE_OPERATION_WEIGHTS,
     key_value_metrics,
-    merge_latencies,
+    merge_binned_latencies,
     sum_key_value_operations,
     with_key_value_intervals,
 )
-from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_run_of_host
+from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, key_value_details_of_host
 from tests.analysis.records import GO_NS, SECOND
 from tests.histograms import of_latencies
 from tests.judging import judge
@@ -117,7 +117,7 @@ def test_the_writer_beside_readers_stands_apart() -> None:
 
 def test_threads_that_do_both_have_each_operations_share() -> None:
     record = bench_record(job=replace(BENCH, workload="readrandomwriterandom"))
-    run = key_value_run_of_host(record.hosts[0])
+    run = key_value_details_of_host(record.hosts[0])
     assert run is not None
     writes = told_in_us(steadily(WRITE, per_s=13_000 // 4))
     latencies = (*run.latencies, writes)
@@ -156,8 +156,8 @@ def test_no_second_is_lost_to_intervals_that_begin_in_the_middle(late_s: float) 
 def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
     record = bench_record(2)
     metrics = judge(record, {}).metrics
-    runs = [key_value_run_of_host(host) for host in record.hosts]
-    both = merge_latencies([run.latencies[0] for run in runs if run is not None])
+    runs = [key_value_details_of_host(host) for host in record.hosts]
+    both = merge_binned_latencies([run.latencies[0] for run in runs if run is not None])
     assert both is not None
     p99 = metrics["read_lat_ns_p99"]
     assert p99.value == both.interpolated_quantile_ns(0.99)
@@ -170,7 +170,7 @@ def test_db_benchs_latencies_are_rocksdbs_own_of_the_whole_run() -> None:
 
 def test_hosts_with_bins_that_do_not_fit_have_no_percentiles_together() -> None:
     record = bench_record(2)
-    run = key_value_run_of_host(record.hosts[1])
+    run = key_value_details_of_host(record.hosts[1])
     assert run is not None
     odd = replace(run.latencies[0], bins=(LatencyBin(350_000, 600_000, run.latencies[0].count),))
     other = replace(record.hosts[1], details=replace(run, latencies=(odd,)))
@@ -207,7 +207,7 @@ def test_hosts_that_never_met_have_rates_of_their_own_only() -> None:
 
 def test_a_host_that_told_no_latency_leaves_none_to_the_fleet() -> None:
     record = bench_record(2)
-    run = key_value_run_of_host(record.hosts[1])
+    run = key_value_details_of_host(record.hosts[1])
     assert run is not None
     mute = replace(record.hosts[1], details=replace(run, latencies=()))
     metrics = judge(replace(record, hosts=(record.hosts[0], mute)), {}).metrics
@@ -326,7 +326,7 @@ def in_bins(micros: list[int]) -> BinnedLatency:
 @given(st.lists(LATENCIES, min_size=1, max_size=4))
 def test_merged_bins_are_those_of_all_latencies_together(parts: list[list[int]]) -> None:
     whole = in_bins([micros for part in parts for micros in part])
-    found = merge_latencies([in_bins(part) for part in parts])
+    found = merge_binned_latencies([in_bins(part) for part in parts])
     assert found is not None
     assert found.bins == whole.bins
     assert (found.count, found.min_ns, found.max_ns) == (whole.count, whole.min_ns, whole.max_ns)
@@ -349,6 +349,6 @@ def test_a_percentile_lies_within_its_bounds(micros: list[int], quantile: float)
 def test_bins_that_overlap_do_not_merge() -> None:
     one = in_bins([100, 200])
     shifted = replace(one, bins=(LatencyBin(100_000, 260_000, 2),))
-    assert merge_latencies([one, shifted]) is None
-    assert merge_latencies([]) is None
-    assert merge_latencies([one]) == one
+    assert merge_binned_latencies([one, shifted]) is None
+    assert merge_binned_latencies([]) is None
+    assert merge_binned_latencies([one]) == one

@@ -12,10 +12,10 @@ from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_value_best_figures
 from iolab.loads.keyvalue.kind import KIND
 from iolab.loads.keyvalue.tables import (
-    operations_line,
+    key_value_point_groups,
     percentile_bounds_table,
     percentile_for_chart,
-    study_point_groups,
+    rate_and_latency_line,
 )
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief
@@ -302,7 +302,7 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
     )
     heads = [column.title for column in table.columns]
     assert table.rows[0][heads.index("Operations/s")].text == "–"
-    groups = study_point_groups(rocks.study, summarise_points([gone], rocks.study))
+    groups = key_value_point_groups(rocks.study, summarise_points([gone], rocks.study))
     assert len(groups) == 1
     page = build_report_page(build_brief(replace(rocks, results_given=(gone,))))
     assert page.charts_by_workload == ()
@@ -310,12 +310,13 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
 
 
 def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
-    assert ", read p90 " in operations_line(paced.results()[0])
+    assert ", read p90 " in rate_and_latency_line(paced.results()[0])
 
 
 def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: KeySource) -> None:
     found = key_value_best_figures(
-        study_point_groups(paced.study, summarise_points(paced.results(), paced.study)), paced.study
+        key_value_point_groups(paced.study, summarise_points(paced.results(), paced.study)),
+        paced.study,
     )
     mixed = next(one for one in found if "update" in str(one.latencies))
     assert mixed.latencies[0][0] == "mean"
@@ -331,7 +332,7 @@ def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None
     for factor, is_noise in ((2.0, True), (0.9, False)):
         faster = replace(rate, value=factor * (rate.value or 0.0), low=None, high=None)
         run = replace(beside, metrics={**beside.metrics, "ops_per_s": faster})
-        groups = study_point_groups(rocks.study, summarise_points([alone, run], rocks.study))
+        groups = key_value_point_groups(rocks.study, summarise_points([alone, run], rocks.study))
         reads, written = key_value_best_figures(groups, rocks.study)
         assert (reads.noise_text, bool(written.noise_text)) == ("", is_noise)
         if is_noise:
@@ -366,7 +367,7 @@ def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:
 
 
 def test_a_run_in_a_line(rocks: KeySource) -> None:
-    line = operations_line(rocks.results()[0])
+    line = rate_and_latency_line(rocks.results()[0])
     assert line.startswith("27.")
     assert " k ops/s, read mean 17" in line
     assert ", read p99 " in line

@@ -29,12 +29,12 @@ from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
 from iolab.loads.keyvalue.checks import (
     check_debug_build,
-    check_key_operations_counted,
+    check_key_operations_counted_by_store,
     check_key_operations_failed,
     check_key_operations_in_flight,
+    check_key_value_coordinated_omission,
     check_key_value_cpu_bound_client,
     check_key_value_engine_errors,
-    check_key_value_omission,
     check_key_value_percentile_support,
     check_key_value_totals_disagree,
     check_key_value_uneven_fleet,
@@ -80,7 +80,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_keys_absent,
             ),
             check_totals_disagree: (
-                check_key_operations_counted,
+                check_key_operations_counted_by_store,
                 check_debug_build,
                 check_seed_shared,
             ),
@@ -92,7 +92,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_compaction_debt,
                 check_reads_from_memory,
                 check_writer_rate,
-                check_key_value_omission,
+                check_key_value_coordinated_omission,
                 check_uneven_fleet.override(check_key_value_uneven_fleet),
             ),
         },

@@ -29,18 +29,18 @@ from iolab.loads.keyvalue.tables import (
     PointGroup,
     group_headlines,
     intended_latency_table,
-    known_latency_texts,
+    known_latency_names_and_texts,
     main_operation,
     metric_value,
     operations_by_point_table,
+    operations_with_latency,
     operations_with_rate,
     percentile_bounds_table,
     percentile_for_chart,
     plural_operation_text,
     published_percentile,
-    timed_operations,
 )
-from iolab.loads.keyvalue.workload import READ_RANDOM, KeyOperation, KeyValueJob
+from iolab.loads.keyvalue.workload import READ_RANDOM, DbBenchJob, KeyOperation
 from iolab.record import Record
 from iolab.report.best import BestFigure, PointFigures, build_best_figure, operation_latencies_text
 from iolab.report.charts.chart import ChartGroup, Figure, SeriesStyles
@@ -100,7 +100,7 @@ _STORE_NOTE: Final = (
 )
 
 
-def compare_point_groups(
+def compare_configurations_in_groups(
     study: Study, groups: Sequence[PointGroup]
 ) -> tuple[ConfigurationGains, ...]:
     """Each further configuration against the first, over all cells of all groups.
@@ -205,7 +205,7 @@ def largest_gains_table(
         return None
     several = len(gains) > 1
     rows = tuple(
-        _largest_gain_row(largest, styles, several=several)
+        _largest_gain_row(largest, styles, has_candidate_column=several)
         for largest in largest_gains(groups, gains)
     )
     if not rows:
@@ -248,11 +248,11 @@ def largest_gains(
 
 
 def _largest_gain_row(
-    largest: GroupLargestGain, styles: SeriesStyles, *, several: bool
+    largest: GroupLargestGain, styles: SeriesStyles, *, has_candidate_column: bool
 ) -> tuple[Cell, ...]:
     start = row_of_cells(
         largest.group.title,
-        *((styles[largest.candidate].title,) if several else ()),
+        *((styles[largest.candidate].title,) if has_candidate_column else ()),
         largest.metric_text,
     )
     best = largest.best
@@ -280,7 +280,7 @@ def difference_text(gain: ComparedMetric) -> str:
     return f"{sign}{metric_value_text(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def gain_sentence(
+def largest_rate_gain_sentence(
     gains: Sequence[ConfigurationGains], point_group: PointGroup, styles: SeriesStyles
 ) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
@@ -355,16 +355,15 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
     alone = {
         (point.key.configuration, point.key.axis): point.metric_value(WHOLE_OPERATIONS_RATE_KEY)
         for group in groups
-        if isinstance(group.workload.job, KeyValueJob)
-        and group.workload.job.workload == READ_RANDOM
+        if isinstance(group.workload.job, DbBenchJob) and group.workload.job.workload == READ_RANDOM
         for point in group.points
     }
     found = []
     for group in groups:
         job = group.workload.job
-        has_writer = isinstance(job, KeyValueJob) and job.has_writer
+        has_writer = isinstance(job, DbBenchJob) and job.has_writer
         for headline in group_headlines(group, study):
-            texts = tuple(_operation_latency_texts(headline.best, group)) if headline.best else ()
+            texts = tuple(_latency_names_and_texts(headline.best, group)) if headline.best else ()
             figure = build_best_figure(headline, texts)
             rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
             ratio = (figure.value.value or 0.0) / rate if rate else 0.0
@@ -373,7 +372,7 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
     return tuple(found)
 
 
-def _operation_latency_texts(
+def _latency_names_and_texts(
     best: PointFigures, point_group: PointGroup
 ) -> Iterator[tuple[str, str]]:
     """Mean and tail of the operations that are counted, beside each other where there are more."""
@@ -382,14 +381,15 @@ def _operation_latency_texts(
     mixed = [
         operation
         for operation in operations_with_rate([best.metrics])
-        if operation in timed_operations([best.metrics])
+        if operation in operations_with_latency([best.metrics])
     ]
     if len(mixed) < 2:
-        yield from known_latency_texts(best.metrics, main, ("mean", tail))
+        yield from known_latency_names_and_texts(best.metrics, main, ("mean", tail))
         return
     for name in ("mean", tail):
         per_operation = (
-            list(known_latency_texts(best.metrics, operation, (name,))) for operation in mixed
+            list(known_latency_names_and_texts(best.metrics, operation, (name,)))
+            for operation in mixed
         )
         parts = [
             (operation.display_name, latencies[0][1])
@@ -415,15 +415,19 @@ def key_value_charts(
         return None
     own = gains_of_group(gains, point_group)
     lines = configuration_chart_lines(point_group, styles)
-    figures = tuple(_load_charts(point_group, lines, styles, own)) if point_group.axis else ()
-    further = list(_appendix_charts(point_group, lines)) if point_group.axis else []
+    figures = (
+        tuple(_rate_and_latency_charts(point_group, lines, styles, own))
+        if point_group.axis_name
+        else ()
+    )
+    further = list(_appendix_charts(point_group, lines)) if point_group.axis_name else []
     for others in (
         remaining_lines_in_groups(lines, point_group.workload.rate_metric)
-        if point_group.axis
+        if point_group.axis_name
         else ()
     ):
         further += [
-            *_load_charts(point_group, others, styles, own),
+            *_rate_and_latency_charts(point_group, others, styles, own),
             *_appendix_charts(point_group, others),
         ]
     tables = (
@@ -460,7 +464,7 @@ def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> 
             knee=first_knee_load(
                 points,
                 point_group.workload.job,
-                point_group.axis,
+                point_group.axis_name,
                 point_group.workload.headline_metric or WHOLE_OPERATIONS_RATE_KEY,
             ),
             title=styles[name].title,
@@ -469,17 +473,17 @@ def configuration_chart_lines(point_group: PointGroup, styles: SeriesStyles) -> 
     ]
 
 
-def _load_charts(
+def _rate_and_latency_charts(
     point_group: PointGroup,
     lines: Sequence[ChartLine],
     styles: SeriesStyles,
     gains: Sequence[ConfigurationGains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load."""
-    axis = point_group.axis
+    axis = point_group.axis_name
     metrics = [point.metrics for point in point_group.points]
     rate, main = rate_quantity(point_group.workload.rate_metric), main_operation(metrics)
-    if main not in timed_operations(metrics):
+    if main not in operations_with_latency(metrics):
         yield quantity_chart(point_group.title, axis, lines, rate)
         return
     tail = percentile_for_chart(point_group.workload.job, metrics, main)
@@ -491,15 +495,19 @@ def _load_charts(
         _latency_quantity(main, "mean"),
         _latency_quantity(main, tail),
     )
-    yield replace(figure, finding=figure.finding + gain_sentence(gains, point_group, styles))
+    yield replace(
+        figure, finding=figure.finding + largest_rate_gain_sentence(gains, point_group, styles)
+    )
 
 
 def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
     """Latency against the rate, and other operations."""
-    axis = point_group.axis
+    axis = point_group.axis_name
     metrics = [point.metrics for point in point_group.points]
     main = main_operation(metrics)
-    operations = [operation for operation in timed_operations(metrics) if not operation.is_intended]
+    operations = [
+        operation for operation in operations_with_latency(metrics) if not operation.is_intended
+    ]
     if main in operations:
         yield from _tradeoff_charts(point_group, lines, main)
     for operation in operations:
@@ -508,7 +516,7 @@ def _appendix_charts(point_group: PointGroup, lines: Sequence[ChartLine]) -> Ite
             pair = (_latency_quantity(operation, "mean"), _latency_quantity(operation, tail))
             yield latency_chart(point_group.title, axis, lines, *pair)
     due = main.intended_variant
-    if due is not None and due in timed_operations(metrics):
+    if due is not None and due in operations_with_latency(metrics):
         yield _intended_latency_chart(point_group, lines, main, due)
 
 
@@ -526,7 +534,7 @@ def _tradeoff_charts(
     for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield latency_tradeoff_chart(
             point_group.title,
-            point_group.axis,
+            point_group.axis_name,
             lines,
             rate,
             part,
@@ -558,8 +566,8 @@ def _intended_latency_chart(
     word = f"{main.display_name} {WORDS[tail]}"
     service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(due.latency_key(tail), "since due", "since due")
-    figure = latency_chart(point_group.title, point_group.axis, lines, service, since)
-    finding = lines_sentence(point_group.axis, lines, since)
+    figure = latency_chart(point_group.title, point_group.axis_name, lines, service, since)
+    finding = lines_sentence(point_group.axis_name, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 

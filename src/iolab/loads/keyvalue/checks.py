@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -50,11 +50,11 @@ from iolab.loads.keyvalue.metrics import (
     KeyValueView,
 )
 from iolab.loads.keyvalue.workload import (
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
-    ServerRun,
-    key_value_run_of_host,
-    server_run_of_run,
+    ServerRunDetails,
+    key_value_details_of_host,
+    server_details_of_run,
 )
 from iolab.stats.quantiles import has_few_stalls
 from iolab.text import percent_text
@@ -112,7 +112,7 @@ def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterat
     db_bench and YCSB end with 0 when no key was found, or no server answered.
     """
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    reply = key_value_run_of_host(host)
+    reply = key_value_details_of_host(host)
     window = view.load.measured_part.host_windows[host_index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
@@ -149,7 +149,7 @@ def check_key_value_engine_errors(view: KeyValueView, host_index: int) -> Iterat
 @check_operations_failed
 def check_key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
-    counts = [(host, count) for host, reply in view.hosts_and_runs for count in reply.counts]
+    counts = [(host, count) for host, reply in view.hosts_with_details for count in reply.counts]
     if not counts:
         return unchecked_answer("the engine did not count its operations")
     failed = sum(count.failed for _, count in counts)
@@ -174,9 +174,9 @@ def check_keys_absent(view: KeyValueView) -> CheckAnswer:
     YCSB counts such a read as failed.
     """
     job = view.key_value_job
-    if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
+    if isinstance(job, DbBenchJob) and job.workload == ABSENT_ASKED:
         return not_applicable_answer("The workload reads absent keys on purpose.", asked=True)
-    counts = [count for _, reply in view.hosts_and_runs for count in reply.counts]
+    counts = [count for _, reply in view.hosts_with_details for count in reply.counts]
     if not counts:
         return not_applicable_answer("The engine reports no counts of its operations.", reads=0)
     reads = [count for count in counts if count.operation is KeyOperation.READ]
@@ -191,7 +191,7 @@ def check_keys_absent(view: KeyValueView) -> CheckAnswer:
             reads=done,
             absent=absent,
         )
-    if len(absences) < len(reads) and isinstance(job, KeyValueJob):
+    if len(absences) < len(reads) and isinstance(job, DbBenchJob):
         return unchecked_answer("the engine did not tell how many keys were found")
     return valid_answer("Every key that was read was there.", reads=done, absent=0)
 
@@ -199,7 +199,7 @@ def check_keys_absent(view: KeyValueView) -> CheckAnswer:
 @check("debug-build", "Engine not built for release", needs_load=False)
 def check_debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
-    builds = {reply.build: host.host for host, reply in view.hosts_and_runs if reply.build}
+    builds = {reply.build: host.host for host, reply in view.hosts_with_details if reply.build}
     if not builds:
         return valid_answer("No engine remarks on its build.", build="")
     names = ", ".join(sorted(builds))
@@ -219,13 +219,13 @@ def check_seed_shared(view: KeyValueView) -> CheckAnswer:
     Thread n of db_bench draws from the stream seed + n; keys drawn before are in a cache.
     """
     job = view.key_value_job
-    if not isinstance(job, KeyValueJob):
+    if not isinstance(job, DbBenchJob):
         return not_applicable_answer(
             "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
         )
     seeds = [
         (host.host, reply, SeedRange(reply.seed, job.seed_stream_count))
-        for host, reply in view.hosts_and_runs
+        for host, reply in view.hosts_with_details
     ]
     for host, reply, cell in seeds:
         if reply.load_seed is None:
@@ -241,12 +241,12 @@ def check_seed_shared(view: KeyValueView) -> CheckAnswer:
     for (first, _, own), (other, _, theirs) in combinations(seeds, 2):
         if own.overlaps(theirs):
             return invalid_answer(
-                f"The streams of {first} from seed {own.first} on and of {other} from "
-                f"{theirs.first} on meet: they read the same keys in the same order.",
+                f"The streams of {first} from seed {own.first_seed} on and of {other} from "
+                f"{theirs.first_seed} on meet: they read the same keys in the same order.",
                 host=first,
                 other=other,
-                seed=own.first,
-                other_seed=theirs.first,
+                seed=own.first_seed,
+                other_seed=theirs.first_seed,
             )
     unknown = [host for host, reply, _ in seeds if reply.load_seed is None]
     if unknown or not seeds:
@@ -261,7 +261,7 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     What is in no interval is explained by the time that no interval covers.
     """
     host = view.hosts[host_index]
-    reply = key_value_run_of_host(host)
+    reply = key_value_details_of_host(host)
     if reply is None or not reply.counts:
         return unchecked_answer(
             f"the engine{view.host_suffix_text(host)} did not count its operations"
@@ -270,13 +270,14 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
         WHOLE_OPERATION_WEIGHTS.get(count.operation, 0) * count.completed for count in reply.counts
     )
     job = view.key_value_job
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
         claimed = sum(count.completed for count in reply.counts if count.operation is not beside)
-    counted, busiest, covered_s = _whole_run_interval_totals(view, host_index)
+    totals = _whole_run_interval_totals(view, host_index)
+    counted, covered_s = totals.operations, totals.covered_s
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
-    lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
+    lacking = max(claimed - counted - totals.max_operations_per_s * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
     ours = float(view.key_value_sums.operation_rates_by_host[host_index])
     evidence: EvidenceValues = {
@@ -310,8 +311,15 @@ def check_key_value_totals_disagree(view: KeyValueView, host_index: int) -> Chec
     )
 
 
-def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> tuple[int, float, float]:
+class _IntervalTotals(NamedTuple):
     """Whole operations in all intervals of a host, the most in a second, the time they cover."""
+
+    operations: int
+    max_operations_per_s: float
+    covered_s: float
+
+
+def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> _IntervalTotals:
     table = view.record.intervals
     own_rows = table.host == host_index
     total, busiest = 0, 0.0
@@ -321,7 +329,7 @@ def _whole_run_interval_totals(view: KeyValueView, host_index: int) -> tuple[int
         if weight > 0 and rows.size:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
     window = view.load.measured_part.host_windows[host_index]
-    return total, busiest, 0.0 if window is None else window.seconds
+    return _IntervalTotals(total, busiest, 0.0 if window is None else window.seconds)
 
 
 def check_key_value_percentile_support(view: KeyValueView) -> CheckAnswer:
@@ -402,24 +410,26 @@ def _bin_width_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAnswer]:
 
 @check_operations_in_flight
 @per_host(max_key="in_flight")
-def check_key_operations_in_flight(view: KeyValueView, index: int) -> CheckAnswer:
+def check_key_operations_in_flight(view: KeyValueView, host_index: int) -> CheckAnswer:
     """littles-law of load on a key-value store: no thread has two operations at a time.
 
     Where an engine tells latencies of its whole run alone, first that run is held against them, and
     then the rate of the measured seconds, beside which they are shown.
     """
-    host, load, threads = view.hosts[index], view.key_value_sums, view.key_value_job.threads
+    host, load, threads = view.hosts[host_index], view.key_value_sums, view.key_value_job.threads
     operations = _sequential_operations_of_threads(view)
-    counts = [load.latency_sample_count(operation, (index,)) for operation in operations]
-    means_ns = [load.mean_latency_ns(operation, (index,)) or 0.0 for operation in operations]
-    seconds = float(load.seconds[index])
+    counts = [load.latency_sample_count(operation, (host_index,)) for operation in operations]
+    means_ns = [load.mean_latency_ns(operation, (host_index,)) or 0.0 for operation in operations]
+    seconds = float(load.seconds[host_index])
     if not sum(counts) or seconds <= 0:
         return unchecked_answer(f"no latency was measured on {host.host}")
     waited_s = sum(n * mean for n, mean in zip(counts, means_ns, strict=True)) / 1e9
     mean_s = waited_s / sum(counts)
-    is_of_window = any(load.histogram(operation, (index,)) for operation in operations)
-    whole_s = None if is_of_window else _whole_run_seconds(view, index)
-    rate = sum(counts) / seconds if is_of_window else float(load.operation_rates_by_host[index])
+    is_of_window = any(load.histogram(operation, (host_index,)) for operation in operations)
+    whole_s = None if is_of_window else _reported_run_seconds(view, host_index)
+    rate = (
+        sum(counts) / seconds if is_of_window else float(load.operation_rates_by_host[host_index])
+    )
     in_flight = rate * mean_s
     evidence: EvidenceValues = {
         "host": host.host,
@@ -466,7 +476,7 @@ def _sequential_operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
     A read-modify-write is the read and the update that it is made of.
     """
     job = view.key_value_job
-    has_writer = isinstance(job, KeyValueJob) and job.has_writer
+    has_writer = isinstance(job, DbBenchJob) and job.has_writer
     return [
         operation
         for operation in view.key_value_sums.operations
@@ -477,17 +487,17 @@ def _sequential_operations_of_threads(view: KeyValueView) -> list[KeyOperation]:
     ]
 
 
-def _whole_run_seconds(view: KeyValueView, index: int) -> float | None:
+def _reported_run_seconds(view: KeyValueView, host_index: int) -> float | None:
     """The seconds that a host's engine tells of its whole run; None where it tells none."""
-    reply = key_value_run_of_host(view.hosts[index])
+    reply = key_value_details_of_host(view.hosts[host_index])
     return reply.reported_s if reply is not None and reply.reported_s else None
 
 
 @check_rate_kept
-def check_key_value_omission(view: KeyValueView) -> CheckAnswer:
+def check_key_value_coordinated_omission(view: KeyValueView) -> CheckAnswer:
     """coordinated-omission of load on a key-value store: service against intended latency."""
     job = view.key_value_job
-    rate = None if isinstance(job, KeyValueJob) else job.rate_ops_per_s
+    rate = None if isinstance(job, DbBenchJob) else job.rate_ops_per_s
     if rate is None:
         return not_applicable_answer(
             f"Closed loop of {job.threads} threads a client: latencies are service times at that "
@@ -564,10 +574,12 @@ def _intended_latency_answers(key_value_sums: KeyValueSums) -> Iterator[CheckAns
 def check_writer_rate(view: KeyValueView, host_index: int) -> HostAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
     job, where = view.key_value_job, view.host_suffix_text(view.hosts[host_index])
-    if not isinstance(job, KeyValueJob) or not job.has_writer:
+    if not isinstance(job, DbBenchJob) or not job.has_writer:
         return not_applicable_answer("No writer beside readers.", writer=False)
     asked = job.write_bytes_per_s
-    rates = view.key_value_sums.rates_of_operation(KeyOperation.WRITE) * job.loaded.entry_bytes
+    rates = (
+        view.key_value_sums.rates_of_operation_by_host(KeyOperation.WRITE) * job.loaded.entry_bytes
+    )
     if asked is None:
         return indicative_answer(
             "The writer beside the readers has no limit: a faster device has another load.",
@@ -612,10 +624,10 @@ def check_key_value_uneven_fleet(view: KeyValueView) -> CheckAnswer:
 
 
 @check_operations_counted
-def check_key_operations_counted(view: KeyValueView) -> CheckAnswer:
+def check_key_operations_counted_by_store(view: KeyValueView) -> CheckAnswer:
     """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
-    job, server = view.key_value_job, server_run_of_run(view.record)
-    if isinstance(job, KeyValueJob):
+    job, server = view.key_value_job, server_details_of_run(view.record)
+    if isinstance(job, DbBenchJob):
         if job.workload not in OPERATIONS:
             return not_applicable_answer(
                 f"RocksDB counts keys, and {job.workload} may take several for an operation."
@@ -635,7 +647,7 @@ def check_key_operations_counted(view: KeyValueView) -> CheckAnswer:
 
 def _rocksdb_count_answers(view: KeyValueView, host_index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[host_index]
-    reply = key_value_run_of_host(host)
+    reply = key_value_details_of_host(host)
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
@@ -662,7 +674,7 @@ def _rocksdb_count_answers(view: KeyValueView, host_index: int) -> Iterator[Chec
         )
 
 
-def _server_count_answers(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
+def _server_count_answers(view: KeyValueView, server: ServerRunDetails) -> Iterator[CheckAnswer]:
     before, after = server.statistics_before_by_name, server.statistics_after_by_name
     everybody = tuple(range(len(view.hosts)))
     looked = claimed_all = 0
@@ -692,7 +704,7 @@ def _claimed_operations(
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
     replies = [
-        run for index in hosts if (run := key_value_run_of_host(view.hosts[index])) is not None
+        run for index in hosts if (run := key_value_details_of_host(view.hosts[index])) is not None
     ]
     counts = [count for run in replies for count in run.counts]
     return sum(count.completed for count in counts if count.operation in operations)

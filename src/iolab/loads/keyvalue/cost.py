@@ -15,9 +15,9 @@ from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Method, Study
 from iolab.loads.keyvalue.table import WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import (
+    DbBenchJob,
     KeyJob,
     KeyOperation,
-    KeyValueJob,
     ServerKind,
     YcsbJob,
     server_settings,
@@ -173,30 +173,34 @@ def _index_bytes(size: int, block_bytes: int) -> int:
     return size // block_bytes * INDEX_ENTRY_BYTES
 
 
-def _is_read_only(job: KeyValueJob) -> bool:
+def _is_read_only(job: DbBenchJob) -> bool:
     return job.workload.startswith(_READS) and not job.workload.endswith(_WRITES)
 
 
-def start_allowance_s(kind: ServerKind, client_count: int) -> int:
+def start_allowance_s(server_kind: ServerKind, client_count: int) -> int:
     """What a run lasts beyond its warm-up and runtime, so that all clients have these in common."""
-    return CONNECT_S[kind] + (CONNECT_SPREAD_S if client_count > 1 else 0)
+    return CONNECT_S[server_kind] + (CONNECT_SPREAD_S if client_count > 1 else 0)
 
 
-def execution_limit_s(method: Method, kind: ServerKind, client_count: int) -> int:
+def ycsb_execution_limit_s(method: Method, server_kind: ServerKind, client_count: int) -> int:
     """YCSB's `maxexecutiontime` on each client: connecting, warm-up and runtime, whole seconds."""
-    return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(kind, client_count)
+    return math.ceil(method.warmup_s + method.runtime_s) + start_allowance_s(
+        server_kind, client_count
+    )
 
 
-def key_value_run_s(method_s: float, job: KeyJob, kind: ServerKind, client_count: int) -> float:
+def run_load_duration_s(
+    method_s: float, job: KeyJob, server_kind: ServerKind, client_count: int
+) -> float:
     """How long one run loads its store; `method_s` is warm-up and runtime."""
     if isinstance(job, YcsbJob):
-        return method_s + start_allowance_s(kind, client_count)
+        return method_s + start_allowance_s(server_kind, client_count)
     return method_s + DB_BENCH_OVERRUN_S
 
 
 def run_overhead_s(study: Study, job: KeyJob) -> float:
     """What one run takes beside its load."""
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         return DB_BENCH_RUN_S + extra_watch_seconds(study.method)
     return (
         YCSB_RUN_S
@@ -222,23 +226,23 @@ def key_value_time_items(
     length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
     length += format_duration_s(method.runtime_s)
     clients = {item.id: len(item.hosts) for item in study.configurations}
-    for kind, message in ((KeyValueJob, "db_bench"), (YcsbJob, "YCSB")):
+    for kind, message in ((DbBenchJob, "db_bench"), (YcsbJob, "YCSB")):
         of_kind = [(point, point.job) for point in points if isinstance(point.job, kind)]
         if not of_kind:
             continue
         jobs = [job for _, job in of_kind]
         server = server_settings(study).kind
         loads = sum(
-            key_value_run_s(fixed_s, job, server, clients[point.configuration])
+            run_load_duration_s(fixed_s, job, server, clients[point.configuration])
             for point, job in of_kind
         )
         many = f"{counted_noun(len(jobs), 'run')} of {message}"
         yield f"{many}: {length}{', connect' if kind is YcsbJob else ''}", loads
         around_s = sum(run_overhead_s(study, job) for job in jobs)
-        yield f"{many}: {_run_overhead_text(study, jobs[0])}", around_s
+        yield f"{many}: {_run_overhead_steps_text(study, jobs[0])}", around_s
 
 
-def _run_overhead_text(study: Study, job: KeyJob) -> str:
+def _run_overhead_steps_text(study: Study, job: KeyJob) -> str:
     """What a run does beside its load."""
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
         return "restore the node and start it, drop caches, watch, commit"
@@ -269,7 +273,7 @@ def _is_filled_by_iolab(job: KeyJob) -> bool:
 
 
 def _store_key(job: KeyJob) -> object:
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         return job.loaded, job.options, job.database
     return job.records, job.fields, job.field_bytes
 
@@ -352,7 +356,7 @@ def max_space_bytes_on_a_host(study: Study, runs: Iterable[PlannedRun], rate: fl
 
 def has_store_per_client(study: Study, job: KeyJob) -> bool:
     """Whether every client has a store of its own."""
-    return isinstance(job, KeyValueJob) or server_settings(study).kind is ServerKind.EMBEDDED
+    return isinstance(job, DbBenchJob) or server_settings(study).kind is ServerKind.EMBEDDED
 
 
 Reflinks = Mapping[tuple[str, str], bool]
@@ -363,7 +367,7 @@ def full_copy_notes(
     study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks, rate: float
 ) -> Iterator[str]:
     """What is told of hosts whose file systems have no reflinks; `rate` is in bytes/s."""
-    copies = list(_database_copies(study, runs, reflinks))
+    copies = list(_full_database_copies(study, runs, reflinks))
     if copies:
         largest = max(copies, key=lambda copy: copy.size_bytes)
         yield (
@@ -376,7 +380,7 @@ def full_copy_notes(
 
 def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Plan:
     """The plan with the seconds and the bytes of whole copies in its cost."""
-    copies = list(_database_copies(study, plan.runs, reflinks))
+    copies = list(_full_database_copies(study, plan.runs, reflinks))
     if not copies:
         return plan
     budget = plan.budget
@@ -401,16 +405,16 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     )
 
 
-class _RunDatabaseCopy(Record):
+class _FullDatabaseCopy(Record):
     """Of one run: how large the database is, and the hosts that copy it whole."""
 
     hosts: tuple[str, ...]
     size_bytes: int
 
 
-def _database_copies(
+def _full_database_copies(
     study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks
-) -> Iterator[_RunDatabaseCopy]:
+) -> Iterator[_FullDatabaseCopy]:
     """Of each run that has any; an XFS that the session makes has reflinks."""
     if study.target.make_xfs:
         return
@@ -424,7 +428,7 @@ def _database_copies(
                 host for host in holders if not reflinks.get((configuration, host), True)
             )
             if copying:
-                yield _RunDatabaseCopy(copying, compacted_store_bytes(job))
+                yield _FullDatabaseCopy(copying, compacted_store_bytes(job))
 
 
 def _store_hosts(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:

@@ -37,11 +37,11 @@ from iolab.loads.keyvalue.db_bench.engine import (
 )
 from iolab.loads.keyvalue.db_bench.evidence import fill_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
-from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
+from iolab.loads.keyvalue.db_bench.run import parse_table_shape, table_shape_faults
 from iolab.loads.keyvalue.table import PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DatabaseSpec,
-    KeyValueJob,
+    DbBenchJob,
     LevelShape,
     StoreShape,
     TableShape,
@@ -187,7 +187,7 @@ def _copy_arguments(source: str, destination: str, reflink: str) -> tuple[str, .
     return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, destination)
 
 
-async def drop_folder_caches(
+async def drop_folder_caches_if_requested(
     session: SessionContext,
     run: PlannedRun,
     host_runs: Sequence[HostRunInProgress],
@@ -220,23 +220,23 @@ async def drop_folder_cache(workdir: WorkDirectory, folder: str) -> CacheDropPro
 class GoldenDatabase(Record):
     """A whole database: its folder, its shape, the bytes of its tree by RocksDB's own count.
 
-    `seed` is that of its load, None for one that the user loaded. `file_bytes` are those of all its
-    files, by which a copy is known.
+    `fill_seed` is that of its load, None for one the user loaded. `file_bytes` are those of all
+    its files, by which one tells a copy.
     """
 
-    database: str
+    path: str
     shape: StoreShape
     tree_bytes: int | None
-    seed: int | None
+    fill_seed: int | None
     file_bytes: int
 
 
 async def find_golden_database(
-    workdir: WorkDirectory, job: KeyValueJob, version: str, source: TableShape | None
+    workdir: WorkDirectory, job: DbBenchJob, version: str, user_tables: TableShape | None
 ) -> GoldenDatabase | None:
     """The database of the job on a work directory; None when it must be made, or made anew.
 
-    `source` are the tables of the user's own database, None for iolab's own. HostError.
+    `user_tables` are the tables of the user's own database, None for iolab's own. HostError.
     """
     marker = await read_folder_marker(workdir.host, golden_database_folder(workdir, job))
     if marker is None or marker.get("asked") != _database_contents_with_version(job, version):
@@ -248,13 +248,17 @@ async def find_golden_database(
     except ValidationError:
         return None
     shape = parse_store_shape(marker.get("shape"))
-    if shape is None or file_bytes is None or (source is not None and source != shape.tables):
+    if (
+        shape is None
+        or file_bytes is None
+        or (user_tables is not None and user_tables != shape.tables)
+    ):
         return None
     return GoldenDatabase(_database_path(workdir, job), shape, tree_bytes, seed, file_bytes)
 
 
 async def make_golden_database(
-    workdir: WorkDirectory, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
+    workdir: WorkDirectory, job: DbBenchJob, version: str, seed: int, halt: asyncio.Event
 ) -> GoldenDatabase | None:
     """Load the job's database, or copy the user's own; None when `halt` ended it.
 
@@ -280,14 +284,14 @@ async def make_golden_database(
         "asked": _database_contents_with_version(job, version),
         "shape": to_builtins(database.shape),
         "tree_bytes": database.tree_bytes,
-        "seed": database.seed,
+        "seed": database.fill_seed,
         "file_bytes": database.file_bytes,
     }
     await mark_folder_complete(workdir.host, folder, marker)
     return database
 
 
-def golden_database_folder(workdir: WorkDirectory, job: KeyValueJob) -> str:
+def golden_database_folder(workdir: WorkDirectory, job: DbBenchJob) -> str:
     """Where the golden database of a job lies; jobs with the same data share one."""
     digest = hashlib.sha256(
         json.dumps(_database_contents(job), sort_keys=True).encode()
@@ -295,10 +299,12 @@ def golden_database_folder(workdir: WorkDirectory, job: KeyValueJob) -> str:
     return f"{workdir.dir}/db_bench.{digest[:12]}"
 
 
-async def read_user_database_shape(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
+async def read_and_verify_user_database_shape(
+    workdir: WorkDirectory, job: DbBenchJob
+) -> TableShape:
     """The tables of the user's own database. EngineError when they are not what the job says."""
     tables = await _read_table_shape(workdir, job, job.database)
-    faults = shape_faults(tables, job.loaded)
+    faults = table_shape_faults(tables, job.loaded)
     if faults or tables is None:
         message = (
             f"{excerpt(job.database)} on host '{workdir.name}' is not the database that was "
@@ -314,7 +320,7 @@ async def measure_folder_bytes(workdir: WorkDirectory, folder: str) -> int:
 
 
 async def _read_table_shape(
-    workdir: WorkDirectory, job: KeyValueJob, database: str
+    workdir: WorkDirectory, job: DbBenchJob, database: str
 ) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
     command = table_shape_command(job, workdir.dir, database)
@@ -329,7 +335,7 @@ async def _read_table_shape(
     return parse_table_shape(raw)
 
 
-async def _copy_user_database(workdir: WorkDirectory, job: KeyValueJob) -> GoldenDatabase:
+async def _copy_user_database(workdir: WorkDirectory, job: DbBenchJob) -> GoldenDatabase:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
     database, trial = _database_path(workdir, job), f"{golden_database_folder(workdir, job)}/trial"
     await clone_folder(workdir.host, job.database, database)
@@ -344,7 +350,7 @@ async def _copy_user_database(workdir: WorkDirectory, job: KeyValueJob) -> Golde
 
 
 async def _fill_database(
-    workdir: WorkDirectory, job: KeyValueJob, seed: int, halt: asyncio.Event
+    workdir: WorkDirectory, job: DbBenchJob, seed: int, halt: asyncio.Event
 ) -> GoldenDatabase | None:
     command = database_fill_command(job, workdir.dir, _database_path(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
@@ -360,15 +366,15 @@ async def _fill_database(
 
 
 async def _require_filled_database(
-    workdir: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
+    workdir: WorkDirectory, job: DbBenchJob, output: DbBenchOutput, seed: int | None
 ) -> GoldenDatabase:
     """The database as its files have it. EngineError when they are not what was requested."""
     database = _database_path(workdir, job)
     tables = await _read_table_shape(workdir, job, database)
-    if faults := shape_faults(tables, job.loaded):
+    if faults := table_shape_faults(tables, job.loaded):
         message = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(message, OUTPUT_HINT)
-    tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
+    tree_bytes = next((row.bytes for row in output.compaction_rows if row.name == "Sum"), None)
     shape = replace(_output_store_shape(output), tables=tables)
     return GoldenDatabase(
         database, shape, tree_bytes, seed, await measure_folder_bytes(workdir, database)
@@ -377,7 +383,7 @@ async def _require_filled_database(
 
 def _output_store_shape(output: DbBenchOutput) -> StoreShape:
     """The levels with their scores. Nothing is to be compacted where none is at its limit."""
-    rows = [row for row in output.compaction if row.name.startswith("L")]
+    rows = [row for row in output.compaction_rows if row.name.startswith("L")]
     levels = tuple(LevelShape(int(row.name[1:]), row.files, row.bytes, row.score) for row in rows)
     rests = rows and all(row.score < 1 and (row.name != "L0" or not row.files) for row in rows)
     return StoreShape(levels=levels or output.levels, pending_bytes=0 if rests else None)
@@ -385,7 +391,7 @@ def _output_store_shape(output: DbBenchOutput) -> StoreShape:
 
 def _fill_error(
     workdir: WorkDirectory,
-    loaded: DatabaseSpec,
+    database_spec: DatabaseSpec,
     command: Command,
     ending: ProcessEnding,
     output: DbBenchOutput,
@@ -393,14 +399,14 @@ def _fill_error(
     """Why a load did not leave the database that was requested; None when it did."""
     reason = "; ".join((*output.messages, ending.stderr_tail))
     if is_os_error(errno.ENOSPC, 0, reason) or is_os_error(errno.EDQUOT, 0, reason):
-        size = format_bytes(loaded.keys * loaded.entry_bytes)
+        size = format_bytes(database_spec.keys * database_spec.entry_bytes)
         message = (
             f"{excerpt(workdir.dir)} on host '{workdir.name}' ran full while a database of "
             f"{size} was loaded."
         )
         hint = "Make room there, more than twice its size, or set fewer workload.*.keys."
         return HostError(message, hint)
-    faults = excerpt("; ".join(fill_faults(output, loaded))).rstrip(".")
+    faults = excerpt("; ".join(fill_faults(output, database_spec))).rstrip(".")
     outcome = exit_fault_text(ending, command)
     if outcome is None and not faults:
         return None
@@ -413,17 +419,17 @@ def _fill_error(
     return EngineError(message, OUTPUT_HINT)
 
 
-def _database_path(workdir: WorkDirectory, job: KeyValueJob) -> str:
+def _database_path(workdir: WorkDirectory, job: DbBenchJob) -> str:
     return f"{golden_database_folder(workdir, job)}/database"
 
 
-def _database_contents(job: KeyValueJob) -> dict[str, Any]:
+def _database_contents(job: DbBenchJob) -> dict[str, Any]:
     """What a database is made of."""
     options = [list(option) for option in sorted(job.options) if option[0] not in PROGRAMS]
     return {**to_builtins(job.loaded), "options": options, "database": job.database}
 
 
-def _database_contents_with_version(job: KeyValueJob, version: str) -> dict[str, Any]:
+def _database_contents_with_version(job: DbBenchJob, version: str) -> dict[str, Any]:
     """The same with the version that made it: another one would make another tree."""
     return {**_database_contents(job), "version": version, "engine": job.engine}
 

@@ -28,16 +28,16 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.cassandra.server import KeyValueServer
-from iolab.loads.keyvalue.cost import DB_BENCH_OVERRUN_S, execution_limit_s
+from iolab.loads.keyvalue.cost import DB_BENCH_OVERRUN_S, ycsb_execution_limit_s
 from iolab.loads.keyvalue.databases import (
     GoldenDatabase,
     clone_folder,
-    drop_folder_caches,
+    drop_folder_caches_if_requested,
     find_golden_database,
     golden_database_folder,
     make_golden_database,
     measure_folder_bytes,
-    read_user_database_shape,
+    read_and_verify_user_database_shape,
     remove_folder,
 )
 from iolab.loads.keyvalue.db_bench.engine import (
@@ -52,12 +52,12 @@ from iolab.loads.keyvalue.db_bench.engine import (
     run_bench,
 )
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunRequest
-from iolab.loads.keyvalue.java import InstallKit, install_java_kit
+from iolab.loads.keyvalue.java import InstallKit, install_java_kit_jars
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
-    KeyValueJob,
-    KeyValueRun,
+    DbBenchJob,
+    KeyValueHostDetails,
     ServerKind,
     ServerSettings,
     TableShape,
@@ -77,7 +77,7 @@ from iolab.loads.keyvalue.ycsb.clients import (
     ycsb_work_folder,
 )
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, latency_log_names, measure_command
-from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, parse_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
     intervals_from_hdr_logs,
     parse_ycsb_output,
@@ -122,11 +122,13 @@ class YcsbClientState(Record):
     job: YcsbJob
     seconds: int
     latency_log_names: tuple[str, ...]
-    start: DatabaseStartState | None
+    start_state: DatabaseStartState | None
     output_streams: YcsbStreams
 
 
-def fill_in_client_results(host_run: HostRunInProgress, client: YcsbClientState) -> tuple[str, ...]:
+def fill_in_client_results_and_list_faults(
+    host_run: HostRunInProgress, client: YcsbClientState
+) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was requested.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -146,11 +148,11 @@ def fill_in_client_results(host_run: HostRunInProgress, client: YcsbClientState)
         host_run.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
     halted = host_run.ending is None or host_run.ending.halted
     faults = () if halted else ycsb_run_faults(output, client.job, logs, client.seconds)
-    reply = KeyValueRun(
+    reply = KeyValueHostDetails(
         counts=output.operation_counts,
         seed=NO_SEED,
-        copied_by=client.start.copied_by if client.start else "",
-        start=client.start.shape if client.start else None,
+        copied_by=client.start_state.copy_method if client.start_state else "",
+        start=client.start_state.shape if client.start_state else None,
         statistics=output.statistics,
         reported_ops_per_s=output.reported_ops_per_s,
         reported_s=output.reported_s,
@@ -187,7 +189,7 @@ def require_common_window(host_runs: Sequence[HostRunInProgress], method: Method
 
 
 def _read_latency_log(host_run: HostRunInProgress, name: str) -> HdrLog:
-    return read_hdr_log(host_run.files[name].decompress())
+    return parse_hdr_log(host_run.files[name].decompress())
 
 
 Servers = Callable[[ServerSettings], KeyValueServer | None]
@@ -209,7 +211,7 @@ class YcsbDriver(LoadDriver):
     """YCSB on all clients of a run; see `LoadDriver`."""
 
     def __init__(
-        self, servers: Servers = make_key_value_server, kits: InstallKit = install_java_kit
+        self, servers: Servers = make_key_value_server, kits: InstallKit = install_java_kit_jars
     ) -> None:
         self._servers = servers
         self._server: KeyValueServer | None = None
@@ -221,7 +223,9 @@ class YcsbDriver(LoadDriver):
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin_session_phase(SessionPhase.PROVE, run, "YCSB and Java on every client")
-        await run_on_each_host(host_runs, lambda host_run: self._find_tools(session, host_run))
+        await run_on_each_host(
+            host_runs, lambda host_run: self._find_or_install_ycsb(session, host_run)
+        )
 
         async def recreate_work_folder(host_run: HostRunInProgress) -> None:
             # A log of the run before must not be read as this one's.
@@ -235,7 +239,7 @@ class YcsbDriver(LoadDriver):
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
             tools = {
-                host_run.name: self._tools.install_of_host(host_run.workdir)
+                host_run.name: self._tools.cached_install(host_run.workdir)
                 for host_run in host_runs
             }
             await self._embedded.prepare_databases(
@@ -255,12 +259,12 @@ class YcsbDriver(LoadDriver):
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = YcsbJob.require_type(run.point.job), self._server
-        seconds = execution_limit_s(
+        seconds = ycsb_execution_limit_s(
             session.study.method, server_settings(session.study).kind, len(host_runs)
         )
         session.begin_session_phase(SessionPhase.MEASURE, run, run.point.title_text, float(seconds))
         for host_run in host_runs:
-            self._prepare_client_command(session, job, host_run, seconds)
+            self._set_client_command(session, job, host_run, seconds)
         clients = YcsbClients(session, run, host_runs, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
@@ -269,7 +273,7 @@ class YcsbDriver(LoadDriver):
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
-            await server.finish_run(session, run)
+            await server.record_final_statistics(session, run)
         failure = await self._collect_results_and_clean_up(
             clients, job, host_runs, seconds, failure
         )
@@ -285,9 +289,11 @@ class YcsbDriver(LoadDriver):
     async def close(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""
         server, self._server = self._server, None
-        return await server.stop() if server else ()
+        return await server.stop_and_list_leftovers() if server else ()
 
-    async def _find_tools(self, session: SessionContext, host_run: HostRunInProgress) -> None:
+    async def _find_or_install_ycsb(
+        self, session: SessionContext, host_run: HostRunInProgress
+    ) -> None:
         tools = await self._tools.find_or_install(
             host_run.workdir,
             server_settings(session.study),
@@ -314,7 +320,7 @@ class YcsbDriver(LoadDriver):
                 session,
                 run,
                 list(zip(host_runs, records, strict=True)),
-                lambda workdir: self._tools.install_of_host(workdir).kit,
+                lambda workdir: self._tools.cached_install(workdir).kit,
                 lambda _: store,
             )
 
@@ -325,17 +331,17 @@ class YcsbDriver(LoadDriver):
             dropped = server.cache_proof if host_run.name == server.host else None
             host_run.cache_drop = dropped or CACHE_NOT_DROPPED
 
-    def _prepare_client_command(
+    def _set_client_command(
         self, session: SessionContext, job: YcsbJob, host_run: HostRunInProgress, seconds: int
     ) -> None:
         """What this client is to run."""
         host_run.command = measure_command(
             job,
             self._ycsb_store(session, database_copy_folder(host_run.workdir)),
-            self._tools.install_of_host(host_run.workdir).kit,
+            self._tools.cached_install(host_run.workdir).kit,
             ycsb_work_folder(host_run.workdir),
             seconds=seconds,
-            prefix=LATENCY_LOG_PREFIX,
+            log_prefix=LATENCY_LOG_PREFIX,
         )
 
     def _ycsb_store(self, session: SessionContext, database: str) -> YcsbStore:
@@ -382,7 +388,7 @@ class YcsbDriver(LoadDriver):
             client = YcsbClientState(
                 job, seconds, names, start, clients.streams_by_host[host_run.name]
             )
-            faults = fill_in_client_results(host_run, client)
+            faults = fill_in_client_results_and_list_faults(host_run, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = excerpt("; ".join(faults)).rstrip(".")
@@ -467,7 +473,7 @@ class DbBenchDriver(LoadDriver):
 
         async def read_version_on_host(host_run: HostRunInProgress) -> None:
             self._versions[host_run.name] = await self._programs.version_on_host(
-                host_run.workdir, KeyValueJob.require_type(run.point.job)
+                host_run.workdir, DbBenchJob.require_type(run.point.job)
             )
 
         await run_on_each_host(host_runs, read_version_on_host)
@@ -476,7 +482,7 @@ class DbBenchDriver(LoadDriver):
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
-        job = KeyValueJob.require_type(run.point.job)
+        job = DbBenchJob.require_type(run.point.job)
         self._golden_databases.clear()
 
         async def find_database(host_run: HostRunInProgress) -> None:
@@ -494,26 +500,26 @@ class DbBenchDriver(LoadDriver):
         if missing:
             await self._fill_missing_databases(session, run, missing)
         for database in self._golden_databases.values():
-            if database.seed is not None:
-                self._loads.add(fill_seed_range(database.seed))
+            if database.fill_seed is not None:
+                self._loads.add(fill_seed_range(database.fill_seed))
 
     async def _cached_user_database_shape(
-        self, host_run: HostRunInProgress, job: KeyValueJob
+        self, host_run: HostRunInProgress, job: DbBenchJob
     ) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
         sources = self._sources.setdefault(host_run.workdir.host, {})
         if golden_database_folder(host_run.workdir, job) not in sources:
-            sources[golden_database_folder(host_run.workdir, job)] = await read_user_database_shape(
-                host_run.workdir, job
-            )
+            sources[
+                golden_database_folder(host_run.workdir, job)
+            ] = await read_and_verify_user_database_shape(host_run.workdir, job)
         return sources[golden_database_folder(host_run.workdir, job)]
 
     async def _fill_missing_databases(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostRunInProgress]
     ) -> None:
-        job = KeyValueJob.require_type(run.point.job)
+        job = DbBenchJob.require_type(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
         size_text = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
@@ -543,7 +549,7 @@ class DbBenchDriver(LoadDriver):
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = KeyValueJob.require_type(run.point.job), self._versions[host_run.name]
+        job, version = DbBenchJob.require_type(run.point.job), self._versions[host_run.name]
         folder = golden_database_folder(host_run.workdir, job)
         failed = self._failed.setdefault(host_run.workdir.host, {})
         if folder in failed and run.attempt == 1:
@@ -570,7 +576,7 @@ class DbBenchDriver(LoadDriver):
             host, gold = host_run.workdir.host, self._golden_databases[host_run.name]
             await remove_folder(host, run_folder_path(host_run.workdir))
             await run_and_get_output(host, ("mkdir", "--", run_folder_path(host_run.workdir)))
-            how = await clone_folder(host, gold.database, _database_copy_path(host_run.workdir))
+            how = await clone_folder(host, gold.path, _database_copy_path(host_run.workdir))
             held = await measure_folder_bytes(
                 host_run.workdir, _database_copy_path(host_run.workdir)
             )
@@ -588,7 +594,7 @@ class DbBenchDriver(LoadDriver):
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.require_type(run.point.job), self._golden_databases[host_run.name]
+        job, gold = DbBenchJob.require_type(run.point.job), self._golden_databases[host_run.name]
         names = (run.point.digest, run.repeat, run.attempt, host_run.name)
         wanted = bench_seed_range(job, derived_seed(session.study.method.seed, *names))
         seed = next_free_seed(self._loads | self._tasks, wanted)
@@ -597,10 +603,10 @@ class DbBenchDriver(LoadDriver):
             job=job,
             seconds=seconds,
             seed=seed,
-            load_seed=gold.seed,
+            load_seed=gold.fill_seed,
             version=self._versions[host_run.name],
-            copied_by=self._copied_by[host_run.name],
-            start=gold.shape,
+            copy_method=self._copied_by[host_run.name],
+            start_shape=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
         report = f"{run_folder_path(host_run.workdir)}/{REPORT}"
@@ -627,7 +633,7 @@ def _database_copy_path(workdir: WorkDirectory) -> str:
 async def _drop_caches(
     session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
 ) -> None:
-    await drop_folder_caches(session, run, host_runs, _database_copy_path)
+    await drop_folder_caches_if_requested(session, run, host_runs, _database_copy_path)
 
 
 async def _remove_copies(host_runs: Sequence[HostRunInProgress]) -> None:

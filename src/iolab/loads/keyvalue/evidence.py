@@ -14,15 +14,15 @@ from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import key_value_workloads
 from iolab.loads.keyvalue.workload import (
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
     ReportedStatistic,
     ServerKind,
-    ServerRun,
+    ServerRunDetails,
     ServerSettings,
     StoreShape,
     YcsbJob,
-    key_value_run_of_host,
+    key_value_details_of_host,
     server_settings,
 )
 from iolab.record import Record
@@ -141,7 +141,7 @@ def _completed_operations(hosts: Sequence[HostRun]) -> int:
     counts = [
         counted
         for host in hosts
-        if (reply := key_value_run_of_host(host))
+        if (reply := key_value_details_of_host(host))
         for counted in reply.counts
     ]
     modify = KeyOperation.READ_MODIFY_WRITE
@@ -159,7 +159,7 @@ def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
         ", ".join(part for part in (host.engine_version, reply.build) if part)
         for hosts in runs.values()
         for host in hosts
-        if (reply := key_value_run_of_host(host)) is not None
+        if (reply := key_value_details_of_host(host)) is not None
     ]
     sizes = _data_size_and_memory_text(study)
     texts = dict.fromkeys(text for text in builds if text)
@@ -169,7 +169,7 @@ def engine_note_texts(study: Study, runs: Runs) -> tuple[str, ...]:
 def _data_size_and_memory_text(study: Study) -> str:
     """`20.3 MB of keys and values, memory 256 MiB`: whether memory holds the data."""
     jobs = [workload.job for workload in study.workloads]
-    own = [job for job in jobs if isinstance(job, KeyValueJob) and not job.database]
+    own = [job for job in jobs if isinstance(job, DbBenchJob) and not job.database]
     sizes = {(job.loaded.keys * job.loaded.entry_bytes, job.memory_bytes) for job in own}
     if len(sizes) != 1:
         return ""
@@ -183,7 +183,7 @@ def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
     shapes: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
-            reply = key_value_run_of_host(host)
+            reply = key_value_details_of_host(host)
             if reply is not None and reply.start is not None:
                 cells = _database_shape_cells(jobs.get(key), reply.start, reply.copied_by)
                 shapes[cells] = shapes.get(cells, 0) + 1
@@ -206,7 +206,7 @@ def _database_shape_cells(
     )
     tables, mean = shape.tables, None if shape.tables is None else shape.tables.block_bytes_mean
     name = DASH
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         loaded = job.loaded
         name = f"{loaded.keys:,} keys in blocks of {format_bytes(loaded.block_bytes)}"
     elif isinstance(job, YcsbJob):
@@ -225,7 +225,7 @@ def _database_shape_cells(
     )
 
 
-def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
+def servers_table(study: Study, servers: Sequence[ServerRunDetails]) -> Table | None:
     """The store behind YCSB: what was requested and what answered; None without YCSB."""
     if not any(workload.job.engine == "ycsb" for workload in key_value_workloads(study)):
         return None
@@ -266,22 +266,24 @@ def _distinct_texts(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text))
 
 
-def _row_count_text(server: ServerRun) -> str:
+def _row_count_text(server: ServerRunDetails) -> str:
     if server.rows is None:
         return ""
     return f"{server.rows:,}{f' ({server.rows_by})' if server.rows_by else ''}"
 
 
-def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tuple[Table, ...]:
+def statistics_tables(
+    hosts: Sequence[HostRun], server: ServerRunDetails | None
+) -> tuple[Table, ...]:
     """What each engine and the server told of themselves in a run."""
-    several = sum(1 for host in hosts if key_value_run_of_host(host)) > 1
+    several = sum(1 for host in hosts if key_value_details_of_host(host)) > 1
     tables = []
     for host in hosts:
-        statistics = reply.statistics if (reply := key_value_run_of_host(host)) else ()
+        statistics = reply.statistics if (reply := key_value_details_of_host(host)) else ()
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(
-                row_of_cells(statistic.name, statistic_text(statistic))
+                row_of_cells(statistic.name, statistic_value_text(statistic))
                 for statistic in statistics[:STATISTICS_SHOWN]
             )
             tables.append(Table(title, text_and_number_columns(("Statistic",), ("Value",)), rows))
@@ -290,14 +292,17 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
     return tuple(tables)
 
 
-def _server_statistics_table(server: ServerRun) -> Table:
+def _server_statistics_table(server: ServerRunDetails) -> Table:
     before = {statistic.name: statistic for statistic in server.statistics_before}
     after = {statistic.name: statistic for statistic in server.statistics_after}
     names = list(dict.fromkeys([*before, *after]))[:STATISTICS_SHOWN]
     rows = tuple(
         row_of_cells(
             name,
-            *(statistic_text(side[name]) if name in side else DASH for side in (before, after)),
+            *(
+                statistic_value_text(side[name]) if name in side else DASH
+                for side in (before, after)
+            ),
         )
         for name in names
     )
@@ -305,7 +310,7 @@ def _server_statistics_table(server: ServerRun) -> Table:
     return Table("The server's own statistics", heads, rows)
 
 
-def statistic_text(statistic: ReportedStatistic) -> str:
+def statistic_value_text(statistic: ReportedStatistic) -> str:
     """A number under its own unit."""
     unit, factor = _UNITS.get(statistic.unit, (statistic.unit, 1.0))
     if unit in _SHOWN:
@@ -329,12 +334,12 @@ def rocksdb_statistics_table(
     for name, result in named_results:
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
-            run = key_value_run_of_host(host)
+            run = key_value_details_of_host(host)
             statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}
             if any(key in statistics for key, _ in _ROCKSDB_COLUMNS):
                 subject = f"{name}, {host.host}" if len(hosts) > 1 else name
                 cells = (
-                    statistic_text(statistics[k]) if k in statistics else ""
+                    statistic_value_text(statistics[k]) if k in statistics else ""
                     for k, _ in _ROCKSDB_COLUMNS
                 )
                 level = verdict_cell(result.verdict.level)

@@ -226,12 +226,13 @@ def _build_error(output: bytes, title: str) -> EngineError:
     tail = _ESCAPES.sub(b"", output)
     if _NO_JAVA.search(tail) or _OLD_JAVA.search(tail):
         message = (
-            f"Maven found no Java compiler here that can build {title}{_first_error_text(tail)}."
+            f"Maven found no Java compiler here that can build {title}"
+            f"{_first_errors_in_parentheses(tail)}."
         )
         return EngineError(message, "Install a JDK (`apt-get install openjdk-17-jdk-headless`).")
     if _NO_NETWORK.search(tail):
         return EngineError(
-            f"Maven could not fetch what {title} is built of{_first_error_text(tail)}.",
+            f"Maven could not fetch what {title} is built of{_first_errors_in_parentheses(tail)}.",
             "See that this machine reaches Maven Central, if need be by a proxy or mirror in "
             "~/.m2/settings.xml, and run again.",
         )
@@ -241,12 +242,12 @@ def _build_error(output: bytes, title: str) -> EngineError:
             "Name a version that exists.",
         )
     return EngineError(
-        f"Maven could not build {title}{_first_error_text(tail)}.",
+        f"Maven could not build {title}{_first_errors_in_parentheses(tail)}.",
         "Correct the reported fault and run again.",
     )
 
 
-def _first_error_text(tail: bytes) -> str:
+def _first_errors_in_parentheses(tail: bytes) -> str:
     """The first lines of error, in parentheses; nothing without one."""
     errors = [line for line in tail.splitlines() if line.startswith(b"[ERROR] ")]
     lines = errors or [line for line in tail.splitlines() if line.strip()]
@@ -275,9 +276,9 @@ _MAIN_JAR: Final = {
 class JavaKitBuilder(Record):
     """Where and how kits are built."""
 
-    cache: Path
+    cache_folder: Path
     maven: Maven
-    sources: Path = SOURCES
+    sources_folder: Path = SOURCES
 
     async def get_or_build_kit(self, name: JavaKitName, version: str, notify: Notify) -> Path:
         """The kit's folder, built if it is not there yet. EngineError when it cannot be."""
@@ -289,14 +290,14 @@ class JavaKitBuilder(Record):
         async def build_kit_in_folder(build_folder: Path) -> Path:
             return await self._build_kit(name, version, build_folder)
 
-        digest = await asyncio.to_thread(_sources_digest, self.sources / name, version)
+        digest = await asyncio.to_thread(_sources_digest, self.sources_folder / name, version)
         message = f"building {_TITLES[name]} {version} with Maven, once on this machine"
         plan = KitRecipe(f"{name}-{version}-{digest[:DIGEST_SHOWN]}", message, build_kit_in_folder)
-        return await KitCache(self.cache).get_or_build_kit(plan, notify)
+        return await KitCache(self.cache_folder).get_or_build_kit(plan, notify)
 
     async def _build_kit(self, name: JavaKitName, version: str, build_folder: Path) -> Path:
         project = build_folder / "project"
-        await asyncio.to_thread(shutil.copytree, self.sources / name, project)
+        await asyncio.to_thread(shutil.copytree, self.sources_folder / name, project)
         await self.maven.build_package(project, {_PROPERTY[name]: version}, _TITLES[name])
         jars = project / "target" / "jars"
         main_jar = jars / _MAIN_JAR[name].format(version=version)
@@ -305,12 +306,13 @@ class JavaKitBuilder(Record):
                 f"Maven built {_TITLES[name]} {version} without {main_jar.name}.",
                 "Please report it as a fault of iolab.",
             )
-        await asyncio.to_thread(_extract_all_libraries, jars)
+        await asyncio.to_thread(_move_libraries_out_of_all_jars, jars)
         return jars
 
 
 InstallKit = Callable[[Host, JavaKitName, str, str, Notify], Awaitable[tuple[str, ...]]]
-"""Brings a kit's jars to a host, as `install_java_kit` does: (host, name, version, folder, say)."""
+"""Brings a kit's jars to a host, as `install_java_kit_jars` does: (host, name, version, folder,
+say)."""
 
 
 def java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> JavaKitBuilder:
@@ -319,7 +321,7 @@ def java_kit_builder_of_user(environment: Mapping[str, str] | None = None) -> Ja
     return JavaKitBuilder(kit_cache_folder(asked), Maven(environment=dict(asked)))
 
 
-async def install_java_kit(
+async def install_java_kit_jars(
     host: Host,
     name: JavaKitName,
     version: str,
@@ -358,12 +360,12 @@ def _sources_digest(source: Path, version: str) -> str:
     return digest.hexdigest()
 
 
-def _extract_all_libraries(jars: Path) -> None:
+def _move_libraries_out_of_all_jars(jars: Path) -> None:
     for jar in jars.glob("rocksdbjni-*.jar"):
-        _extract_libraries(jar)
+        _move_native_libraries_out_of_jar(jar)
 
 
-def _extract_libraries(jar: Path) -> None:
+def _move_native_libraries_out_of_jar(jar: Path) -> None:
     """Put libraries beside the jar, where Java loads them from as they are; drop needless ones."""
     aside = jar.with_suffix(".slim")
     with (

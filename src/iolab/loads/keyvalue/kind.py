@@ -9,7 +9,7 @@ from iolab.loads.kind import LoadKind
 KIND: Final = LoadKind(
     "keyvalue",
     {
-        "db_bench": "iolab.loads.keyvalue.workload:KeyValueJob",
+        "db_bench": "iolab.loads.keyvalue.workload:DbBenchJob",
         "ycsb": "iolab.loads.keyvalue.workload:YcsbJob",
     },
     study_words=("db_bench", "ycsb", "server"),

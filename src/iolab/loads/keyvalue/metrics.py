@@ -48,14 +48,14 @@ from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
     BinnedLatency,
+    DbBenchJob,
     KeyJob,
     KeyOperation,
-    KeyValueJob,
-    KeyValueRun,
+    KeyValueHostDetails,
     LatencyBin,
-    ServerRun,
+    ServerRunDetails,
     YcsbJob,
-    key_value_run_of_host,
+    key_value_details_of_host,
 )
 from iolab.record import Record
 
@@ -103,7 +103,7 @@ _NEAR_PERCENTILE: Final = "p99"
 _STATUSES_WITH_INTERVAL: Final = (SteadinessStatus.OK, SteadinessStatus.IMPRECISE)
 
 
-def merge_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
+def merge_binned_latencies(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
     """The latencies of one operation together: bins with the same edges add up, exactly.
 
     None for none at all, and where bins of one overlap those of another with other edges, as
@@ -176,7 +176,7 @@ class KeyValueSums(Record):
         """Whole operations a second of each host (H,), 0 where it measured none."""
         return self._rates_from_counts(self.completed_operations_by_host)
 
-    def rates_of_operation(self, operation: KeyOperation) -> Floats:
+    def rates_of_operation_by_host(self, operation: KeyOperation) -> Floats:
         """One operation a second on each host (H,)."""
         return self._rates_from_counts(self.operation_counts_by_host(operation))
 
@@ -212,7 +212,7 @@ class KeyValueSums(Record):
         """
         parts = [self._engine_bins(operation, host) for host in hosts]
         present = [part for part in parts if part is not None]
-        return merge_latencies(present) if present and len(present) == len(parts) else None
+        return merge_binned_latencies(present) if present and len(present) == len(parts) else None
 
     def latency_sample_count(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
         """How many latencies are known of the operation on those hosts."""
@@ -250,7 +250,7 @@ def fixed_length_window(record: RunRecord) -> Window | None:
         return None
     early_ns = round(min(record.warmup_s * 1e9 * WARMUP_SLACK_SHARE, WARMUP_SLACK_NS))
     first_ns = common.start_ns - max(early_ns, EDGE_SLACK_NS)
-    starts, ends = _interval_edges(record)
+    starts, ends = _interval_starts_and_ends(record)
     start_ns = max(_first_at_or_after(each, first_ns, common.start_ns) for each in starts)
     over_ns = start_ns + round(record.runtime_s * 1e9) - EDGE_SLACK_NS
     end_ns = max(_first_at_or_after(each, over_ns, common.end_ns) for each in ends)
@@ -258,7 +258,7 @@ def fixed_length_window(record: RunRecord) -> Window | None:
     return window if window.end_ns > window.start_ns else common
 
 
-def _interval_edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
+def _interval_starts_and_ends(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
     """When each host's intervals begin, and when they end, on the controller's clock."""
     table, hosts = record.intervals, range(len(record.hosts))
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
@@ -279,7 +279,8 @@ def sum_key_value_operations(record: RunRecord, window: Window | None = None) ->
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = find_measured_part(record, window or fixed_length_window(record))
     binned = tuple(
-        reply.latencies if (reply := key_value_run_of_host(host)) else () for host in record.hosts
+        reply.latencies if (reply := key_value_details_of_host(host)) else ()
+        for host in record.hosts
     )
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(latency.operation) for each in binned for latency in each}
@@ -341,17 +342,17 @@ class KeyValueView(RunView, kw_only=True):
         return job
 
     @property
-    def hosts_and_runs(self) -> list[tuple[HostRun, KeyValueRun]]:
+    def hosts_with_details(self) -> list[tuple[HostRun, KeyValueHostDetails]]:
         """What engines told, of the hosts whose engine told anything."""
         return [
             (host, reply)
             for host in self.hosts
-            if (reply := key_value_run_of_host(host)) is not None
+            if (reply := key_value_details_of_host(host)) is not None
         ]
 
     def application_written_bytes(self, host_index: int) -> int | None:
         """Keys and values that RocksDB took; of YCSB the values that it wrote."""
-        job, reply = self.key_value_job, key_value_run_of_host(self.hosts[host_index])
+        job, reply = self.key_value_job, key_value_details_of_host(self.hosts[host_index])
         if not isinstance(job, YcsbJob):
             return self._statistics_sum(host_index, (ROCKSDB_GIVEN,))
         if reply is None:
@@ -371,7 +372,7 @@ class KeyValueView(RunView, kw_only=True):
         """
         if not isinstance(self.key_value_job, YcsbJob):
             return self._statistics_sum(host_index, ROCKSDB_WRITTEN)
-        server = self.record.details if isinstance(self.record.details, ServerRun) else None
+        server = self.record.details if isinstance(self.record.details, ServerRunDetails) else None
         if server is None or server.host not in {each.host for each in self.hosts}:
             return None
         before, after = server.statistics_before_by_name, server.statistics_after_by_name
@@ -383,7 +384,7 @@ class KeyValueView(RunView, kw_only=True):
         return round(sum(grown)) if server.host == self.hosts[host_index].host else 0
 
     def _statistics_sum(self, host_index: int, names: Sequence[str]) -> int | None:
-        reply = key_value_run_of_host(self.hosts[host_index])
+        reply = key_value_details_of_host(self.hosts[host_index])
         values = {each.name: each.value for each in reply.statistics} if reply else {}
         return round(sum(values[name] for name in names)) if values.keys() >= {*names} else None
 
@@ -408,7 +409,7 @@ KEY_VALUE_KEYS: Final = metric_keys(NAMED_OPERATIONS)
 
 def requested_operations(job: KeyJob) -> tuple[KeyOperation, ...]:
     """The operations that a job asks for, as far as they can be known before it ran."""
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         return _BESIDE if job.has_writer else _DB_BENCH.get(job.workload, ())
     asked = {operation for operation, share in job.mix if share > 0}
     if KeyOperation.READ_MODIFY_WRITE in asked:
@@ -469,7 +470,7 @@ def _operation_rate(
     whole run: every thread keeps to the mix that it was told, hundred by hundred.
     """
     if key_value_sums.operation_counts_by_host(operation)[hosts].any():
-        return float(key_value_sums.rates_of_operation(operation)[hosts].sum())
+        return float(key_value_sums.rates_of_operation_by_host(operation)[hosts].sum())
     shares = [_operation_share(key_value_sums, operation, host) for host in hosts]
     if not any(shares):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from iolab.core.host import DeviceFacts, HostFacts, HostRole
 from iolab.core.run import Plan, Point
@@ -26,8 +26,8 @@ from iolab.loads.keyvalue.table import (
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
+    DbBenchJob,
     KeyJob,
-    KeyValueJob,
     ServerKind,
     YcsbJob,
     server_settings,
@@ -137,13 +137,13 @@ def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
         hint = "Write kind = 'given', and the cluster there is measured."
         document.add_fault(("server", "addresses"), message, hint)
     if server.kind is not ServerKind.EMBEDDED:
-        _add_store_conflict_faults(document, workloads)
+        _add_differing_record_set_faults(document, workloads)
     if server.kind is ServerKind.MANAGED:
         _add_single_node_faults(document, server)
         _add_node_host_faults(document, tables, written)
 
 
-def _add_store_conflict_faults(
+def _add_differing_record_set_faults(
     document: StudyDocument, workloads: list[tuple[TableItem, YcsbTable]]
 ) -> None:
     """A keyspace has one table of one shape."""
@@ -202,24 +202,29 @@ def _add_node_host_faults(
             document.add_fault(("server", key), message, hint, about="listen")
 
 
-def required_tool_versions(study: Study) -> dict[str, tuple[str, list[str]]]:
-    """What key-value load needs on clients: by program its kind, and what asks for its version."""
-    programs: dict[str, tuple[str, list[str]]] = {}
+class RequiredTool(NamedTuple):
+    """What a program of a client has to be, by its usual name, and what asks for its version."""
+
+    tool_name: str
+    version_argv: list[str]
+
+
+def required_tools_by_program(study: Study) -> dict[str, RequiredTool]:
+    """What key-value load needs on clients, by the name or path of the program."""
+    programs: dict[str, RequiredTool] = {}
     for workload in study.workloads:
         job = workload.job
-        if isinstance(job, KeyValueJob):
-            for kind in PROGRAMS:
-                program = dict(job.options).get(kind, kind)
-                programs[program] = (kind, [program, "--version"])
+        if isinstance(job, DbBenchJob):
+            for tool_name in PROGRAMS:
+                program = dict(job.options).get(tool_name, tool_name)
+                programs[program] = RequiredTool(tool_name, [program, "--version"])
         elif isinstance(job, YcsbJob):
-            programs[server_settings(study).java] = (
-                "java",
-                [server_settings(study).java, "-version"],
-            )
+            java = server_settings(study).java
+            programs[java] = RequiredTool("java", [java, "-version"])
     return programs
 
 
-def key_value_faults(
+def missing_tool_and_space_faults(
     study: Study,
     plan: Plan,
     facts: Mapping[str, HostFacts],
@@ -243,11 +248,12 @@ def key_value_faults(
 
 
 def _missing_tool_faults(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
-    for program, (kind, _) in required_tool_versions(study).items():
+    for program, required in required_tools_by_program(study).items():
         tool = facts.tool_facts(program)
         if tool is not None and tool.path is None:
             yield Fault(
-                f"There is no {quote_value(program)} on host {quote_value(host)}.", _INSTALL[kind]
+                f"There is no {quote_value(program)} on host {quote_value(host)}.",
+                _INSTALL[required.tool_name],
             )
 
 

@@ -18,7 +18,7 @@ from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
-    compare_point_groups,
+    compare_configurations_in_groups,
     gains_document,
     key_value_best_figures,
     key_value_charts,
@@ -35,17 +35,17 @@ from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY, sum_key_valu
 from iolab.loads.keyvalue.tables import (
     group_headlines,
     key_value_jobs_tables,
+    key_value_point_groups,
     main_operation,
-    operations_line,
     operations_table,
+    rate_and_latency_line,
     run_metric_columns,
-    study_point_groups,
 )
-from iolab.loads.keyvalue.terminal import key_value_lines
+from iolab.loads.keyvalue.terminal import key_value_renderables
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
-    server_run_of_run,
+    server_details_of_run,
 )
 from iolab.report.best import BestFigure, BestPointHeadline
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
@@ -106,7 +106,7 @@ class KeyValueReport(LoadReport):
 
     def operation_rates_text(self, result: RunResult) -> str:
         """All operations, and how long the main one took."""
-        return operations_line(result)
+        return rate_and_latency_line(result)
 
     def non_overlapping_operations(self, operation_numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
@@ -198,19 +198,19 @@ class KeyValueReport(LoadReport):
         self, study: Study, points: Sequence[PointSummary]
     ) -> tuple[BestPointHeadline, ...]:
         """Each group of operations."""
-        groups = study_point_groups(study, points)
+        groups = key_value_point_groups(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
         return key_value_best_figures(
-            study_point_groups(measurements.study, measurements.points), measurements.study
+            key_value_point_groups(measurements.study, measurements.points), measurements.study
         )
 
     def charts_by_workload(self, brief: Brief) -> Charts:
         """Each group, with what devices and databases told beside it."""
-        groups = study_point_groups(brief.study, brief.points)
-        gained = compare_point_groups(brief.study, groups)
+        groups = key_value_point_groups(brief.study, brief.points)
+        gained = compare_configurations_in_groups(brief.study, groups)
         hosts = HostRunsAndFacts(brief.host_runs, brief.facts)
         charts: dict[str, list[ChartGroup]] = {}
         for group in groups:
@@ -220,9 +220,9 @@ class KeyValueReport(LoadReport):
 
     def gain_tables_with_notes(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
         """The largest ones."""
-        groups = study_point_groups(brief.study, brief.points)
+        groups = key_value_point_groups(brief.study, brief.points)
         table = largest_gains_table(
-            groups, compare_point_groups(brief.study, groups), brief.series_styles
+            groups, compare_configurations_in_groups(brief.study, groups), brief.series_styles
         )
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
@@ -247,7 +247,7 @@ class KeyValueReport(LoadReport):
         servers = tuple(
             server
             for manifest in brief.manifests.values()
-            if (server := server_run_of_run(manifest)) is not None
+            if (server := server_details_of_run(manifest)) is not None
         )
         tables = (
             *key_value_jobs_tables(study),
@@ -263,7 +263,9 @@ class KeyValueReport(LoadReport):
     def engine_tables(self, brief: Brief, result: RunResult) -> tuple[Table, ...]:
         """Statistics of engine and server."""
         manifest = brief.manifests.get((result.digest, result.repeat))
-        return statistics_tables(manifest.hosts, server_run_of_run(manifest)) if manifest else ()
+        return (
+            statistics_tables(manifest.hosts, server_details_of_run(manifest)) if manifest else ()
+        )
 
     def terminal_screen(
         self,
@@ -275,7 +277,9 @@ class KeyValueReport(LoadReport):
     ) -> Screen:
         """A line a point, and the largest gains."""
         ordered = sorted(points, key=point_sort_key)
-        yield from key_value_lines(study, ordered, lambda point: point_rows(point, repeats=repeats))
+        yield from key_value_renderables(
+            study, ordered, lambda point: point_rows(point, repeats=repeats)
+        )
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """The points where they have repeats, then the runs."""
@@ -291,7 +295,9 @@ class KeyValueReport(LoadReport):
     ) -> dict[str, Any]:
         """What configurations gain over the first."""
         return {
-            "gains": gains_document(compare_point_groups(study, study_point_groups(study, points)))
+            "gains": gains_document(
+                compare_configurations_in_groups(study, key_value_point_groups(study, points))
+            )
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from iolab.analysis.check import (
     CheckAnswer,
@@ -26,16 +26,16 @@ from iolab.analysis.checks.bytes import (
 from iolab.analysis.checks.idle import other_io_answer_for_window
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheDropProof, DeviceDelta, HostRun
-from iolab.loads.keyvalue.db_bench.run import shape_faults
+from iolab.loads.keyvalue.db_bench.run import table_shape_faults
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
+    DbBenchJob,
     KeyDistribution,
     KeyOperation,
-    KeyValueJob,
-    ServerRun,
+    ServerRunDetails,
     StoreShape,
-    key_value_run_of_host,
-    server_run_of_run,
+    key_value_details_of_host,
+    server_details_of_run,
 )
 from iolab.record import Record
 from iolab.text import percent_text
@@ -84,7 +84,7 @@ def check_reads_from_memory(view: KeyValueView) -> CheckAnswer:
 
 
 def _reads_from_devices_answers(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
-    reads = sum(_read_key_count(view, index) for index in store.clients)
+    reads = sum(_read_key_count(view, index) for index in store.client_indexes)
     if not reads:
         yield not_applicable_answer("Nothing was read.", reads=0)
         return
@@ -158,7 +158,7 @@ def _lower_device_answers(store: StoreReads, evidence: EvidenceValues) -> Iterat
 
 def _read_key_count(view: KeyValueView, host_index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    reply = key_value_run_of_host(view.hosts[host_index])
+    reply = key_value_details_of_host(view.hosts[host_index])
     if reply is None:
         return 0
     return sum(
@@ -171,14 +171,14 @@ def _read_key_count(view: KeyValueView, host_index: int) -> int:
 def _min_device_bytes_per_uncached_read(view: KeyValueView) -> int:
     """What a device must read at the least for a key that memory does not hold."""
     job = view.key_value_job
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         return max(job.loaded.block_bytes, job.loaded.entry_bytes)
     return job.record_bytes
 
 
 def _has_uniform_keys(view: KeyValueView) -> bool:
     job = view.key_value_job
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         return job.workload in UNIFORM_WORKLOADS
     return job.distribution is KeyDistribution.UNIFORM
 
@@ -227,13 +227,13 @@ def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> Ch
 @check("start-state", "Store not brought to its start state", needs_load=False)
 def check_start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
-    server = server_run_of_run(view.record)
+    server = server_details_of_run(view.record)
     if server is not None:
         return _start_state_answer("the server", server.restored_by)
-    if not view.hosts_and_runs:
+    if not view.hosts_with_details:
         return unchecked_answer("no engine told of its run")
     return worst_answer(
-        _start_state_answer(host.host, reply.copied_by) for host, reply in view.hosts_and_runs
+        _start_state_answer(host.host, reply.copied_by) for host, reply in view.hosts_with_details
     )
 
 
@@ -263,15 +263,15 @@ def check_store_shape(view: KeyValueView) -> CheckAnswer:
 
 def _store_shape_answers(view: KeyValueView) -> Iterator[CheckAnswer]:
     job = view.key_value_job
-    if not isinstance(job, KeyValueJob):
-        yield _row_count_answer(server_run_of_run(view.record), job.records)
+    if not isinstance(job, DbBenchJob):
+        yield _row_count_answer(server_details_of_run(view.record), job.records)
         return
-    starts = [(host.host, reply.start) for host, reply in view.hosts_and_runs]
+    starts = [(host.host, reply.start) for host, reply in view.hosts_with_details]
     shaped = [(host, start) for host, start in starts if start and start.tables is not None]
     if len(shaped) < len(view.hosts):
         yield unchecked_answer("the tables of the database were not looked at before the run")
     for host, start in shaped:
-        for fault in shape_faults(start.tables, job.loaded):
+        for fault in table_shape_faults(start.tables, job.loaded):
             yield invalid_answer(f"On {host} {fault.rstrip('.')}.", host=host, fault=fault)
     shapes = {tuple((level.level, level.files) for level in start.levels) for _, start in shaped}
     if len(shapes) > 1:
@@ -297,7 +297,7 @@ def _store_shape_evidence(host: str, start: StoreShape) -> EvidenceValues:
     }
 
 
-def _row_count_answer(server: ServerRun | None, record_count: int) -> CheckAnswer:
+def _row_count_answer(server: ServerRunDetails | None, record_count: int) -> CheckAnswer:
     if server is None:
         return not_applicable_answer(
             "Each client has the store in its own process: no server counts its rows.",
@@ -319,18 +319,18 @@ def _row_count_answer(server: ServerRun | None, record_count: int) -> CheckAnswe
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
 def check_compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
-    server = server_run_of_run(view.record)
+    server = server_details_of_run(view.record)
     if server is not None:
         if PENDING_COMPACTIONS not in server.statistics_before_by_name:
             return unchecked_answer("the server did not tell its pending compactions")
         return _pending_compactions_answer(
             "the server", pending=int(server.statistics_before_by_name[PENDING_COMPACTIONS])
         )
-    if not view.hosts_and_runs:
+    if not view.hosts_with_details:
         return unchecked_answer("no engine told of its run")
     return worst_answer(
         _host_pending_compactions_answer(host.host, reply.start)
-        for host, reply in view.hosts_and_runs
+        for host, reply in view.hosts_with_details
     )
 
 
@@ -342,20 +342,20 @@ def _host_pending_compactions_answer(host: str, start: StoreShape | None) -> Che
     full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
     fresh = sum(level.files for level in start.levels if level.level == 0)
     return _pending_compactions_answer(
-        host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0
+        host, pending=full, level_0_files=fresh, pending_bytes=start.pending_bytes or 0
     )
 
 
 def _pending_compactions_answer(
-    owner_text: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0
+    owner_text: str, *, pending: int, level_0_files: int = 0, pending_bytes: int = 0
 ) -> CheckAnswer:
     evidence: EvidenceValues = {
         "store_of": owner_text,
         "pending": pending,
-        "files_on_level_0": fresh,
+        "files_on_level_0": level_0_files,
         "pending_bytes": pending_bytes,
     }
-    if pending or fresh or pending_bytes:
+    if pending or level_0_files or pending_bytes:
         size = f" of {format_bytes(pending_bytes)}" if pending_bytes else ""
         return indicative_answer(
             f"The store of {owner_text} began with compactions{size} to do: its first seconds are "
@@ -368,7 +368,7 @@ def _pending_compactions_answer(
 @check("server-lost", "Server that did not live through the run", needs_load=False)
 def check_server_lost(view: KeyValueView) -> CheckAnswer:
     """Whether the server was the same process throughout and dropped nothing."""
-    server = server_run_of_run(view.record)
+    server = server_details_of_run(view.record)
     if server is None:
         return not_applicable_answer("No server: each client has the store in its own process.")
     evidence: EvidenceValues = {"product": server.product, "version": server.version}
@@ -433,16 +433,16 @@ def check_key_value_hidden_layer(view: KeyValueView) -> CheckAnswer:
 class StoreReads(Record):
     """What one group of devices holds, and what they read in the whole run.
 
-    `clients` are the hosts, by their place in the run, whose operations it answered. `data_bytes`
-    are the keys and values in it, `memory_bytes` the most that can be kept of them in memory, None
-    where that is not known; `has_memory_limit` says whether it was bounded, or is all of the
-    machine's. The devices read `read_bytes` in `read_ios`. `read_bytes_below` is what devices below
-    read, None where these are the lowest; `is_layer_below_unknown` where nothing tells what lies
-    below.
+    `client_indexes` are the hosts, by their place in the run, whose operations it answered.
+    `data_bytes` are the keys and values in it, `memory_bytes` the most that can be kept of them in
+    memory, None where that is not known; `has_memory_limit` says whether it was bounded, or is all
+    of the machine's. The devices read `read_bytes` in `read_ios`. `read_bytes_below` is what
+    devices below read, None where these are the lowest; `is_layer_below_unknown` where nothing
+    tells what lies below.
     """
 
     device: str
-    clients: tuple[int, ...]
+    client_indexes: tuple[int, ...]
     data_bytes: int
     memory_bytes: int | None
     has_memory_limit: bool
@@ -454,13 +454,13 @@ class StoreReads(Record):
 
 def is_external_store(view: KeyValueView) -> bool:
     """Whether the store is one of the user's own, outside of the study."""
-    server = server_run_of_run(view.record)
+    server = server_details_of_run(view.record)
     return server is not None and not server.host
 
 
 def store_client_indexes(view: KeyValueView) -> tuple[int, ...]:
     """The clients, by their place, on whose own target a store lies; none for a server's."""
-    server = server_run_of_run(view.record)
+    server = server_details_of_run(view.record)
     names = [host.host for host in view.hosts]
     if server is None:
         return tuple(range(len(names)))
@@ -470,21 +470,21 @@ def store_client_indexes(view: KeyValueView) -> tuple[int, ...]:
 def requested_store_bytes(view: KeyValueView) -> int:
     """Keys and values in one store, as they were to be loaded."""
     job = view.key_value_job
-    if isinstance(job, KeyValueJob):
+    if isinstance(job, DbBenchJob):
         return job.loaded.keys * job.loaded.entry_bytes
     return job.records * job.record_bytes
 
 
 def store_device_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
-    server = server_run_of_run(view.record)
+    server = server_details_of_run(view.record)
     if server is None:
         return _store_reads_by_device(view)
     if not server.host:
         return None
     everybody = tuple(range(len(view.hosts)))
     facts = view.facts.get(server.host)
-    read = _server_device_reads(view, server.host, facts)
+    read = _server_device_deltas(view, server.host, facts)
     if read is None:
         return None
     device, deltas = read
@@ -494,7 +494,7 @@ def store_device_reads(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     return (
         StoreReads(
             device=device,
-            clients=everybody,
+            client_indexes=everybody,
             data_bytes=size,
             memory_bytes=memory,
             has_memory_limit=bounded,
@@ -522,7 +522,7 @@ def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
         stores.append(
             StoreReads(
                 device=group.device,
-                clients=clients,
+                client_indexes=clients,
                 data_bytes=requested_store_bytes(view) * len(clients),
                 memory_bytes=memory,
                 has_memory_limit=bound is not None,
@@ -535,34 +535,41 @@ def _store_reads_by_device(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     return tuple(stores)
 
 
-def _device_read_ios(view: KeyValueView, clients: tuple[int, ...], names: list[str]) -> int:
+def _device_read_ios(
+    view: KeyValueView, client_indexes: tuple[int, ...], device_names: list[str]
+) -> int:
     """As `device_byte_counts` has it of bytes: each client looked at its own moments."""
     return max(
-        sum(delta.read_ios for delta in view.hosts[index].devices if delta.device in names)
-        for index in clients
+        sum(delta.read_ios for delta in view.hosts[index].devices if delta.device in device_names)
+        for index in client_indexes
     )
 
 
-_DeviceReads = tuple[str, tuple[DeviceDelta, ...]]
-"""A device, or several as one, and what they moved in the run."""
+class _LabelledDeltas(NamedTuple):
+    """A device, or several as one, and what they moved in the run."""
+
+    devices_label: str
+    deltas: tuple[DeviceDelta, ...]
 
 
-def _server_device_reads(
+def _server_device_deltas(
     view: KeyValueView, name: str, facts: HostFacts | None
-) -> _DeviceReads | None:
-    """What the devices of the server's target read."""
+) -> _LabelledDeltas | None:
+    """What the devices of the server's target moved."""
     client = next((host for host in view.hosts if host.host == name), None)
     if client is not None:
-        return _client_device_reads(view, client)
+        return _client_device_deltas(view, client)
     watched = next(
         (bystander for bystander in view.record.bystanders if bystander.host == name), None
     )
     if watched is None or not watched.devices or watched.error:
         return None
     deltas = counted_device_deltas(facts, watched.devices) or watched.devices
-    return "+".join(delta.device for delta in deltas), deltas
+    return _LabelledDeltas("+".join(delta.device for delta in deltas), deltas)
 
 
-def _client_device_reads(view: KeyValueView, client: HostRun) -> _DeviceReads | None:
+def _client_device_deltas(view: KeyValueView, client: HostRun) -> _LabelledDeltas | None:
     deltas = counted_device_deltas(view.facts_of_host(client), client.devices)
-    return ("+".join(delta.device for delta in deltas), deltas) if deltas else None
+    if not deltas:
+        return None
+    return _LabelledDeltas("+".join(delta.device for delta in deltas), deltas)

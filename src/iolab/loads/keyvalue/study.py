@@ -19,17 +19,17 @@ from iolab.loads.keyvalue.cost import (
     fill_bytes_on_all_hosts,
     full_copy_notes,
     jobs_of_distinct_stores,
-    key_value_run_s,
     key_value_time_items,
     max_space_bytes_on_a_host,
     plan_with_copy_costs,
+    run_load_duration_s,
     run_overhead_s,
     run_writes,
 )
 from iolab.loads.keyvalue.problems import (
     add_key_value_faults,
-    key_value_faults,
-    required_tool_versions,
+    missing_tool_and_space_faults,
+    required_tools_by_program,
     tight_memory_limit_notes,
 )
 from iolab.loads.keyvalue.table import (
@@ -44,8 +44,8 @@ from iolab.loads.keyvalue.table import (
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
+    DbBenchJob,
     KeyJob,
-    KeyValueJob,
     ServerKind,
     ServerSettings,
     YcsbJob,
@@ -108,7 +108,9 @@ class KeyValueStudyKind(LoadStudyKind):
 
     def required_programs(self, study: Study) -> Programs:
         """See `LoadStudyKind`."""
-        return {program: argv for program, (_, argv) in required_tool_versions(study).items()}
+        return {
+            program: tool.version_argv for program, tool in required_tools_by_program(study).items()
+        }
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
@@ -165,7 +167,7 @@ class KeyValueStudyKind(LoadStudyKind):
             return 0.0
         configuration = study.configuration(point.configuration)
         written_s = method.warmup_s + method.runtime_s
-        load_s = key_value_run_s(
+        load_s = run_load_duration_s(
             written_s, job, server_settings(study).kind, len(configuration.hosts)
         )
         return max(load_s + run_overhead_s(study, job) - run_overhead_seconds(method), 0.0)
@@ -182,7 +184,7 @@ class KeyValueStudyKind(LoadStudyKind):
         devices: Mapping[str, DeviceFacts],
     ) -> list[Fault]:
         """Programs that are missing, and targets that are too small."""
-        return key_value_faults(study, plan, facts, devices)
+        return missing_tool_and_space_faults(study, plan, facts, devices)
 
     def plan_with_facts(self, study: Study, plan: Plan, facts: KnownFacts) -> Plan:
         """See `plan_with_copy_costs`."""
@@ -213,7 +215,7 @@ class KeyValueStudyKind(LoadStudyKind):
         return server_identity(study)
 
 
-def _db_bench_job_text(job: KeyValueJob) -> str:
+def _db_bench_job_text(job: DbBenchJob) -> str:
     mix = f" {job.read_percent}% read" if job.workload == READ_RANDOM_WRITE_RANDOM else ""
     rate = job.write_bytes_per_s
     writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
@@ -259,13 +261,16 @@ def _server_location_text(server: ServerSettings) -> str:
             memory = f", memory {format_bytes(server.memory_bytes)}" if server.memory_bytes else ""
             return (
                 f"managed: Apache Cassandra {server.version}{where}, heap "
-                f"{format_bytes(server.heap_bytes)}{memory}, {_consistency_text(server)}"
+                f"{format_bytes(server.heap_bytes)}{memory}, "
+                f"{_replication_and_consistency_text(server)}"
             )
         case ServerKind.EXTERNAL:
-            return f"given: {', '.join(server.addresses)}, {_consistency_text(server)}"
+            return (
+                f"given: {', '.join(server.addresses)}, {_replication_and_consistency_text(server)}"
+            )
 
 
-def _consistency_text(server: ServerSettings) -> str:
+def _replication_and_consistency_text(server: ServerSettings) -> str:
     return f"replication {server.replication}, consistency {server.consistency}"
 
 

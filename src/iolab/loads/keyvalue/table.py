@@ -30,9 +30,9 @@ from iolab.loads.keyvalue.workload import (
     EMBEDDED_SERVER,
     YCSB_ENGINE,
     DatabaseSpec,
+    DbBenchJob,
     KeyDistribution,
     KeyOperation,
-    KeyValueJob,
     ServerKind,
     ServerSettings,
     YcsbJob,
@@ -297,7 +297,7 @@ def keyspace_value() -> values.ValueReader:
     )
 
 
-def program_value() -> values.ValueReader:
+def program_name_or_path_value() -> values.ValueReader:
     """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
     hint = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
     return values.matching_text_value(
@@ -359,7 +359,7 @@ Share = Annotated[float, values.number_value(0, 1, ", as 0.95")]
 class DbBenchTable(LoadTable):
     """`[[workload]]` of db_bench."""
 
-    job_type: ClassVar[type[AnyJob]] = KeyValueJob
+    job_type: ClassVar[type[AnyJob]] = DbBenchJob
     axes: ClassVar[tuple[str, ...]] = ("block_size", "threads")
 
     engine: Annotated[EngineName, values.word_value(DB_BENCH_ENGINES, "engines")]
@@ -378,7 +378,7 @@ class DbBenchTable(LoadTable):
     indicator: KeyIndicator = BY_KEY_OPERATIONS
     db_bench: dict[str, Label] = Field(default_factory=dict)
 
-    def build_job(self) -> KeyValueJob:
+    def build_job(self) -> DbBenchJob:
         """See `LoadTable`."""
         loaded = DatabaseSpec(
             keys=self.keys,
@@ -387,8 +387,8 @@ class DbBenchTable(LoadTable):
             block_bytes=parse_size(self.block_size[0]),
             bloom_bits=self.bloom_bits,
         )
-        return KeyValueJob(
-            **KeyValueJob.fields_from_keys([*self.non_empty_entries(), ("loaded", loaded)])
+        return DbBenchJob(
+            **DbBenchJob.fields_from_keys([*self.non_empty_entries(), ("loaded", loaded)])
         )
 
 
@@ -458,7 +458,7 @@ class ServerTable(StudyTable):
         EMBEDDED_SERVER.consistency
     )
     ycsb: TargetPath | None = None
-    java: Annotated[str, program_value()] = EMBEDDED_SERVER.java
+    java: Annotated[str, program_name_or_path_value()] = EMBEDDED_SERVER.java
 
 
 def server_table_or_default(tables: StudyTables) -> ServerTable:

@@ -16,7 +16,7 @@ from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_OPERATIONS_RATE_KEY
-from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
+from iolab.loads.keyvalue.workload import DbBenchJob, KeyJob, KeyOperation, YcsbJob
 from iolab.record import Record
 from iolab.report.best import (
     UNKNOWN_METRIC,
@@ -81,7 +81,7 @@ def metric_value(metrics: Mapping[str, Metric], metric_key: str) -> float | None
     return metrics.get(metric_key, UNKNOWN_METRIC).value
 
 
-def timed_operations(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+def operations_with_latency(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
     """The operations of which any latency is known, those timed from when they were due too."""
     return _operations_with_metric(metrics, [f"lat_ns_{name}" for name in LATENCY_NAMES])
 
@@ -113,7 +113,9 @@ def _operations_with_metric(
 
 def main_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
     """The operation whose latency is told first: reads, else the first that has any."""
-    operations = [operation for operation in timed_operations(metrics) if not operation.is_intended]
+    operations = [
+        operation for operation in operations_with_latency(metrics) if not operation.is_intended
+    ]
     return KeyOperation.READ if KeyOperation.READ in operations or not operations else operations[0]
 
 
@@ -129,10 +131,10 @@ def percentile_for_chart(
     job: AnyJob, metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation
 ) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
-    return highest_known_percentile(metrics, operation, published_percentile(job))
+    return highest_common_percentile(metrics, operation, published_percentile(job))
 
 
-def highest_known_percentile(
+def highest_common_percentile(
     metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation, highest_name: str = "p99_99"
 ) -> str:
     """The highest percentile up to `highest_name` that all have who have any latency.
@@ -150,7 +152,7 @@ def highest_known_percentile(
     return wanted[0]
 
 
-def known_latency_texts(
+def known_latency_names_and_texts(
     metrics: Mapping[str, Metric], operation: KeyOperation, names: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """(`read p99`, `1.2 ms`) of each latency that is known."""
@@ -160,12 +162,12 @@ def known_latency_texts(
             yield f"{operation.display_name} {WORDS[name]}", metric_value_text(metric)
 
 
-def operations_line(result: RunResult) -> str:
+def rate_and_latency_line(result: RunResult) -> str:
     """A run in a line: `12.3 k ops/s, read mean 299 µs, read p99 4.28 ms`."""
     metrics = result.metrics
     main = main_operation([metrics])
-    latencies = known_latency_texts(
-        metrics, main, ("mean", highest_known_percentile([metrics], main, "p99"))
+    latencies = known_latency_names_and_texts(
+        metrics, main, ("mean", highest_common_percentile([metrics], main, "p99"))
     )
     return ", ".join(
         [
@@ -176,14 +178,14 @@ def operations_line(result: RunResult) -> str:
 
 
 class PointGroup(Record):
-    """The points of a workload that differ in nothing but the main `axis` and configuration.
+    """The points of a workload that differ in nothing but the main `axis_name` and configuration.
 
-    `axis` is "" where nothing that is a number varies.
+    `axis_name` is "" where nothing that is a number varies.
     """
 
     workload: Workload
     other_axes: Axis
-    axis: str
+    axis_name: str
     points: tuple[PointSummary, ...]
 
     @property
@@ -194,7 +196,7 @@ class PointGroup(Record):
 
 def point_groups(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """A workload's points, apart by every axis but the main one."""
-    axis = horizontal_axis_name([point.key.axis for point in points]) or _comparison_axis_text(
+    axis = horizontal_axis_name([point.key.axis for point in points]) or _comparison_axis_name(
         points
     )
     by_others: dict[Axis, list[PointSummary]] = {}
@@ -206,14 +208,14 @@ def point_groups(workload: Workload, points: Sequence[PointSummary]) -> tuple[Po
     )
 
 
-def _comparison_axis_text(points: Sequence[PointSummary]) -> str:
+def _comparison_axis_name(points: Sequence[PointSummary]) -> str:
     """Where nothing varies but the configuration: the load at which they are compared."""
     names = [name for point in points for name, _ in point.key.axis]
     several = len({point.key.configuration for point in points}) > 1
     return next((name for name in _LOADS if several and name in names), "")
 
 
-def study_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+def key_value_point_groups(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """The groups of all workloads on key-value stores; points may be of other loads too."""
     return tuple(
         group
@@ -247,7 +249,7 @@ def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[st
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
     all_metrics = list(metrics)
     main = main_operation(all_metrics)
-    rates, latencies = operations_with_rate(all_metrics), timed_operations(all_metrics)
+    rates, latencies = operations_with_rate(all_metrics), operations_with_latency(all_metrics)
     shown = [(WHOLE_OPERATIONS_RATE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
         shown += [
@@ -264,7 +266,7 @@ def run_metric_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[st
 def operations_table(result: RunResult) -> Table:
     """What each operation of a run did and took, percentile by percentile."""
     metrics = [result.metrics]
-    operations = dict.fromkeys([*operations_with_rate(metrics), *timed_operations(metrics)])
+    operations = dict.fromkeys([*operations_with_rate(metrics), *operations_with_latency(metrics)])
     return _operations_table("Each operation", [("", result.metrics, operations)])
 
 
@@ -273,7 +275,9 @@ def operations_by_point_table(points: Sequence[PointSummary], point_namer: Namer
     parts = []
     for point in points:
         metrics = [point.metrics]
-        operations = dict.fromkeys([*operations_with_rate(metrics), *timed_operations(metrics)])
+        operations = dict.fromkeys(
+            [*operations_with_rate(metrics), *operations_with_latency(metrics)]
+        )
         parts.append((point_namer(point), point.metrics, operations))
     table = _operations_table("Each operation by itself", parts)
     levels = [point.level for point, part in zip(points, parts, strict=True) for _ in part[2]]
@@ -319,7 +323,7 @@ def percentile_bounds_table(points: Sequence[PointSummary], point_namer: Namer) 
         )
         for point in points
         for run in (point.results or point.left_out_results)
-        for operation in timed_operations([run.metrics])
+        for operation in operations_with_latency([run.metrics])
         if any(_has_wide_bin(run.metrics.get(operation.latency_key(key))) for key in names)
     ]
     if not rows:
@@ -351,7 +355,7 @@ def intended_latency_table(points: Sequence[PointSummary], point_namer: Namer) -
     """Latencies of service beside those from when an operation was due; None without a rate."""
     due = [
         operation
-        for operation in timed_operations(point.metrics for point in points)
+        for operation in operations_with_latency(point.metrics for point in points)
         if operation.is_intended
     ]
     pairs = [
@@ -393,7 +397,7 @@ def key_value_jobs_tables(study: Study) -> tuple[Table, ...]:
     """What each engine was requested, one table an engine that the study uses."""
     workloads = key_value_workloads(study)
     db_bench = [
-        (workload, workload.job) for workload in workloads if isinstance(workload.job, KeyValueJob)
+        (workload, workload.job) for workload in workloads if isinstance(workload.job, DbBenchJob)
     ]
     ycsb = [(workload, workload.job) for workload in workloads if isinstance(workload.job, YcsbJob)]
     return tuple(
@@ -405,7 +409,7 @@ def _memory_text(size: int | None) -> str:
     return "all" if size is None else format_bytes(size)
 
 
-def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table | None:
+def _db_bench_table(workloads: Sequence[tuple[Workload, DbBenchJob]]) -> Table | None:
     if not workloads:
         return None
     texts = (
@@ -416,7 +420,7 @@ def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table 
     return Table("Workloads of db_bench", text_and_number_columns(texts), rows)
 
 
-def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
+def _db_bench_row(workload: Workload, job: DbBenchJob) -> tuple[Cell, ...]:
     swept, loaded = workload.axis_values_texts, job.loaded
     mixed = job.workload == "readrandomwriterandom"
     rate = job.write_bytes_per_s

@@ -12,7 +12,7 @@ from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.loads.keyvalue.charts import (
     GroupLargestGain,
-    compare_point_groups,
+    compare_configurations_in_groups,
     largest_gains,
     percent_interval_text,
 )
@@ -20,12 +20,12 @@ from iolab.loads.keyvalue.metrics import WHOLE_OPERATIONS_RATE_KEY
 from iolab.loads.keyvalue.tables import (
     PERCENTILES,
     PointGroup,
-    highest_known_percentile,
+    highest_common_percentile,
+    key_value_point_groups,
     main_operation,
     metric_value,
+    operations_with_latency,
     published_percentile,
-    study_point_groups,
-    timed_operations,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.record import Record
@@ -59,7 +59,7 @@ class _MetricColumn(Record):
     heading: Column
 
 
-def key_value_lines(
+def key_value_renderables(
     study: Study,
     points: Sequence[PointSummary],
     rows_of: Callable[[PointSummary], Iterator[PointRow]],
@@ -68,7 +68,7 @@ def key_value_lines(
 
     `rows_of` gives a point's rows.
     """
-    point_groups = study_point_groups(study, points)
+    point_groups = key_value_point_groups(study, points)
     if not point_groups:
         return
     repeated = any(len(p.runs) > 1 for group in point_groups for p in group.points)
@@ -93,12 +93,14 @@ def key_value_lines(
         yield literal_text(
             "due: since the rate wanted the operation sent, not since it was", QUIET_STYLE
         )
-    yield from _gain_lines(study, point_groups)
+    yield from _largest_gain_renderables(study, point_groups)
 
 
-def _gain_lines(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableType]:
+def _largest_gain_renderables(
+    study: Study, groups: Sequence[PointGroup]
+) -> Iterator[RenderableType]:
     """The largest gain of each group and metric over the first configuration."""
-    gained = compare_point_groups(study, groups)
+    gained = compare_configurations_in_groups(study, groups)
     if not gained:
         return
     titles = study.configuration_titles
@@ -146,7 +148,7 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
         _MetricColumn(main.latency_key("mean"), Column(f"{main.display_name} mean", is_number=True))
     ]
     named = {name for name in _TAILS if _has_value(metrics, main.latency_key(name))}
-    named |= published if named else {*published, highest_known_percentile(metrics, main)}
+    named |= published if named else {*published, highest_common_percentile(metrics, main)}
     shown += [
         _MetricColumn(
             main.latency_key(name), Column(word, is_number=True, is_optional=name not in published)
@@ -158,7 +160,7 @@ def _metric_columns(groups: Sequence[PointGroup]) -> list[_MetricColumn]:
         shown.append(
             _MetricColumn(_WRITER_RATE, Column("writes/s", is_number=True, is_optional=True))
         )
-    for operation in timed_operations(metrics):
+    for operation in operations_with_latency(metrics):
         is_due = operation is main.intended_variant
         word = "due" if is_due else operation.display_name
         names = ("mean", "p99") if is_due else ("p99",)

@@ -96,7 +96,7 @@ class DatabaseSpec(Record):
         return self.key_bytes + self.value_bytes
 
 
-class KeyValueJob(AnyJob, Record, tag="db_bench"):
+class DbBenchJob(AnyJob, Record, tag="db_bench"):
     """One client's load on a loaded database with every number settled.
 
     `workload` is db_bench's name. Of `threads` all read in readwhilewriting, and one more writes,
@@ -133,7 +133,7 @@ class KeyValueJob(AnyJob, Record, tag="db_bench"):
     database: str = ""
     options: tuple[tuple[str, str], ...] = ()
 
-    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
+    def with_axis_values(self, axis: Iterable[tuple[str, int | str]]) -> DbBenchJob:
         """The job with the axis values in place of its first ones."""
         values: dict[str, Any] = dict(axis)
         block = parse_size(values.get("block_size", self.loaded.block_bytes))
@@ -354,7 +354,7 @@ class YcsbJob(AnyJob, Record, tag="ycsb"):
         return dict(self.mix).get(operation, 0.0)
 
 
-KeyJob = KeyValueJob | YcsbJob
+KeyJob = DbBenchJob | YcsbJob
 """A job on a key-value store, by whatever engine."""
 
 
@@ -454,7 +454,7 @@ class StoreShape(Record):
     pending_bytes: int | None = None
 
 
-class KeyValueRun(HostLoadDetails, Record, tag="key-value"):
+class KeyValueHostDetails(HostLoadDetails, Record, tag="key-value"):
     """What one client's engine told of a run.
 
     `build` is how the engine was compiled where it says so (`assertions enabled`), "" for nothing
@@ -479,7 +479,7 @@ class KeyValueRun(HostLoadDetails, Record, tag="key-value"):
     load_seed: int | None = None
 
 
-class ServerRun(RunLoadDetails, Record, tag="key-value"):
+class ServerRunDetails(RunLoadDetails, Record, tag="key-value"):
     """What a server told around a run.
 
     `host` is the host of the study on which it runs, "" for one outside of it. `rows` is how many
@@ -512,11 +512,11 @@ class ServerRun(RunLoadDetails, Record, tag="key-value"):
         return {statistic.name: statistic.value for statistic in self.statistics_after}
 
 
-def key_value_run_of_host(host: HostRun) -> KeyValueRun | None:
+def key_value_details_of_host(host: HostRun) -> KeyValueHostDetails | None:
     """What a client's engine told; None where it told nothing."""
-    return host.details if isinstance(host.details, KeyValueRun) else None
+    return host.details if isinstance(host.details, KeyValueHostDetails) else None
 
 
-def server_run_of_run(manifest: RunManifest) -> ServerRun | None:
+def server_details_of_run(manifest: RunManifest) -> ServerRunDetails | None:
     """What the run's server told; None without one."""
-    return manifest.details if isinstance(manifest.details, ServerRun) else None
+    return manifest.details if isinstance(manifest.details, ServerRunDetails) else None

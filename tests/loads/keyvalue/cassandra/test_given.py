@@ -50,7 +50,7 @@ def played(folder: Path, world: World, work: Work, **more: object) -> Stage:
             try:
                 await work(stage, server)
             finally:
-                assert await server.stop() == ()
+                assert await server.stop_and_list_leftovers() == ()
         return stage
 
     return asyncio.run(body())
@@ -70,7 +70,7 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
         await server.prepare_run(stage.session, run, [stage.workdir], never)
         async with server.collect_counters(stage.session, run, CounterCollector(), {}):
             pass
-        await server.finish_run(stage.session, run)
+        await server.record_final_statistics(stage.session, run)
         told = server.server_run
         assert (told.version, told.address, told.host) == ("4.0.17", "10.0.0.7:9042", "")
         assert (told.rows, told.rows_by, told.restored_by) == (200, "count", "")
@@ -199,7 +199,7 @@ def test_a_table_that_cannot_be_dropped_is_told_of(tmp_path: Path, world: World)
             server = ExternalServer(settings, no_kits)
             await server.prepare_run(stage.session, stage.run(), [stage.workdir], world.loads(200))
             world.steer("silent", "No Cassandra answers")
-            return await server.stop()
+            return await server.stop_and_list_leftovers()
 
     (fault,) = asyncio.run(body())
     assert "iolab.usertable" in fault

@@ -41,7 +41,7 @@ def played(folder: Path, world: World, work: Work, **settings: object) -> Stage:
             try:
                 await work(stage, server)
             finally:
-                assert await server.stop() == ()
+                assert await server.stop_and_list_leftovers() == ()
             assert server.pid is None
         return stage
 
@@ -173,7 +173,7 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
         assert set(table.host.tolist()) == {1}
         assert set(table.scope) == {"cassandra"}
         assert set(table.metric) == {"sstables"}
-        await server.finish_run(stage.session, run)
+        await server.record_final_statistics(stage.session, run)
         assert [one.name for one in server.server_run.statistics_after] == ["sstables"]
 
     played(tmp_path, world, work)
@@ -187,7 +187,7 @@ def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, wor
             world.steer("mute", "silence")
             # The reader ends at its next look; from then on there is nothing to be told.
             for _ in range(round(PATIENCE_S / 0.05)):
-                await server.finish_run(stage.session, run)
+                await server.record_final_statistics(stage.session, run)
                 if not server.server_run.statistics_after:
                     break
         assert server.server_run.statistics_after == ()
@@ -215,7 +215,7 @@ def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: W
         kill(server.pid)
         await fault_of(server)
         assert "'local' was killed by signal 9" in (server.death_text() or "")
-        await server.finish_run(stage.session, run)
+        await server.record_final_statistics(stage.session, run)
         assert server.server_run.error == server.death_text()
         await server.prepare_run(stage.session, run, [stage.workdir], never)
         assert server.death_text() is None

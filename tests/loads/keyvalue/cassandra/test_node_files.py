@@ -13,13 +13,13 @@ from iolab.loads.keyvalue.cassandra.node import (
     CassandraNodePlan,
     direct_memory_bytes,
     node_command,
-    node_files,
-    node_folders,
+    node_config_files,
+    node_folders_to_create,
 )
 from iolab.loads.keyvalue.cassandra.node_host import (
     java_text_for_record,
     parse_supported_version,
-    require_java,
+    require_java_that_starts_cassandra,
 )
 from iolab.loads.keyvalue.java import JavaInstallation
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
@@ -41,7 +41,7 @@ def plan_of(version: str = "4.0.17", **settings: object) -> CassandraNodePlan:
 
 
 def yaml_of(plan: CassandraNodePlan) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(node_files(plan)["cassandra.yaml"])
+    document: dict[str, Any] = json.loads(node_config_files(plan)["cassandra.yaml"])
     return document
 
 
@@ -95,7 +95,7 @@ def test_nothing_of_it_lies_outside_of_its_folders() -> None:
     words = [word for word in node_command(plan).argv if word.startswith("-Dj")]
     folders = [word.partition("=")[2] for word in words if "tmpdir" in word]
     assert len(folders) == 2
-    assert set(folders) <= set(node_folders(plan))
+    assert set(folders) <= set(node_folders_to_create(plan))
 
 
 def test_a_small_heap_still_has_room_for_buffers() -> None:
@@ -116,7 +116,7 @@ def test_other_versions_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("release", [11, 17])
 def test_java_on_which_it_starts(release: int) -> None:
-    require_java(
+    require_java_that_starts_cassandra(
         JavaInstallation("java", f"{release}.0.1", release), parse_supported_version("5.0.6"), "h"
     )
 
@@ -124,7 +124,7 @@ def test_java_on_which_it_starts(release: int) -> None:
 @pytest.mark.parametrize("release", [8, 16, 18, 21, 25])
 def test_java_on_which_it_dies(release: int) -> None:
     with pytest.raises(EngineError, match="starts on Java 11 and 17 alone"):
-        require_java(
+        require_java_that_starts_cassandra(
             JavaInstallation("java", f"{release}.0.1", release),
             parse_supported_version("4.0.17"),
             "h",

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.errors import HostError
-from iolab.loads.keyvalue.cassandra.node_host import CassandraNodeFolder, choose_node_folder
+from iolab.loads.keyvalue.cassandra.node_host import CassandraNodeFolder, find_or_open_node_folder
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -51,7 +51,7 @@ def played(
 async def place_in(
     session: SessionContext, stage: Stage, before: CassandraNodeFolder | None = None
 ) -> CassandraNodeFolder:
-    return await choose_node_folder(
+    return await find_or_open_node_folder(
         session, stage.run(JOB), [stage.workdir], server_settings(session.study), before
     )
 
@@ -60,7 +60,7 @@ async def place_in(
 def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
     async def work(session: SessionContext, stage: Stage, node: FakeHost) -> None:
         place = await place_in(session, stage)
-        assert place.name == "node"
+        assert place.host_name == "node"
         assert place.workdir.dir == "/mnt/bench/iolab-scratch-node-server"
         assert await place_in(session, stage, place) is place
         await place.close_scratch_folder()

@@ -7,16 +7,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from iolab.loads.keyvalue.db_bench.evidence import BenchRunOutput, BenchRunRequest, read_bench_run
-from iolab.loads.keyvalue.workload import DatabaseSpec, KeyOperation, KeyValueJob, StoreShape
+from iolab.loads.keyvalue.workload import DatabaseSpec, DbBenchJob, KeyOperation, StoreShape
 from tests.recorded import is_recorded, recorded
 
 LOADED: Final = DatabaseSpec(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
-JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
+JOB: Final = DbBenchJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
 S: Final = 1_000_000_000
 
 
-def asked(job: KeyValueJob = JOB) -> BenchRunRequest:
+def asked(job: DbBenchJob = JOB) -> BenchRunRequest:
     return BenchRunRequest(job, 3, 9, 5, "7.8.3", "reflink", StoreShape(), None)
 
 

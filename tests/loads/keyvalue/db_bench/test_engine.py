@@ -26,13 +26,13 @@ from iolab.loads.keyvalue.db_bench.engine import (
 )
 from iolab.loads.keyvalue.db_bench.evidence import bench_run_faults, fill_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse_db_bench_output
-from iolab.loads.keyvalue.db_bench.run import parse_table_shape, shape_faults
+from iolab.loads.keyvalue.db_bench.run import parse_table_shape, table_shape_faults
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
-from iolab.loads.keyvalue.workload import DatabaseSpec, KeyValueJob
+from iolab.loads.keyvalue.workload import DatabaseSpec, DbBenchJob
 from tests.recorded import recorded
 
 LOADED: Final = DatabaseSpec(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
-JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
+JOB: Final = DbBenchJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
 MIXED: Final = replace(JOB, workload="readrandomwriterandom")
 TREE_BYTES: Final = round(60.44 * (1 << 20))
@@ -219,7 +219,7 @@ def test_a_database_is_asked_for_its_levels_without_compacting_it() -> None:
         ("readwhilewriting", WRITING),
     ],
 )
-def test_a_cell_that_is_as_asked_for_has_no_fault(name: str, job: KeyValueJob) -> None:
+def test_a_cell_that_is_as_asked_for_has_no_fault(name: str, job: DbBenchJob) -> None:
     assert bench_run_faults(golden(name), job, 3, TREE_BYTES) == ()
 
 
@@ -230,7 +230,7 @@ def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
     shape = parse_table_shape(raw(f"sst-{block_bytes}.txt"))
     assert shape is not None
     assert (shape.files, shape.entries) == (1, 60000)
-    assert shape_faults(shape, loaded) == ()
+    assert table_shape_faults(shape, loaded) == ()
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,7 @@ def test_a_load_that_is_as_asked_for_has_no_fault(block_bytes: int) -> None:
         ("readrandom-4096", replace(JOB, loaded=replace(LOADED, keys=9)), "used 60000 keys"),
     ],
 )
-def test_a_cell_that_is_not_as_asked_for_says_why(
-    name: str, job: KeyValueJob, message: str
-) -> None:
+def test_a_cell_that_is_not_as_asked_for_says_why(name: str, job: DbBenchJob, message: str) -> None:
     assert message in " / ".join(bench_run_faults(golden(name), job, 3))
 
 
@@ -356,13 +354,13 @@ def test_a_load_that_is_not_as_asked_for_says_why(old: bytes, new: bytes, messag
 
 def test_the_files_tell_what_the_database_is() -> None:
     other = replace(LOADED, keys=120000, value_bytes=512, block_bytes=16384)
-    faults = shape_faults(parse_table_shape(raw("sst-4096.txt")), other)
+    faults = table_shape_faults(parse_table_shape(raw("sst-4096.txt")), other)
     numbers = [[int(one) for one in fault.split() if one.isdigit()] for fault in faults]
     assert numbers == [[60000, 120000], [16, 1024, 16, 512], [4200, 16384]]
-    small = shape_faults(parse_table_shape(raw("sst-16384.txt")), LOADED)
+    small = table_shape_faults(parse_table_shape(raw("sst-16384.txt")), LOADED)
     assert "blocks of 15695 bytes" in small[0]
     packed = raw("sst-4096.txt").replace(b"algo: NoCompression", b"algo: Snappy")
-    assert shape_faults(parse_table_shape(packed), LOADED) == (
+    assert table_shape_faults(parse_table_shape(packed), LOADED) == (
         "the database is compressed: Snappy",
     )
 

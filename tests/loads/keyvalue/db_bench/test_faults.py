@@ -11,7 +11,7 @@ from iolab.core.events import SessionPhase, SessionPhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import StopRequest
 from iolab.loads.keyvalue.databases import MARKER
-from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_details_of_host
 from tests.fakes.programs import FakeCall
 from tests.fakes.script import FakeScript
 from tests.loads.keyvalue.db_bench.stage import KEEP, MIXED, READ, done, stage, workload
@@ -69,7 +69,7 @@ def test_an_engine_that_ends_with_0_and_did_something_else_fails_the_run(
     assert record.hosts[0].exit_code == 0
     assert record.failure is not None
     assert message in record.failure or "blocks of 4288 bytes" in record.failure
-    told = key_value_run_of_host(record.hosts[0])
+    told = key_value_details_of_host(record.hosts[0])
     assert told is not None
     assert told.faults
 
@@ -179,7 +179,7 @@ def test_a_database_that_was_kept_is_used_again_unless_it_is_another() -> None:
     (record,) = stage(again, script=FakeScript(contents=left)).records
     assert record.failure is None
     assert again.loads == []
-    told = key_value_run_of_host(record.hosts[0])
+    told = key_value_details_of_host(record.hosts[0])
     assert told is not None
     assert str(told.load_seed) == first.loads[0]["seed"]
     (marker,) = [path for path in left if path.endswith(MARKER)]
@@ -224,7 +224,7 @@ def test_a_database_of_the_users_is_copied_and_never_changed() -> None:
     assert bench.loads == []
     left = played.hosts["local"].agent.contents
     assert {path: left[path] for path in left if path.startswith("/data")} == mine
-    told = key_value_run_of_host(record.hosts[0])
+    told = key_value_details_of_host(record.hosts[0])
     assert told is not None
     assert told.load_seed is None
     assert not any(flags["db"].startswith("/data") for flags in bench.started)

@@ -57,7 +57,7 @@ def test_a_cell_tells_what_it_was_and_what_it_did(name: str) -> None:
     assert result.operations is not None
     assert result.seconds is not None
     assert result.ops_per_s == pytest.approx(result.operations / result.seconds, rel=0.001)
-    assert (len(output.tickers), len(output.timed)) == (193, 58)
+    assert (len(output.tickers), len(output.statistic_histograms)) == (193, 58)
     assert output.stalls is not None
     assert output.stalls.total == 0
     assert (output.stalls.seconds, output.stalls.percent) == (0, 0)
@@ -116,7 +116,7 @@ def test_reads_and_writes_are_told_apart() -> None:
     # The rate and the count of readwhilewriting are of its readers alone.
     output = golden("readwhilewriting")
     assert [one.operation for one in output.results[0].latencies] == [READ]
-    writes = output.timed["rocksdb.db.write.micros"]
+    writes = output.statistic_histograms["rocksdb.db.write.micros"]
     assert writes.count > 10_000
     assert [percent for percent, _ in writes.percentiles] == [50, 95, 99, 100]
     assert writes.sum / writes.count <= writes.percentiles[-1][1]
@@ -128,8 +128,8 @@ def test_a_load_leaves_a_tree() -> None:
     assert [one.benchmark for one in output.results] == ["filluniquerandom", "compact"]
     assert output.levels[:2] == (LevelShape(0, 0, 0), LevelShape(1, 1, 60 << 20))
     assert len(output.levels) == 7
-    assert [row.name for row in output.compaction] == ["L0", "L1", "Sum", "Int"]
-    total = output.compaction[2]
+    assert [row.name for row in output.compaction_rows] == ["L0", "L1", "Sum", "Int"]
+    total = output.compaction_rows[2]
     assert (total.files, total.compactions, total.write_amplification) == (1, 2, 2.0)
     assert total.bytes == pytest.approx(60.44 * (1 << 20), abs=1)
 
@@ -343,7 +343,7 @@ def test_a_report_file_counts_the_writer_too() -> None:
     assert [second for second, _ in rows] == [1, 2, 3]
     readers = output.results[0].operations
     assert readers is not None
-    writes = output.timed["rocksdb.db.write.micros"].count
+    writes = output.statistic_histograms["rocksdb.db.write.micros"].count
     counted = sum(count for _, count in rows)
     assert readers < counted <= readers + writes
     assert parse_report_rows(b"secs_elapsed,interval_qps\n1,5\n2,7") == ((1, 5),)

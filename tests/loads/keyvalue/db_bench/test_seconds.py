@@ -18,11 +18,11 @@ from iolab.loads.keyvalue.db_bench.run import (
     bench_seconds,
     parse_report_rows,
 )
-from iolab.loads.keyvalue.workload import DatabaseSpec, KeyOperation, KeyValueJob, ThreadProgress
+from iolab.loads.keyvalue.workload import DatabaseSpec, DbBenchJob, KeyOperation, ThreadProgress
 from tests.recorded import recorded
 
 LOADED: Final = DatabaseSpec(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)
-JOB: Final = KeyValueJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
+JOB: Final = DbBenchJob("readrandom", LOADED, threads=4, cache_bytes=8388608)
 WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=4194304)
 UNKNOWN: Final = BenchTotals(None, None, None)
 S: Final = 1_000_000_000
@@ -127,7 +127,7 @@ def test_real_seconds_add_up_to_what_was_counted() -> None:
         assert rows is not None
         assert result is not None
         assert result.operations is not None
-        writes = output.timed.get("rocksdb.db.write.micros")
+        writes = output.statistic_histograms.get("rocksdb.db.write.micros")
         totals = BenchTotals(result.seconds, result.operations, writes.count if writes else None)
         found = bench_seconds(rows, output.progress, job, totals)
         assert sum(one.completed for one in found) == pytest.approx(result.operations, rel=0.002)

@@ -7,7 +7,7 @@ import pytest
 from iolab.core.events import SessionPhase
 from iolab.core.run import RunStatus
 from iolab.loads.keyvalue.db_bench.engine import SeedRange
-from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_details_of_host
 from tests.fakes.script import BEGINNING_NS, FakeScript
 from tests.loads.keyvalue.db_bench.stage import MIXED, RATE, WRITING, done, phases, stage, workload
 from tests.session.fake_db_bench import KEYS, FakeDbBench
@@ -51,7 +51,7 @@ def test_a_record_has_what_the_engine_told() -> None:
     (record,) = stage(FakeDbBench()).records
     (host,) = record.hosts
     assert host.engine_version == "db_bench 7.8.3"
-    told = key_value_run_of_host(host)
+    told = key_value_details_of_host(host)
     assert told is not None
     assert told.build == "assertions enabled"
     assert told.copied_by == "reflink"
@@ -93,7 +93,7 @@ def test_seconds_are_those_of_the_report_and_end_with_the_cell() -> None:
 
 def test_the_writer_beside_the_readers_is_told_apart() -> None:
     (record,) = stage(FakeDbBench(), workload(WRITING, RATE)).records
-    told = key_value_run_of_host(record.hosts[0])
+    told = key_value_details_of_host(record.hosts[0])
     assert told is not None
     counts = {count.operation: count.completed for count in told.counts}
     assert set(counts) == {KeyOperation.READ, KeyOperation.WRITE}
@@ -112,7 +112,7 @@ def test_databases_of_other_blocks_are_loaded_apart_and_seeds_never_meet() -> No
     assert len(streams) == 6
     assert not any(a.overlaps(b) for a in streams for b in streams if a is not b)
     seeds = {flags["seed"] for flags in bench.measured}
-    recorded = [key_value_run_of_host(record.hosts[0]) for record in played.records]
+    recorded = [key_value_details_of_host(record.hosts[0]) for record in played.records]
     assert {str(told.seed) for told in recorded if told} == seeds
     assert {str(told.load_seed) for told in recorded if told} == {
         flags["seed"] for flags in bench.loads
@@ -145,7 +145,7 @@ def test_without_reflinks_the_database_is_copied_and_that_is_recorded() -> None:
     script = FakeScript(programs=bench.programs(reflinks=False))
     (record,) = stage(bench, script=script).records
     assert record.failure is None
-    told = key_value_run_of_host(record.hosts[0])
+    told = key_value_details_of_host(record.hosts[0])
     assert told is not None
     assert told.copied_by == "copy"
 

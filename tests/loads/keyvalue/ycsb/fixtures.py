@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.loads.keyvalue.workload import KeyDistribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import JavaKit, YcsbStore, latency_log_names
-from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, parse_hdr_log
 from iolab.loads.keyvalue.ycsb.output import YcsbOutput, parse_ycsb_output
 from tests.recorded import is_recorded, recorded
 
@@ -44,10 +44,10 @@ def output(name: str) -> YcsbOutput:
 
 
 def log(name: str) -> HdrLog:
-    return read_hdr_log(recorded(f"ycsb/{name}.hdr"))
+    return parse_hdr_log(recorded(f"ycsb/{name}.hdr"))
 
 
 def logs(name: str, job: YcsbJob) -> list[HdrLog]:
     """The logs that are there of those that the job leaves."""
     paths = [f"ycsb/{hdr}" for hdr in latency_log_names(job, f"{name}_")]
-    return [read_hdr_log(recorded(path)) for path in paths if is_recorded(path)]
+    return [parse_hdr_log(recorded(path)) for path in paths if is_recorded(path)]

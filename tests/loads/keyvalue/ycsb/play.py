@@ -21,7 +21,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.server import InsertRecords, KeyValueServer
 from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import JavaKitName
-from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
+from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.study.parse import StudyOverrides
@@ -68,7 +68,7 @@ def study_of(java: Path, *, server: str = "embedded", drop: bool = False) -> Stu
     return parse_study(text, "trial.toml", StudyOverrides(path="/mnt/bench"))
 
 
-STAND_IN: Final = ServerRun("A stand-in", "1", "127.0.0.1:9042")
+STAND_IN: Final = ServerRunDetails("A stand-in", "1", "127.0.0.1:9042")
 
 
 @dataclass
@@ -81,7 +81,7 @@ class FakeServer(KeyValueServer):
     addresses: tuple[str, ...] = ("127.0.0.1:9042",)
     host: str = ""
     cache_proof: CacheDropProof | None = None
-    server_run: ServerRun = STAND_IN
+    server_run: ServerRunDetails = STAND_IN
     _whole: bool = False
     _fault: str | None = None
 
@@ -102,7 +102,7 @@ class FakeServer(KeyValueServer):
         self.events.append("watched")
         return nullcontext()
 
-    async def finish_run(self, _session: SessionContext, _run: PlannedRun) -> None:
+    async def record_final_statistics(self, _session: SessionContext, _run: PlannedRun) -> None:
         self.events.append("after")
 
     def death_text(self) -> str | None:
@@ -111,7 +111,7 @@ class FakeServer(KeyValueServer):
             self._fault = "The server was killed by signal 9 (SIGKILL)."
         return self._fault
 
-    async def stop(self) -> tuple[str, ...]:
+    async def stop_and_list_leftovers(self) -> tuple[str, ...]:
         self.events.append("end")
         return ()
 

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.core.events import IntervalReported, SessionPhase, SessionPhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
-from iolab.loads.keyvalue.workload import KeyOperation, key_value_run_of_host
+from iolab.loads.keyvalue.workload import KeyOperation, key_value_details_of_host
 from tests.loads.keyvalue.ycsb.play import Played, play, study_of
 from tests.loads.keyvalue.ycsb.stand_in import RECORDS, behave, java, started
 
@@ -33,7 +33,7 @@ def test_a_run_is_read_from_its_latency_logs(played: Played) -> None:
     ways = {part.direction for one in mine.intervals for part in one.directions}
     assert ways == {KeyOperation.READ, KeyOperation.UPDATE}
     assert sum(one.ios for one in mine.intervals) == READS + UPDATES
-    told = key_value_run_of_host(mine.to_host_run())
+    told = key_value_details_of_host(mine.to_host_run())
     assert told is not None
     counted = {one.operation: (one.completed, one.failed) for one in told.counts}
     assert counted == {KeyOperation.READ: (READS, 0), KeyOperation.UPDATE: (UPDATES, 0)}
@@ -171,7 +171,7 @@ def test_a_run_that_is_not_what_was_asked_for_fails(
         raise played.fault
     (mine,) = played.runs[0]
     assert mine.error is not None
-    assert key_value_run_of_host(mine.to_host_run()) is not None
+    assert key_value_details_of_host(mine.to_host_run()) is not None
     assert mine.output is not None
 
 

@@ -28,7 +28,7 @@ def properties(command: Command) -> dict[str, str]:
 def measured(job: object, store: object = EMBEDDED, seconds: int = 5) -> Command:
     assert isinstance(job, type(A))
     assert isinstance(store, type(EMBEDDED))
-    return measure_command(job, store, KIT, "/scratch", seconds=seconds, prefix="cell.")
+    return measure_command(job, store, KIT, "/scratch", seconds=seconds, log_prefix="cell.")
 
 
 def test_every_default_that_matters_is_told() -> None:
@@ -184,7 +184,7 @@ def test_nothing_is_left_outside_of_the_directory() -> None:
 def test_rocksdb_is_loaded_from_where_the_kit_lies() -> None:
     jars = (*KIT.classpath, "/kit/rocksdbjni-7.8.3.jar")
     argv = measure_command(
-        A, EMBEDDED, java_kit_of_jars("java", jars, ycsb="/y"), "/s", seconds=1, prefix=""
+        A, EMBEDDED, java_kit_of_jars("java", jars, ycsb="/y"), "/s", seconds=1, log_prefix=""
     ).argv
     assert "-Djava.library.path=/kit" in argv
 
@@ -193,19 +193,19 @@ def test_the_users_own_ycsb_runs_with_our_bindings() -> None:
     kit = java_kit_of_jars("/opt/java/bin/java", KIT.classpath, ycsb="/opt/ycsb-0.17.0/")
     assert kit.classpath == ("/kit/iolab-ycsb.jar", "/opt/ycsb-0.17.0/lib/*")
     assert java_kit_of_jars("java", KIT.classpath) == KIT
-    argv = measure_command(A, EMBEDDED, kit, "/s", seconds=1, prefix="").argv
+    argv = measure_command(A, EMBEDDED, kit, "/s", seconds=1, log_prefix="").argv
     assert argv[0] == "/opt/java/bin/java"
     assert argv[argv.index("-cp") + 1] == "/kit/iolab-ycsb.jar:/opt/ycsb-0.17.0/lib/*"
 
 
 def test_a_database_is_settled_with_the_options_it_was_loaded_with() -> None:
     job = replace(A, options=(("block_bytes", "16384"), ("maxscanlength", "7")))
-    settled = rocksdb_shape_command(job, EMBEDDED, KIT, "/scratch", settle=True).argv
+    settled = rocksdb_shape_command(job, EMBEDDED, KIT, "/scratch", compact_first=True).argv
     assert settled[-4:] == (
         "iolab.ycsb.RocksTool",
         "settle",
         "iolab.block_bytes=16384",
         "iolab.database=/scratch/db",
     )
-    looked = rocksdb_shape_command(A, EMBEDDED, KIT, "/scratch", settle=False).argv
+    looked = rocksdb_shape_command(A, EMBEDDED, KIT, "/scratch", compact_first=False).argv
     assert "settle" not in looked

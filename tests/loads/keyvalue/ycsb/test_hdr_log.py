@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from iolab.core.histogram import MIDDLE_NS, bin_index_of_ns
 from iolab.core.limits import ERROR_LINES_MAX, HISTOGRAM_BYTES_MAX
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, HdrLogError, decode_histogram, read_hdr_log
+from iolab.loads.keyvalue.ycsb.hdr_log import (
+    DecodedHistogram,
+    HdrLog,
+    HdrLogError,
+    decode_histogram,
+    parse_hdr_log,
+)
 from tests.loads.keyvalue.ycsb.fixtures import log
 from tests.recorded import recorded, recordings
 
@@ -57,7 +63,7 @@ def head(payload: int, *, cookie: int = 0x1C849313, offset: int = 0, digits: int
 def test_real_logs_hold_what_the_oracle_finds(tmp_path: Path, name: str) -> None:
     path = tmp_path / "log.hdr"
     path.write_bytes(recorded(name))
-    read = read_hdr_log(recorded(name))
+    read = parse_hdr_log(recorded(name))
     assert read.faults == ()
     reader = HistogramLogReader(str(path), HdrHistogram(1, HIGHEST_US, 3))
     for interval in read.intervals:
@@ -112,7 +118,7 @@ def test_two_clients_merge_as_if_they_were_one(
     both = decode_histogram(packed(first + second))
     apart = [decode_histogram(packed(first)), decode_histogram(packed(second))]
 
-    def quantile(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> float:
+    def quantile(parts: list[DecodedHistogram]) -> float:
         bins = np.concatenate([bin_index_of_ns(middles * 1000) for middles, _, _ in parts])
         counts = np.concatenate([counts for _, _, counts in parts])
         order = np.argsort(bins, kind="stable")
@@ -123,9 +129,9 @@ def test_two_clients_merge_as_if_they_were_one(
 
 
 def test_stamps_are_relative_to_the_start_or_absolute() -> None:
-    relative = read_hdr_log(HEAD + line([5]))
-    absolute = read_hdr_log(HEAD + line([5], start_s=1795226905.650))
-    based = read_hdr_log(b"#[BaseTime: 1000.500 (seconds since epoch)]\n" + HEAD + line([5]))
+    relative = parse_hdr_log(HEAD + line([5]))
+    absolute = parse_hdr_log(HEAD + line([5], start_s=1795226905.650))
+    based = parse_hdr_log(b"#[BaseTime: 1000.500 (seconds since epoch)]\n" + HEAD + line([5]))
     assert relative.intervals[0].start_real_ns == 1_795_226_905_650_000_000
     assert absolute.intervals[0].start_real_ns == 1_795_226_905_650_000_000
     assert based.intervals[0].start_real_ns == 1_000_522_000_000
@@ -154,7 +160,7 @@ def test_a_log_without_intervals_is_at_fault() -> None:
 @pytest.mark.parametrize("missing", [1, 2, 40, 400])
 def test_a_log_that_was_cut_short_says_so_and_keeps_what_is_whole(missing: int) -> None:
     content = recorded("ycsb/a_READ.hdr")
-    whole, cut = read_hdr_log(content), read_hdr_log(content[:-missing])
+    whole, cut = parse_hdr_log(content), parse_hdr_log(content[:-missing])
     assert cut.faults
     assert cut.intervals == () or _starts(cut) == _starts(whole)[: len(cut.intervals)]
     assert len(cut.intervals) < len(whole.intervals)
@@ -164,7 +170,7 @@ def test_a_log_that_was_cut_short_says_so_and_keeps_what_is_whole(missing: int) 
 def test_a_damaged_log_never_raises(place: int, byte: int) -> None:
     content = bytearray(recorded("ycsb/f-rate_READ.hdr"))
     content[place % len(content)] = byte
-    read = read_hdr_log(bytes(content))
+    read = parse_hdr_log(bytes(content))
     assert all("\n" not in fault for fault in read.faults)
 
 
@@ -172,12 +178,12 @@ def test_a_damaged_log_never_raises(place: int, byte: int) -> None:
 def test_nonsense_is_refused_with_a_reason(content: bytes) -> None:
     with pytest.raises(HdrLogError):
         decode_histogram(content)
-    assert read_hdr_log(content).faults
+    assert parse_hdr_log(content).faults
 
 
 def test_a_damaged_histogram_is_told_with_its_line() -> None:
     damaged = HEAD + line([5]) + b"1.022,1.000,0.042,HISTFAAAAGV42p\n" + line([6], start_s=2.022)
-    read = read_hdr_log(damaged)
+    read = parse_hdr_log(damaged)
     assert read.total == 2
     assert ["line 6 is not in base64" in fault for fault in read.faults] == [True]
 
@@ -206,9 +212,9 @@ def test_histograms_that_cannot_be(histogram: bytes, reason: str) -> None:
 
 
 def test_faults_are_told_up_to_a_limit() -> None:
-    wrong = read_hdr_log(HEAD + b"no interval\n" * 100)
+    wrong = parse_hdr_log(HEAD + b"no interval\n" * 100)
     assert len(wrong.faults) == ERROR_LINES_MAX
-    backwards = read_hdr_log(HEAD + line([1], span_s=-1.0))
+    backwards = parse_hdr_log(HEAD + line([1], span_s=-1.0))
     assert backwards.faults[0].endswith("interval of -1 s")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.workload import key_value_run_of_host, server_settings
+from iolab.loads.keyvalue.workload import key_value_details_of_host, server_settings
 from iolab.loads.keyvalue.ycsb.clients import RecordRange, split_records
 from tests.loads.keyvalue.ycsb.play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb.stand_in import behave, started
@@ -48,7 +48,7 @@ def test_clients_load_it_together_once(program: Path, target: Path) -> None:
     assert started(program, "shape") == []
     for mine in played.runs[1]:
         assert sum(one.ios for one in mine.intervals) == TOTAL
-        told = key_value_run_of_host(mine.to_host_run())
+        told = key_value_details_of_host(mine.to_host_run())
         assert told is not None
         assert told.copied_by == ""
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from iolab.loads.keyvalue.cost import (
     CONNECT_S,
     CONNECT_SPREAD_S,
-    execution_limit_s,
     start_allowance_s,
+    ycsb_execution_limit_s,
 )
 from iolab.loads.keyvalue.workload import ServerKind
 from tests.session.stage import study_of
@@ -23,4 +23,6 @@ def test_several_clients_get_time_to_come_together(kind: ServerKind) -> None:
 
 def test_the_load_lasts_in_whole_seconds_and_never_less_than_asked() -> None:
     method = replace(study_of().method, warmup_s=1.5, runtime_s=4.2)
-    assert execution_limit_s(method, ServerKind.EMBEDDED, 1) == 6 + CONNECT_S[ServerKind.EMBEDDED]
+    assert (
+        ycsb_execution_limit_s(method, ServerKind.EMBEDDED, 1) == 6 + CONNECT_S[ServerKind.EMBEDDED]
+    )

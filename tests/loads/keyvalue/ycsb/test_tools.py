@@ -24,7 +24,7 @@ def tools_with(settings: ServerSettings) -> YcsbInstall:
         workdir = WorkDirectory(host, "/scratch", None, host.name)
         tools = YcsbInstaller(no_kits)
         found = await tools.find_or_install(workdir, settings, print)
-        assert tools.install_of_host(workdir) is found
+        assert tools.cached_install(workdir) is found
         return found
 
     return on_this_machine(work)

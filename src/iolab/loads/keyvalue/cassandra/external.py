@@ -25,7 +25,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     is_filled_by_iolab,
     record_set_of_run,
     require_columns,
-    require_keyspace,
+    require_keyspace_replication,
     require_rows,
     table_comment,
 )
@@ -35,9 +35,9 @@ from iolab.loads.keyvalue.java import (
     InstallKit,
     JavaKitName,
     find_java,
-    install_java_kit,
+    install_java_kit_jars,
 )
-from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
+from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
 from iolab.text import excerpt
@@ -59,7 +59,7 @@ class ExternalServer(KeyValueServer):
     The first client asks the cluster for all.
     """
 
-    def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit) -> None:
+    def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit_jars) -> None:
         self._settings = settings
         self._kits = kits
         self._tools: CassandraToolRunner | None = None
@@ -67,7 +67,7 @@ class ExternalServer(KeyValueServer):
         self._is_table_ours = False
         self._keeps_table = False
         self._has_warned = False
-        self.server_run = ServerRun(PRODUCT, "", ",".join(self.addresses))
+        self.server_run = ServerRunDetails(PRODUCT, "", ",".join(self.addresses))
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class ExternalServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: InsertRecords,
+        insert_records: InsertRecords,
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keeps_table = session.study.target.keep_files
@@ -90,17 +90,17 @@ class ExternalServer(KeyValueServer):
             tools = await self._find_java_and_install_jars(session, workdirs[0])
             schema = await tools.run_schema_action(self.addresses, "describe")
             self.update_server_run(version=excerpt(schema.version, 40))
-            require_keyspace(schema, self._settings)
+            require_keyspace_replication(schema, self._settings)
             wanted = record_set_of_run(run)
             if self._loaded == wanted and schema.columns is not None:
                 require_columns(schema, wanted, self._settings)
             else:
-                await self._ensure_records(session, run, tools, schema, wanted, load)
+                await self._ensure_records(session, run, tools, schema, wanted, insert_records)
         except (HostError, EngineError) as fault:
             self.update_server_run(error=fault.message)
             raise
 
-    async def stop(self) -> tuple[str, ...]:
+    async def stop_and_list_leftovers(self) -> tuple[str, ...]:
         """Drop the table that iolab made, with a keyspace that has no other, unless it is kept."""
         tools, ours = self._tools, self._is_table_ours
         self._tools, self._loaded, self._is_table_ours = None, None, False
@@ -142,7 +142,7 @@ class ExternalServer(KeyValueServer):
         tools: CassandraToolRunner,
         schema: SchemaReply,
         record_set: RecordSet,
-        load: InsertRecords,
+        insert_records: InsertRecords,
     ) -> None:
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
@@ -168,7 +168,7 @@ class ExternalServer(KeyValueServer):
             session.begin_session_phase(
                 SessionPhase.LAY_OUT, run, f"{record_set} into {self._table_name} of the cluster"
             )
-            await load()
+            await insert_records()
             if session.stop.is_requested:
                 return
             session.begin_session_phase(

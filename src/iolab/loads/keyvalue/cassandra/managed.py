@@ -18,8 +18,8 @@ from iolab.loads.keyvalue.cassandra.node import CassandraNode, CassandraNodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
     CassandraHostTools,
     CassandraNodeFolder,
-    _prepare_host,
-    choose_node_folder,
+    _install_node_tools,
+    find_or_open_node_folder,
     parse_supported_version,
 )
 from iolab.loads.keyvalue.cassandra.server import (
@@ -40,8 +40,8 @@ from iolab.loads.keyvalue.databases import (
     read_folder_marker,
     remove_folder,
 )
-from iolab.loads.keyvalue.java import InstallKit, install_java_kit
-from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
+from iolab.loads.keyvalue.java import InstallKit, install_java_kit_jars
+from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
 
@@ -61,7 +61,7 @@ class ManagedServer(KeyValueServer):
 
     cache_proof: CacheDropProof | None = None
 
-    def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit) -> None:
+    def __init__(self, settings: ServerSettings, kits: InstallKit = install_java_kit_jars) -> None:
         self._settings = settings
         self._version = parse_supported_version(settings.version)
         self._kits = kits
@@ -80,7 +80,7 @@ class ManagedServer(KeyValueServer):
     @property
     def host(self) -> str:
         """The host of the study on which it runs; "" before its first run."""
-        return self._node_folder.name if self._node_folder else ""
+        return self._node_folder.host_name if self._node_folder else ""
 
     @property
     def pid(self) -> int | None:
@@ -92,7 +92,7 @@ class ManagedServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: InsertRecords,
+        insert_records: InsertRecords,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
         self.server_run = self._new_server_run()
@@ -101,14 +101,19 @@ class ManagedServer(KeyValueServer):
             await self._kill_node()
             workdir = await self._take_work_directory(session, run, workdirs)
             if self._node_tools is None:
-                equipment = _prepare_host(
+                equipment = _install_node_tools(
                     session, workdir, self._settings, self._version, self._kits
                 )
                 self._node_tools = await equipment
             self.update_server_run(java=self._node_tools.java)
             wanted = record_set_of_run(run)
-            if not await self._has_filled_store(workdir, wanted):
-                await self._fill_store(session, run, workdir, wanted, load)
+            marker = await self._filled_store_marker(workdir, wanted)
+            if marker is None:
+                await self._fill_store(session, run, workdir, wanted, insert_records)
+            else:
+                self.update_server_run(
+                    rows=marker.get("rows"), rows_by=str(marker.get("rows_by", ""))
+                )
             if not session.stop.is_requested:
                 await self._restore_and_start(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
@@ -124,11 +129,11 @@ class ManagedServer(KeyValueServer):
         session: SessionContext,
         run: PlannedRun,  # noqa: ARG002 - the protocol's
         counters: CounterCollector,
-        hosts: Mapping[str, int],
+        host_indexes: Mapping[str, int],
     ) -> AsyncIterator[None]:
         """Its counters are collected every interval of the study's telemetry."""
         node = self._node
-        index = hosts.get(self.host)
+        index = host_indexes.get(self.host)
         if node is None or index is None:
             yield
             return
@@ -137,10 +142,10 @@ class ManagedServer(KeyValueServer):
             yield
         finally:
             self._gated_counters.drop_counters_from_now()
-            if not node.has_counters and node.death_text() is None:
+            if not node.is_counter_reader_alive and node.death_text() is None:
                 session.emit(Notice("The counters of Cassandra broke off in a run, which went on."))
 
-    async def finish_run(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
+    async def record_final_statistics(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
         newest = (
             await self._node.wait_for_next_counters()
@@ -154,7 +159,7 @@ class ManagedServer(KeyValueServer):
         """A sentence once it has died since it was ready."""
         return self._node.death_text() if self._node else None
 
-    async def stop(self) -> tuple[str, ...]:
+    async def stop_and_list_leftovers(self) -> tuple[str, ...]:
         """Stop the node and remove what it ran on; what was loaded is left to the folder's end."""
         faults: list[str] = []
         try:
@@ -167,9 +172,9 @@ class ManagedServer(KeyValueServer):
         self._node_folder = self._node_tools = None
         return tuple(faults)
 
-    def _new_server_run(self) -> ServerRun:
+    def _new_server_run(self) -> ServerRunDetails:
         settings = self._settings
-        return ServerRun(
+        return ServerRunDetails(
             PRODUCT,
             settings.version,
             self.addresses[0],
@@ -181,20 +186,23 @@ class ManagedServer(KeyValueServer):
     ) -> WorkDirectory:
         """Its work directory, which is another for other clients, or once a host was lost."""
         before = self._node_folder
-        self._node_folder = await choose_node_folder(session, run, workdirs, self._settings, before)
+        self._node_folder = await find_or_open_node_folder(
+            session, run, workdirs, self._settings, before
+        )
         if before is not None and before.workdir.host is not self._node_folder.workdir.host:
             self._node_tools = None
             await before.close_scratch_folder()
-        self.update_server_run(host=self._node_folder.name)
+        self.update_server_run(host=self._node_folder.host_name)
         return self._node_folder.workdir
 
-    async def _has_filled_store(self, workdir: WorkDirectory, record_set: RecordSet) -> bool:
-        """Whether the records are there, whole, of this version and these settings."""
+    async def _filled_store_marker(
+        self, workdir: WorkDirectory, record_set: RecordSet
+    ) -> Mapping[str, Any] | None:
+        """The marker of the records, whole, of this version and these settings; else None."""
         marker = await read_folder_marker(workdir.host, _filled_data_folder(workdir, record_set))
         if marker is None or {**marker, **self._expected_marker(record_set)} != marker:
-            return False
-        self.update_server_run(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
-        return True
+            return None
+        return marker
 
     def _expected_marker(self, record_set: RecordSet) -> Mapping[str, Any]:
         return {
@@ -211,7 +219,7 @@ class ManagedServer(KeyValueServer):
         run: PlannedRun,
         workdir: WorkDirectory,
         record_set: RecordSet,
-        load: InsertRecords,
+        insert_records: InsertRecords,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
         session.begin_session_phase(
@@ -222,7 +230,7 @@ class ManagedServer(KeyValueServer):
         node = await self._start_node(session, workdir, folder)
         tools = self._require_node_tools.tools
         await create_table(tools, self.addresses, record_set)
-        await self._insert_or_raise_node_death(load)
+        await self._insert_or_raise_node_death(insert_records)
         if session.stop.is_requested:
             return
         session.begin_session_phase(
@@ -241,10 +249,10 @@ class ManagedServer(KeyValueServer):
         )
         self.update_server_run(**rows)
 
-    async def _insert_or_raise_node_death(self, load: InsertRecords) -> None:
+    async def _insert_or_raise_node_death(self, insert_records: InsertRecords) -> None:
         """The load; where the node died of it, its own words tell why."""
         try:
-            await load()
+            await insert_records()
         except EngineError as fault:
             if died := self.death_text():
                 raise EngineError(died, ROOM_HINT) from fault

@@ -152,8 +152,8 @@ class CassandraNode:
         """Start it and wait until it answers. EngineError with the end of its log, HostError."""
         host, plan = self._tools.host, self.plan
         await remove_folder(host, library_unpack_folder(plan))
-        await run_and_get_output(host, ("mkdir", "-p", "--", *node_folders(plan)))
-        for name, content in node_files(plan).items():
+        await run_and_get_output(host, ("mkdir", "-p", "--", *node_folders_to_create(plan)))
+        for name, content in node_config_files(plan).items():
             await host.request(
                 "put",
                 content,
@@ -163,10 +163,12 @@ class CassandraNode:
             )
         await self._daemon.start()
         if not await wait_for_event_or_exit(self._is_serving, self._daemon, START_LIMIT_S):
-            raise await self._start_error(f"did not begin to serve within {START_LIMIT_S} s")
+            raise await self._kill_after_failed_start(
+                f"did not begin to serve within {START_LIMIT_S} s"
+            )
         await self._reader.start()
         if not await wait_for_event_or_exit(self._counters_queue, self._reader, ANSWER_LIMIT_S):
-            raise await self._start_error(f"did not answer within {ANSWER_LIMIT_S} s")
+            raise await self._kill_after_failed_start(f"did not answer within {ANSWER_LIMIT_S} s")
         self._ready = True
 
     def death_text(self) -> str | None:
@@ -182,7 +184,7 @@ class CassandraNode:
         )
 
     @property
-    def has_counters(self) -> bool:
+    def is_counter_reader_alive(self) -> bool:
         """Whether its counters still come."""
         return self._reader.is_alive
 
@@ -219,7 +221,7 @@ class CassandraNode:
     def _display_name(self) -> str:
         return f"Cassandra {self.plan.version.text} on host '{self._tools.host.name}'"
 
-    async def _start_error(self, late: str) -> HostError | EngineError:
+    async def _kill_after_failed_start(self, timeout_text: str) -> HostError | EngineError:
         """Why it is not there; nothing of it is left."""
         alive = self._daemon.is_alive
         if not alive:
@@ -232,7 +234,7 @@ class CassandraNode:
                 f"{self._reader.exit_and_output_text()}."
             )
         else:
-            message = f"{self._display_name} {late}; {self._daemon.exit_and_output_text()}."
+            message = f"{self._display_name} {timeout_text}; {self._daemon.exit_and_output_text()}."
         await self.kill()
         lost = self._tools.host.lost_reason
         return HostError(lost, CORRECT_HINT) if lost else EngineError(message, CORRECT_HINT)
@@ -286,14 +288,14 @@ class CassandraNodePlan(Record):
     jmx_port: int
 
 
-def node_files(plan: CassandraNodePlan) -> Mapping[str, bytes]:
+def node_config_files(plan: CassandraNodePlan) -> Mapping[str, bytes]:
     """The files of its configuration by name."""
     # YAML has all of JSON in it, and JSON leaves no doubt about quotes.
     yaml = json.dumps(_yaml_settings(plan), indent=1).encode() + b"\n"
     return {"cassandra.yaml": yaml, "logback.xml": LOGBACK}
 
 
-def node_folders(plan: CassandraNodePlan) -> tuple[str, ...]:
+def node_folders_to_create(plan: CassandraNodePlan) -> tuple[str, ...]:
     """The folders that must be there before it is started."""
     return plan.config_folder, plan.data_folder, library_unpack_folder(plan)
 
@@ -305,7 +307,7 @@ def library_unpack_folder(plan: CassandraNodePlan) -> str:
 
 def node_command(plan: CassandraNodePlan) -> Command:
     """The node in the foreground. EngineError when its memory cannot hold it."""
-    require_memory(plan.settings)
+    require_heap_within_memory_limit(plan.settings)
     argv = (plan.settings.java, *_jvm_options(plan), DAEMON)
     return Command(
         argv=argv,
@@ -323,7 +325,7 @@ def direct_memory_bytes(settings: ServerSettings) -> int:
     return max(OFF_HEAP_MIN_BYTES, settings.heap_bytes // 2)
 
 
-def require_memory(settings: ServerSettings) -> None:
+def require_heap_within_memory_limit(settings: ServerSettings) -> None:
     """EngineError when the bound on all memory leaves no room beside the heap."""
     bound = settings.memory_bytes
     least = settings.heap_bytes + NON_HEAP_BYTES

@@ -93,7 +93,7 @@ class CassandraNodeFolder(Record):
     keep_files: bool = False
 
     @property
-    def name(self) -> str:
+    def host_name(self) -> str:
         """The host's name."""
         return self.workdir.name
 
@@ -108,7 +108,7 @@ class CassandraNodeFolder(Record):
             )
 
 
-async def choose_node_folder(
+async def find_or_open_node_folder(
     session: SessionContext,
     run: PlannedRun,
     workdirs: Sequence[WorkDirectory],
@@ -186,7 +186,9 @@ def parse_supported_version(text: str) -> CassandraVersion:
     return CassandraVersion(text, series)
 
 
-def require_java(java: JavaInstallation, version: CassandraVersion, host: str) -> None:
+def require_java_that_starts_cassandra(
+    java: JavaInstallation, version: CassandraVersion, host: str
+) -> None:
     """EngineError for a Java on which Cassandra dies at its start."""
     if java.release not in STARTABLE_JAVA_RELEASES:
         raise EngineError(
@@ -215,7 +217,7 @@ class CassandraHostTools(Record):
     jmx_port: int
 
 
-async def _prepare_host(
+async def _install_node_tools(
     session: SessionContext,
     workdir: WorkDirectory,
     settings: ServerSettings,
@@ -229,11 +231,11 @@ async def _prepare_host(
         session.emit(Notice(text))
 
     java = await find_java(host, settings.java, oldest=OLDEST_JAVA)
-    require_java(java, version, host.name)
+    require_java_that_starts_cassandra(java, version, host.name)
     own = await kits(host, JavaKitName.YCSB, YCSB_VERSION, workdir.dir, notify)
     jars = await kits(host, JavaKitName.CASSANDRA, version.text, workdir.dir, notify)
     tools = CassandraToolRunner(host, settings, own)
-    preflight = await tools.check_node_start()
+    preflight = await tools.run_node_preflight()
     storage_port, jmx_port = _require_storage_and_jmx_ports(preflight, settings, host.name)
     if not version.supports_java(java):
         notify(

@@ -14,7 +14,7 @@ from iolab.core.run import CacheDropProof, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraToolRunner, RowsReply, SchemaReply
-from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
+from iolab.loads.keyvalue.workload import ServerRunDetails, ServerSettings, YcsbJob
 from iolab.record import Record
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
@@ -56,11 +56,12 @@ SHOWN: Final = 5
 class KeyValueServer(ABC):
     """A store that lives as long as its session and is brought to one state before each run.
 
-    For a run, `prepare_run`, `collect_counters` around the load, and `finish_run` are called in
-    this order; `stop` once. What any of them raises is a HostError or an EngineError.
+    For a run, `prepare_run`, `collect_counters` around the load, and `record_final_statistics` are
+    called in this order; `stop_and_list_leftovers` once. What any of them raises is a HostError or
+    an EngineError.
     """
 
-    server_run: ServerRun
+    server_run: ServerRunDetails
     """What is to be recorded of it for the last run."""
 
     @property
@@ -84,12 +85,12 @@ class KeyValueServer(ABC):
         session: SessionContext,
         run: PlannedRun,
         workdirs: Sequence[WorkDirectory],
-        load: InsertRecords,
+        insert_records: InsertRecords,
     ) -> None:
         """Everything up to a server that answers in the start state of the run.
 
-        `workdirs` are those of the run's clients. `load` is called when the records are not there
-        yet. Returns early at a request to stop: nothing is to be measured then.
+        `workdirs` are those of the run's clients. `insert_records` is called when the records are
+        not there yet. Returns early at a request to stop: nothing is to be measured then.
         """
 
     def collect_counters(
@@ -97,16 +98,16 @@ class KeyValueServer(ABC):
         session: SessionContext,  # noqa: ARG002 - of one whose counters can be had, as below
         run: PlannedRun,  # noqa: ARG002
         counters: CounterCollector,  # noqa: ARG002
-        hosts: Mapping[str, int],  # noqa: ARG002
+        host_indexes: Mapping[str, int],  # noqa: ARG002
     ) -> AbstractAsyncContextManager[None]:
         """Its own counters are collected while what is done within lasts.
 
-        `hosts` are the indices by which counters name the hosts of the run, its bystanders too.
-        A server that stops telling them ends nothing.
+        `host_indexes` are those by which counters name the hosts of the run, its bystanders too. A
+        server that stops telling them ends nothing.
         """
         return nullcontext()
 
-    async def finish_run(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: B027
+    async def record_final_statistics(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: B027
         """The load is over, well or not: take the last statistics. Never raises."""
 
     def death_text(self) -> str | None:
@@ -114,7 +115,7 @@ class KeyValueServer(ABC):
         return None
 
     @abstractmethod
-    async def stop(self) -> tuple[str, ...]:
+    async def stop_and_list_leftovers(self) -> tuple[str, ...]:
         """Stop what iolab started and drop what iolab made there; what could not be ended."""
 
     def update_server_run(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
@@ -238,7 +239,7 @@ def is_filled_by_iolab(schema: SchemaReply, records: RecordSet) -> bool:
     return schema.comment == table_comment(records)
 
 
-def require_keyspace(schema: SchemaReply, settings: ServerSettings) -> None:
+def require_keyspace_replication(schema: SchemaReply, settings: ServerSettings) -> None:
     """EngineError when a keyspace as stated cannot be, or is there with another replication."""
     if settings.replication > schema.nodes:
         raise EngineError(

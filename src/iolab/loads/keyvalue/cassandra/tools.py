@@ -221,7 +221,7 @@ class CassandraToolRunner(Record):
         }
         return await self._run_tool("Rows", words, RowsReply, WORK_LIMIT_S)
 
-    async def check_node_start(self) -> PreflightReply:
+    async def run_node_preflight(self) -> PreflightReply:
         """Whether a node could listen here, and what is to be known before. EngineError."""
         # Nodes that are started side by side on a host differ in the port of CQL: so do these.
         first = FIRST_PORT + 2 * (self.settings.port % FIRST_PORT)

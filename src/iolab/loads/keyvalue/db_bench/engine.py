@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     READ_RANDOM_WRITE_RANDOM,
     DatabaseSpec,
-    KeyValueJob,
+    DbBenchJob,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -91,14 +91,17 @@ STORED_REPORT: Final = "db_bench.report.csv"
 
 
 class SeedRange(Record):
-    """The random streams of one command: each thread draws its keys from `first` + its number."""
+    """The random streams of one command: each thread's keys come from `first_seed` + its number."""
 
-    first: int
-    streams: int
+    first_seed: int
+    stream_count: int
 
     def overlaps(self, other: SeedRange) -> bool:
         """Whether two commands have a stream in common, and so the same keys in the same order."""
-        return self.first < other.first + other.streams and other.first < self.first + self.streams
+        return (
+            self.first_seed < other.first_seed + other.stream_count
+            and other.first_seed < self.first_seed + self.stream_count
+        )
 
 
 def fill_seed_range(seed: int) -> SeedRange:
@@ -106,7 +109,7 @@ def fill_seed_range(seed: int) -> SeedRange:
     return SeedRange(seed, LOAD_STREAMS)
 
 
-def bench_seed_range(job: KeyValueJob, seed: int) -> SeedRange:
+def bench_seed_range(job: DbBenchJob, seed: int) -> SeedRange:
     """The streams of a cell."""
     return SeedRange(seed, job.seed_stream_count)
 
@@ -123,10 +126,10 @@ def derived_seed(study_seed: int, *names: object) -> int:
 
 def next_free_seed(used_ranges: Iterable[SeedRange], wanted_range: SeedRange) -> int:
     """The first seed at or after the `wanted_range` whose streams no `used_ranges` overlap."""
-    seed = wanted_range.first
-    for other in sorted(used_ranges, key=lambda seeds: seeds.first):
-        if SeedRange(seed, wanted_range.streams).overlaps(other):
-            seed = other.first + other.streams
+    seed = wanted_range.first_seed
+    for other in sorted(used_ranges, key=lambda seeds: seeds.first_seed):
+        if SeedRange(seed, wanted_range.stream_count).overlaps(other):
+            seed = other.first_seed + other.stream_count
     return seed
 
 
@@ -144,14 +147,14 @@ def parse_version(raw: bytes) -> str:
     return match[1] if match else ""
 
 
-def database_fill_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
+def database_fill_command(job: DbBenchJob, directory: str, database: str, *, seed: int) -> Command:
     """Load the job's data into the new folder `database` of `directory`, in the job's shape.
 
     EngineError for an option that is not allowed, and for a seed that db_bench would not use.
     """
     options = _validated_options(job.options)
     argv = [
-        *_common_flags(options, LOAD, database, job.loaded),
+        *_program_and_common_flags(options, LOAD, database, job.loaded),
         *("--use_existing_db=0", "--disable_wal=1", f"--threads={LOAD_STREAMS}"),
         *("--histogram=1", "--progress_reports=0", f"--seed={_checked_seed(seed)}"),
         *_option_flags(options, excluded="disable_wal"),
@@ -160,18 +163,18 @@ def database_fill_command(job: KeyValueJob, directory: str, database: str, *, se
     return _db_bench_command(argv, directory, START_LIMIT_S + size / SLOWEST_LOAD_BYTES_PER_S)
 
 
-def levels_command(job: KeyValueJob, directory: str, database: str) -> Command:
+def levels_command(job: DbBenchJob, directory: str, database: str) -> Command:
     """Ask for the levels of a database that iolab did not load; give it a copy to open."""
     options = _validated_options(job.options)
     argv = [
-        *_common_flags(options, "levelstats,stats", database, job.loaded),
+        *_program_and_common_flags(options, "levelstats,stats", database, job.loaded),
         *("--use_existing_db=1", "--disable_auto_compactions=1", "--threads=1"),
         *_option_flags(options, excluded="disable_auto_compactions"),
     ]
     return _db_bench_command(argv, directory, START_LIMIT_S)
 
 
-def table_shape_command(job: KeyValueJob, directory: str, database: str) -> Command:
+def table_shape_command(job: DbBenchJob, directory: str, database: str) -> Command:
     """Ask sst_dump for the properties of every table file; it opens and writes no database."""
     program = _program_path(_validated_options(job.options), "sst_dump")
     argv = (program, f"--file={database}", "--command=none", "--show_properties")
@@ -179,7 +182,7 @@ def table_shape_command(job: KeyValueJob, directory: str, database: str) -> Comm
 
 
 def bench_command(
-    job: KeyValueJob,
+    job: DbBenchJob,
     directory: str,
     database: str,
     *,
@@ -198,7 +201,7 @@ def bench_command(
         message = f"db_bench cannot measure the workload {job.workload!r} on a loaded database."
         raise EngineError(message, "Name one that reads, such as readrandom.")
     argv = [
-        *_common_flags(options, f"{job.workload},stats", database, job.loaded),
+        *_program_and_common_flags(options, f"{job.workload},stats", database, job.loaded),
         *("--use_existing_db=1", f"--cache_size={job.cache_bytes}", f"--threads={job.threads}"),
         *(f"--duration={seconds}", "--ops_between_duration_checks=1"),
         *("--histogram=1", "--statistics=1", "--stats_interval_seconds=1"),
@@ -211,21 +214,21 @@ def bench_command(
     return replace(_db_bench_command(argv, directory, limit_s), memory_limit_bytes=job.memory_bytes)
 
 
-def _common_flags(
-    options: dict[str, str], benchmarks: str, database: str, loaded: DatabaseSpec
+def _program_and_common_flags(
+    options: dict[str, str], benchmarks: str, database: str, database_spec: DatabaseSpec
 ) -> Iterator[str]:
     yield _program_path(options, "db_bench")
     yield f"--benchmarks={benchmarks}"
     yield f"--db={database}"
-    yield f"--num={loaded.keys}"
-    yield f"--key_size={loaded.key_bytes}"
-    yield f"--value_size={loaded.value_bytes}"
-    yield f"--block_size={loaded.block_bytes}"
-    yield f"--bloom_bits={loaded.bloom_bits}"
+    yield f"--num={database_spec.keys}"
+    yield f"--key_size={database_spec.key_bytes}"
+    yield f"--value_size={database_spec.value_bytes}"
+    yield f"--block_size={database_spec.block_bytes}"
+    yield f"--bloom_bits={database_spec.bloom_bits}"
     yield "--compression_type=none"
 
 
-def _workload_flags(job: KeyValueJob) -> Iterator[str]:
+def _workload_flags(job: DbBenchJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield f"--readwritepercent={job.read_percent}"
     if job.has_writer and not job.write_bytes_per_s:
@@ -276,7 +279,7 @@ class RocksdbPrograms:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[Host, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
-    async def version_on_host(self, workdir: WorkDirectory, job: KeyValueJob) -> str:
+    async def version_on_host(self, workdir: WorkDirectory, job: DbBenchJob) -> str:
         """db_bench's version on a work directory's host, "" for one that tells none.
 
         EngineError when a program is missing or cannot run, HostError when the host fails.
@@ -305,14 +308,14 @@ class DbBenchTask(Record):
 
     request: BenchRunRequest
     command: Command
-    report: str
+    report_path: str
 
 
 async def run_bench(
     session: SessionContext,
     run: PlannedRun,
     host_run: HostRunInProgress,
-    cell: DbBenchTask,
+    task: DbBenchTask,
     go: HostStartTime,
     halt: asyncio.Event,
 ) -> None:
@@ -320,17 +323,17 @@ async def run_bench(
 
     EngineError when it is not what was requested, HostError when the host fails.
     """
-    host_run.command = cell.command
-    heard = _BenchOutputReader(session, run, host_run, cell)
+    host_run.command = task.command
+    heard = _BenchOutputReader(session, run, host_run, task)
     report: bytes | None = None
     try:
         ending = await run_process_then_snapshot(
-            host_run, cell.command, go, halt, heard.feed_stdout, heard.feed_stderr
+            host_run, task.command, go, halt, heard.feed_stdout, heard.feed_stderr
         )
-        report = await fetch_file(host_run.workdir.host, cell.report, REPORT_LIMIT_BYTES)
+        report = await fetch_file(host_run.workdir.host, task.report_path, REPORT_LIMIT_BYTES)
     finally:
-        heard.finish(report)
-    killed = out_of_memory_error("db_bench", host_run.name, cell.command, ending, MEMORY_HINT)
+        heard.parse_and_store_results(report)
+    killed = out_of_memory_error("db_bench", host_run.name, task.command, ending, MEMORY_HINT)
     if fault := killed or process_ending_error(DB_BENCH_ENGINE, host_run):
         raise fault
 
@@ -343,15 +346,15 @@ class _BenchOutputReader:
         session: SessionContext,
         run: PlannedRun,
         host_run: HostRunInProgress,
-        cell: DbBenchTask,
+        task: DbBenchTask,
     ) -> None:
         self._session = session
         self._run = run
         self._state = host_run
-        self._cell = cell
+        self._cell = task
         self._stdout = bytearray()
         self._stderr = bytearray()
-        self._live = LiveProgress(cell.request.job)
+        self._live = LiveProgress(task.request.job)
 
     def feed_stdout(self, piece: bytes) -> None:
         """Take the next bytes of standard output."""
@@ -374,7 +377,7 @@ class _BenchOutputReader:
                 )
             )
 
-    def finish(self, report: bytes | None) -> None:
+    def parse_and_store_results(self, report: bytes | None) -> None:
         """The process has ended, well or not."""
         state, ending = self._state, self._state.ending
         stdout, stderr = bytes(self._stdout), bytes(self._stderr)

@@ -14,6 +14,7 @@ from iolab.loads.keyvalue.db_bench.output import (
 )
 from iolab.loads.keyvalue.db_bench.run import (
     BenchTotals,
+    ReportRow,
     bench_intervals,
     bench_seconds,
     block_size_fault,
@@ -25,9 +26,9 @@ from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
     DatabaseSpec,
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
-    KeyValueRun,
+    KeyValueHostDetails,
     OperationCount,
     ReportedStatistic,
     StoreShape,
@@ -84,7 +85,7 @@ COUNTS: Final = (
 STALL_COUNTER: Final = "rocksdb.stall.micros"
 
 
-def fill_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> tuple[str, ...]:
+def fill_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> tuple[str, ...]:
     """Why a load did not leave the database that was requested; empty when it did.
 
     What db_bench itself said of an error comes first.
@@ -92,14 +93,14 @@ def fill_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> tuple[str, ...]:
     return (
         *output.messages,
         *output.faults,
-        *_header_faults(output, loaded),
-        *_fill_result_faults(output, loaded),
+        *_header_faults(output, database_spec),
+        *_fill_result_faults(output, database_spec),
         *_uncompacted_tree_faults(output),
     )
 
 
 def bench_run_faults(
-    output: DbBenchOutput, job: KeyValueJob, seconds: float, loaded_bytes: int | None = None
+    output: DbBenchOutput, job: DbBenchJob, seconds: float, loaded_bytes: int | None = None
 ) -> tuple[str, ...]:
     """Why a cell is not the job's load over so many seconds; empty when it is.
 
@@ -121,12 +122,12 @@ def bench_run_faults(
     )
 
 
-def _header_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> Iterator[str]:
+def _header_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> Iterator[str]:
     header = output.header
     for quantity, measured, asked in (
-        ("keys", header.keys, loaded.keys),
-        ("bytes a key", header.key_bytes, loaded.key_bytes),
-        ("bytes a value", header.value_bytes, loaded.value_bytes),
+        ("keys", header.keys, database_spec.keys),
+        ("bytes a key", header.key_bytes, database_spec.key_bytes),
+        ("bytes a value", header.value_bytes, database_spec.value_bytes),
     ):
         if measured is not None and measured != asked:
             yield f"db_bench used {measured} {quantity}, and {asked} were requested"
@@ -141,17 +142,17 @@ def _no_result_text(output: DbBenchOutput, benchmark: str) -> str:
     return f"db_bench gave no result for {benchmark}"
 
 
-def _fill_result_faults(output: DbBenchOutput, loaded: DatabaseSpec) -> Iterator[str]:
+def _fill_result_faults(output: DbBenchOutput, database_spec: DatabaseSpec) -> Iterator[str]:
     written = output.result("filluniquerandom")
     if written is None:
         yield _no_result_text(output, "filluniquerandom")
-    elif written.operations is not None and written.operations != loaded.keys:
-        yield f"db_bench wrote {written.operations} keys, and {loaded.keys} were requested"
+    elif written.operations is not None and written.operations != database_spec.keys:
+        yield f"db_bench wrote {written.operations} keys, and {database_spec.keys} were requested"
     elif written.operations is None and not written.latencies:
         yield "db_bench did not say how many keys it wrote"
     for latency in written.latencies if written is not None else ():
-        if latency.count != loaded.keys:
-            yield f"db_bench timed {latency.count} writes, and {loaded.keys} were requested"
+        if latency.count != database_spec.keys:
+            yield f"db_bench timed {latency.count} writes, and {database_spec.keys} were requested"
     if output.result("compact") is None:
         yield _no_result_text(output, "compact")
 
@@ -165,13 +166,13 @@ def _uncompacted_tree_faults(output: DbBenchOutput) -> Iterator[str]:
     for level in output.levels:
         if level.level == 0 and level.files:
             yield f"level 0 has {level.files} files left to compact after the load"
-    for row in output.compaction:
+    for row in output.compaction_rows:
         if row.name.startswith("L") and row.score >= 1:
             yield f"level {row.name[1:]} is at {row.score:g} of its limit after the load"
 
 
 def _missing_key_faults(
-    output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob
+    output: DbBenchOutput, result: BenchmarkOutput, job: DbBenchJob
 ) -> Iterator[str]:
     """Keys that were not there: reading what is absent costs next to nothing."""
     if job.workload in BENCHMARKS_OF_ABSENT_KEYS:
@@ -209,7 +210,7 @@ def _latency_faults(result: BenchmarkOutput) -> Iterator[str]:
         yield f"db_bench counted {result.operations} operations, and timed {timed}"
 
 
-def _block_size_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+def _block_size_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
     """Blocks of another size, as they came into the cache: the option is of no use by then."""
     blocks = output.tickers.get("rocksdb.block.cache.data.add", 0)
     filled = output.tickers.get("rocksdb.block.cache.data.bytes.insert", 0)
@@ -217,7 +218,7 @@ def _block_size_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]
         yield fault
 
 
-def _writer_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+def _writer_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
     if job.workload == READ_RANDOM_WRITE_RANDOM:
         yield from _operation_share_faults(output, job)
     if job.workload != READ_WHILE_WRITING:
@@ -225,12 +226,12 @@ def _writer_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
     rate = output.header.write_bytes_per_s
     if rate is not None and rate != (job.write_bytes_per_s or 0):
         yield f"the writer's limit was {rate} bytes/s, and {job.write_bytes_per_s} were requested"
-    writes = output.timed.get("rocksdb.db.write.micros")
+    writes = output.statistic_histograms.get("rocksdb.db.write.micros")
     if writes is None or not writes.count:
         yield "nothing was written while db_bench read"
 
 
-def _operation_share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator[str]:
+def _operation_share_faults(output: DbBenchOutput, job: DbBenchJob) -> Iterator[str]:
     result = output.result(job.workload)
     read = result.latency(KeyOperation.READ) if result else None
     write = result.latency(KeyOperation.WRITE) if result else None
@@ -245,10 +246,10 @@ def _operation_share_faults(output: DbBenchOutput, job: KeyValueJob) -> Iterator
 
 
 def _tree_size_faults(
-    output: DbBenchOutput, job: KeyValueJob, loaded_bytes: int | None
+    output: DbBenchOutput, job: DbBenchJob, loaded_bytes: int | None
 ) -> Iterator[str]:
     """A tree of another size than was loaded; writes may make it larger."""
-    total = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
+    total = next((row.bytes for row in output.compaction_rows if row.name == "Sum"), None)
     if total is None or loaded_bytes is None:
         return
     least = loaded_bytes * (1 - SIZE_TOLERANCE)
@@ -264,13 +265,13 @@ class BenchRunRequest(Record):
     itself before.
     """
 
-    job: KeyValueJob
+    job: DbBenchJob
     seconds: int
     seed: int
     load_seed: int | None
     version: str
-    copied_by: str
-    start: StoreShape
+    copy_method: str
+    start_shape: StoreShape
     loaded_bytes: int | None
 
 
@@ -291,7 +292,7 @@ class BenchRunOutput(Record):
 
 def read_bench_run(
     request: BenchRunRequest, bench_output: BenchRunOutput, *, halted: bool
-) -> tuple[ParsedEngineOutput, KeyValueRun]:
+) -> tuple[ParsedEngineOutput, KeyValueHostDetails]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
     job = request.job
     output = parse_db_bench_output(bench_output.stdout, bench_output.stderr)
@@ -315,13 +316,13 @@ def read_bench_run(
         faults=faults,
     )
     result = output.result(job.workload)
-    run = KeyValueRun(
+    run = KeyValueHostDetails(
         counts=tuple(_operation_counts(output, job)),
         seed=request.seed,
         load_seed=request.load_seed,
         build=_build_warning_text(output),
-        copied_by=request.copied_by,
-        start=request.start,
+        copied_by=request.copy_method,
+        start=request.start_shape,
         latencies=result.latencies if result else (),
         statistics=tuple(_engine_statistics(output)),
         reported_ops_per_s=float(result.ops_per_s) if result else None,
@@ -332,7 +333,7 @@ def read_bench_run(
 
 
 def _bench_run_faults(
-    output: DbBenchOutput, request: BenchRunRequest, rows: tuple[tuple[int, int], ...] | None
+    output: DbBenchOutput, request: BenchRunRequest, rows: tuple[ReportRow, ...] | None
 ) -> tuple[str, ...]:
     faults = bench_run_faults(output, request.job, request.seconds, request.loaded_bytes)
     if rows is None and output.result(request.job.workload) is not None:
@@ -340,12 +341,12 @@ def _bench_run_faults(
     return faults
 
 
-def _bench_totals(output: DbBenchOutput, job: KeyValueJob) -> BenchTotals:
+def _bench_totals(output: DbBenchOutput, job: DbBenchJob) -> BenchTotals:
     result = output.result(job.workload)
     if result is None:
         return BenchTotals(None, None, None)
     timed = sum(latency.count for latency in result.latencies)
-    writes = output.timed.get(WRITES)
+    writes = output.statistic_histograms.get(WRITES)
     beside = (writes.count if writes else None) if job.has_writer else None
     return BenchTotals(result.seconds, result.operations or timed or None, beside)
 
@@ -376,7 +377,7 @@ def _build_warning_text(output: DbBenchOutput) -> str:
     return "" if build is None or build is BuildKind.RELEASE else build.value
 
 
-def _operation_counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[OperationCount]:
+def _operation_counts(output: DbBenchOutput, job: DbBenchJob) -> Iterator[OperationCount]:
     result = output.result(job.workload)
     reads = output.tickers.get("rocksdb.number.keys.read")
     read_bytes = output.tickers.get("rocksdb.bytes.read")
@@ -386,7 +387,7 @@ def _operation_counts(output: DbBenchOutput, job: KeyValueJob) -> Iterator[Opera
     for latency in result.latencies if result else ():
         reading = latency.operation is KeyOperation.READ
         yield OperationCount(latency.operation, latency.count, absent=absent if reading else None)
-    writes = output.timed.get(WRITES)
+    writes = output.statistic_histograms.get(WRITES)
     if job.has_writer and writes is not None:
         yield OperationCount(KeyOperation.WRITE, writes.count)
 
@@ -397,7 +398,7 @@ def _engine_statistics(output: DbBenchOutput) -> Iterator[ReportedStatistic]:
             if name in output.tickers:
                 yield ReportedStatistic(name, float(output.tickers[name]), unit)
     for name in (READS, WRITES):
-        timed = output.timed.get(name)
+        timed = output.statistic_histograms.get(name)
         if timed is not None and timed.count:
             yield ReportedStatistic(f"{name} COUNT", float(timed.count), "")
             yield ReportedStatistic(f"{name} SUM", float(timed.sum), "us")
@@ -408,7 +409,7 @@ def _engine_statistics(output: DbBenchOutput) -> Iterator[ReportedStatistic]:
 
 def _compaction_statistics(output: DbBenchOutput) -> Iterator[ReportedStatistic]:
     """Of the whole tree, and how often and for how long writers were stalled."""
-    for row in output.compaction:
+    for row in output.compaction_rows:
         if row.name == "Sum":
             yield ReportedStatistic("compaction W-Amp", row.write_amplification, "")
             yield ReportedStatistic("compaction Comp(cnt)", float(row.compactions), "")

@@ -336,19 +336,19 @@ class BenchmarkOutput(Record):
 class DbBenchOutput(Record):
     """All that both streams tell; None and empty for what they do not.
 
-    `tickers` are counters of the statistics by RocksDB's names, `timed` its histograms.
-    `compaction` are the rows by level and in sum, `levels` those of `levelstats`. `messages` are
-    lines in which db_bench tells of an error, `faults` what is wrong with the output.
+    `tickers` are counters of the statistics by RocksDB's names, `statistic_histograms` its
+    histograms. `compaction_rows` are the rows by level and in sum, `levels` those of `levelstats`.
+    `messages` are lines that tell of an error, `faults` what is wrong with the output.
     """
 
     version: str
     header: DbBenchHeader
     results: tuple[BenchmarkOutput, ...]
     levels: tuple[LevelShape, ...]
-    compaction: tuple[CompactionRow, ...]
+    compaction_rows: tuple[CompactionRow, ...]
     stalls: WriteStalls | None
     tickers: dict[str, int]
-    timed: dict[str, TickerHistogram]
+    statistic_histograms: dict[str, TickerHistogram]
     progress: tuple[ThreadProgress, ...]
     messages: tuple[str, ...]
     faults: tuple[str, ...]
@@ -372,7 +372,7 @@ def parse_db_bench_output(stdout: bytes, stderr: bytes) -> DbBenchOutput:
         if match := _VERSION.match(line):
             version = match[1]
         else:
-            _add_error_line(draft.messages, line)
+            _add_line_if_error(draft.messages, line)
     return draft.build_output(version, parse_progress(_terminal_lines(stderr)))
 
 
@@ -421,7 +421,7 @@ class _DbBenchParser:
         elif self._in_statistics:
             self._take_statistic_line(line)
         elif not self._take_table_line(line):
-            _add_error_line(self.messages, line)
+            _add_line_if_error(self.messages, line)
 
     def end_histogram(self) -> None:
         """End the histogram that is being read, if one is."""
@@ -443,12 +443,12 @@ class _DbBenchParser:
             header=self._build_header(),
             results=tuple(self._results),
             levels=tuple(self._levels),
-            compaction=tuple(self._rows),
+            compaction_rows=tuple(self._rows),
             stalls=None
             if self._stall_counts is None
             else WriteStalls(self._stall_counts, *stalled),
             tickers=self._tickers,
-            timed=self._timed,
+            statistic_histograms=self._timed,
             progress=progress,
             messages=tuple(dict.fromkeys(self.messages)),
             faults=tuple(self.faults),
@@ -547,7 +547,7 @@ def _parse_first_thread(tail: str) -> FirstThreadCounts | None:
     return None
 
 
-def _add_error_line(messages: list[str], line: str) -> None:
+def _add_line_if_error(messages: list[str], line: str) -> None:
     if _ERROR.search(line) and len(messages) < ERROR_LINES_MAX:
         messages.append(line.strip()[:SENTENCE_CHARACTERS_MAX])
 

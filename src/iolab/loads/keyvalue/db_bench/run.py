@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,8 @@ from iolab.core.limits import (
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import (
     DatabaseSpec,
+    DbBenchJob,
     KeyOperation,
-    KeyValueJob,
     TableShape,
     ThreadProgress,
 )
@@ -89,29 +89,31 @@ def parse_table_shape(raw: bytes) -> TableShape | None:
     return TableShape(len(files), entries, blocks, blocks_sum, keys_sum, values_sum, compression)
 
 
-def shape_faults(shape: TableShape | None, loaded: DatabaseSpec) -> tuple[str, ...]:
+def table_shape_faults(shape: TableShape | None, database_spec: DatabaseSpec) -> tuple[str, ...]:
     """Why a database is not the one that was to be loaded; empty when it is."""
     if shape is None:
         return ("there is no database with tables: it was not loaded, or the path is another",)
     faults: list[str] = []
-    if shape.entries != loaded.keys:
-        faults.append(f"the database holds {shape.entries} keys, and {loaded.keys} were loaded")
+    if shape.entries != database_spec.keys:
+        faults.append(
+            f"the database holds {shape.entries} keys, and {database_spec.keys} were loaded"
+        )
     if shape.entries:
         key = shape.key_bytes_sum / shape.entries - SEQUENCE_BYTES
         value = shape.value_bytes_sum / shape.entries
-        if (key, value) != (loaded.key_bytes, loaded.value_bytes):
+        if (key, value) != (database_spec.key_bytes, database_spec.value_bytes):
             faults.append(
                 f"the database has keys of {key:g} and values of {value:g} bytes, and "
-                f"{loaded.key_bytes} and {loaded.value_bytes} were requested"
+                f"{database_spec.key_bytes} and {database_spec.value_bytes} were requested"
             )
-    if fault := block_size_fault(shape.block_bytes_mean, loaded):
+    if fault := block_size_fault(shape.block_bytes_mean, database_spec):
         faults.append(fault)
     if set(shape.compression) - {"NoCompression"}:
         faults.append(f"the database is compressed: {', '.join(shape.compression)}"[:_SENTENCE])
     return tuple(faults)
 
 
-def block_size_fault(mean_bytes: float | None, loaded: DatabaseSpec) -> str | None:
+def block_size_fault(mean_bytes: float | None, database_spec: DatabaseSpec) -> str | None:
     """Why blocks of that mean size were not made with the block size; None when they may be.
 
     A block is closed by the entry that fills it up, so it may be longer by one; one that stands
@@ -119,12 +121,14 @@ def block_size_fault(mean_bytes: float | None, loaded: DatabaseSpec) -> str | No
     """
     if mean_bytes is None:
         return "the database has no data block"
-    longest = loaded.block_bytes + loaded.entry_bytes + SEQUENCE_BYTES + OVERHEAD_BYTES
-    if loaded.block_bytes / 2 <= mean_bytes <= longest:
+    longest = (
+        database_spec.block_bytes + database_spec.entry_bytes + SEQUENCE_BYTES + OVERHEAD_BYTES
+    )
+    if database_spec.block_bytes / 2 <= mean_bytes <= longest:
         return None
     return (
         f"the database has blocks of {mean_bytes:.0f} bytes on average, and was to have "
-        f"{loaded.block_bytes}"
+        f"{database_spec.block_bytes}"
     )
 
 
@@ -178,20 +182,27 @@ def thread_start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, fl
     return (min(low, high), max(low, high)) if low <= high + START_SPREAD_S else None
 
 
-def parse_report_rows(raw: bytes) -> tuple[tuple[int, int], ...] | None:
-    """The report file's rows: seconds since the start, rounded, and operations in that interval.
+class ReportRow(NamedTuple):
+    """A row of the report file: whole seconds since the start, operations in that interval."""
+
+    elapsed_s: int
+    operations: int
+
+
+def parse_report_rows(raw: bytes) -> tuple[ReportRow, ...] | None:
+    """The report file's rows.
 
     A last row that was cut short is left out. None when it is no such file.
     """
     lines = raw.decode("utf-8", "replace").split("\n")
     if lines[0] != "secs_elapsed,interval_qps":
         return None
-    rows: list[tuple[int, int]] = []
+    rows: list[ReportRow] = []
     for line in lines[1:-1][:LOGGED_SECONDS_MAX]:
         match = _ROW.fullmatch(line)
         if match is None:
             return None
-        rows.append((int(match[1]), int(match[2])))
+        rows.append(ReportRow(int(match[1]), int(match[2])))
     return tuple(rows)
 
 
@@ -221,7 +232,7 @@ class BenchSecond(Record):
 def bench_seconds(
     rows: Sequence[tuple[int, int]],
     progress: Iterable[ThreadProgress],
-    job: KeyValueJob,
+    job: DbBenchJob,
     totals: BenchTotals,
 ) -> tuple[BenchSecond, ...]:
     """The rows of the report file as operations that count, and the writer's beside them.
@@ -265,6 +276,13 @@ def bench_intervals(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple
     )
 
 
+class SecondRate(NamedTuple):
+    """A whole second since the start, and the operations a second that were done in it."""
+
+    second: int
+    ops_per_s: float
+
+
 class LiveProgress:
     """Hears standard error while it comes: when the cell began, and how fast it goes.
 
@@ -272,7 +290,7 @@ class LiveProgress:
     while nothing was: every line says how long its thread had worked when it was printed.
     """
 
-    def __init__(self, job: KeyValueJob) -> None:
+    def __init__(self, job: DbBenchJob) -> None:
         self.start_real_ns: int | None = None
         self._counting = range(1, job.threads + 1) if job.has_writer else range(job.threads)
         self._rest = b""
@@ -280,11 +298,11 @@ class LiveProgress:
         self._rates: dict[int, float] = {}
         self._second = 0
 
-    def feed(self, piece: bytes, now_real_ns: int) -> list[tuple[int, float]]:
+    def feed(self, piece: bytes, now_real_ns: int) -> list[SecondRate]:
         """Take the next bytes, heard now: the seconds that are over, each with its ops/s."""
         *lines, rest = (self._rest + piece).split(b"\n")
         self._rest = rest[-PROGRESS_LINE_BYTES_MAX:]
-        reports: list[tuple[int, float]] = []
+        reports: list[SecondRate] = []
         for progress in parse_progress(line.decode("utf-8", "replace") for line in lines):
             began_ns = now_real_ns - round(progress.elapsed_s * NS_PER_S)
             self.start_real_ns = min(began_ns, self.start_real_ns or began_ns)
@@ -292,7 +310,8 @@ class LiveProgress:
                 continue
             if int(progress.elapsed_s) > self._second:
                 if self._rates:
-                    reports.append((int(progress.elapsed_s) - 1, sum(self._rates.values())))
+                    rate = sum(self._rates.values())
+                    reports.append(SecondRate(int(progress.elapsed_s) - 1, rate))
                 self._second = int(progress.elapsed_s)
             self._update_thread_rate(progress)
         return reports

@@ -39,7 +39,7 @@ from iolab.hosts.remote_process import (
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import (
     clone_folder,
-    drop_folder_caches,
+    drop_folder_caches_if_requested,
     mark_folder_complete,
     parse_store_shape,
     read_folder_marker,
@@ -52,7 +52,7 @@ from iolab.loads.keyvalue.java import (
     JavaInstallation,
     JavaKitName,
     find_java,
-    install_java_kit,
+    install_java_kit_jars,
 )
 from iolab.loads.keyvalue.table import LOAD_ONLY
 from iolab.loads.keyvalue.workload import (
@@ -314,8 +314,8 @@ async def insert_records(
     session: SessionContext,
     run: PlannedRun,
     host_runs: Sequence[tuple[HostRunInProgress, RecordRange]],
-    kit_on: Callable[[WorkDirectory], JavaKit],
-    store_on: Callable[[WorkDirectory], YcsbStore],
+    kit_for_workdir: Callable[[WorkDirectory], JavaKit],
+    store_for_workdir: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
     """Each client writes its part, all at once. EngineError unless every record came in.
 
@@ -327,8 +327,8 @@ async def insert_records(
         host_run.name: (
             database_fill_command(
                 YcsbJob.require_type(run.point.job),
-                store_on(host_run.workdir),
-                kit_on(host_run.workdir),
+                store_for_workdir(host_run.workdir),
+                kit_for_workdir(host_run.workdir),
                 ycsb_work_folder(host_run.workdir),
                 first=records.first,
                 count=records.count,
@@ -384,7 +384,7 @@ async def _insert_records_of_client(
     host_run: HostRunInProgress,
     command: Command,
     records: RecordRange,
-    printed: YcsbStreams,
+    streams: YcsbStreams,
     halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
@@ -392,17 +392,17 @@ async def _insert_records_of_client(
         host_run.workdir.host,
         command,
         halt,
-        printed.feed_stdout,
-        on_stderr=printed.feed_stderr,
+        streams.feed_stdout,
+        on_stderr=streams.feed_stderr,
         install_hint=INSTALL_JAVA,
     )
     if ending.halted:
         return
     if killed := out_of_memory_error("YCSB", host_run.name, command, ending, MEMORY_HINT):
         raise killed
-    if fault := exit_fault_text(printed.ending_without_status_lines(ending), command):
+    if fault := exit_fault_text(streams.ending_without_status_lines(ending), command):
         raise EngineError(f"YCSB on host '{host_run.name}' {fault}.", RELOAD_HINT)
-    output = parse_ycsb_output(bytes(printed.stdout), bytes(printed.stderr))
+    output = parse_ycsb_output(bytes(streams.stdout), bytes(streams.stderr))
     if faults := fill_faults(output, records.count):
         reason = excerpt("; ".join(faults)).rstrip(".")
         raise EngineError(f"A load of YCSB on host '{host_run.name}': {reason}.", RELOAD_HINT)
@@ -424,11 +424,11 @@ class YcsbInstall(Record):
 class YcsbInstaller:
     """The tools of each host that was asked about, as long as its connection holds."""
 
-    def __init__(self, kits: InstallKit = install_java_kit) -> None:
+    def __init__(self, kits: InstallKit = install_java_kit_jars) -> None:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def install_of_host(self, workdir: WorkDirectory) -> YcsbInstall:
+    def cached_install(self, workdir: WorkDirectory) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
         return self._found[workdir.host]
 
@@ -532,7 +532,7 @@ def _level_shapes(numbers: dict[str, int]) -> Iterator[LevelShape]:
 class DatabaseStartState(Record):
     """The state of a client's database before a run: how it was copied, and its shape."""
 
-    copied_by: str
+    copy_method: str
     shape: StoreShape
 
 
@@ -572,7 +572,7 @@ class EmbeddedStores:
         shapes: dict[str, StoreShape | None] = {}
 
         async def find_database(host_run: HostRunInProgress) -> None:
-            shapes[host_run.name] = await _read_loaded_shape(
+            shapes[host_run.name] = await _read_golden_database_shape(
                 host_run.workdir, job, tools[host_run.name]
             )
 
@@ -595,7 +595,7 @@ class EmbeddedStores:
                 self._starts[host_run.name] = DatabaseStartState(how, shape)
 
         await session.stop.run_unless_stopped(run_on_each_host(host_runs, copy_database))
-        await drop_folder_caches(session, run, host_runs, database_copy_folder)
+        await drop_folder_caches_if_requested(session, run, host_runs, database_copy_folder)
 
     async def remove_copy(self, host_run: HostRunInProgress) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
@@ -627,7 +627,7 @@ async def _fill_databases(
         run,
         [(host_run, all_records) for host_run in missing],
         lambda workdir: tools[workdir.name].kit,
-        lambda workdir: _ycsb_store(workdir, job),
+        lambda workdir: _golden_database_store(workdir, job),
     )
     session.begin_session_phase(SessionPhase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
@@ -646,7 +646,11 @@ async def _compact_and_mark_database(
 ) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
     command = rocksdb_shape_command(
-        job, _ycsb_store(workdir, job), tools.kit, ycsb_work_folder(workdir), settle=True
+        job,
+        _golden_database_store(workdir, job),
+        tools.kit,
+        ycsb_work_folder(workdir),
+        compact_first=True,
     )
     words = await run_and_get_output(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
@@ -661,7 +665,7 @@ async def _compact_and_mark_database(
     return database.shape
 
 
-async def _read_loaded_shape(
+async def _read_golden_database_shape(
     workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
 ) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""
@@ -672,7 +676,7 @@ async def _read_loaded_shape(
     return shape if marker == _database_marker(job, tools) else None
 
 
-def _ycsb_store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
+def _golden_database_store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
     return YcsbStore(ServerKind.EMBEDDED, database=golden_database_folder(workdir, job))
 
 

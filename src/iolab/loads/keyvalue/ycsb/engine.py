@@ -117,7 +117,7 @@ def java_argv(
         # Both would leave files in /tmp when the process is killed.
         "-XX:-UsePerfData",
         f"-Djava.io.tmpdir={directory}",
-        *_library_path(kit),
+        *_library_path_options(kit),
         "-Duser.timezone=UTC",
         "-Duser.language=en",
         *("-cp", ":".join(kit.classpath), program),
@@ -159,7 +159,7 @@ def database_fill_command(
 
 
 def measure_command(
-    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, seconds: int, prefix: str
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, seconds: int, log_prefix: str
 ) -> Command:
     """Make the job's load for so many seconds.
 
@@ -176,7 +176,7 @@ def measure_command(
         "status.interval": "1",
         "measurementtype": "hdrhistogram",
         "hdrhistogram.fileoutput": "true",
-        "hdrhistogram.output.path": f"{directory}/{prefix}",
+        "hdrhistogram.output.path": f"{directory}/{log_prefix}",
         "hdrhistogram.percentiles": PERCENTILES,
         # Without a rate nothing is due at any time.
         "measurement.interval": "both" if job.rate_ops_per_s else "op",
@@ -198,7 +198,7 @@ def measure_command(
 def latency_log_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
     """The latency logs that a run of the job leaves in its directory, one an operation."""
     names = {operation: name for name, operation in YCSB_NAMES.items()}
-    operations = timed_operations(job)
+    operations = timed_operations_of_job(job)
     intended = (
         [operation.intended_variant for operation in operations] if job.rate_ops_per_s else []
     )
@@ -207,7 +207,7 @@ def latency_log_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
     )
 
 
-def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
+def timed_operations_of_job(job: YcsbJob) -> tuple[KeyOperation, ...]:
     """What a run of the job times: a read-modify-write's read and update are timed as such too."""
     wanted = {operation for operation in YCSB_OPERATIONS if job.operation_share(operation) > 0}
     if KeyOperation.READ_MODIFY_WRITE in wanted:
@@ -216,9 +216,9 @@ def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
 
 
 def rocksdb_shape_command(
-    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, settle: bool
+    job: YcsbJob, store: YcsbStore, kit: JavaKit, directory: str, *, compact_first: bool
 ) -> Command:
-    """Count what an embedded database holds; with `settle` flush and compact it before.
+    """Count what an embedded database holds; with `compact_first` flush and compact it before.
 
     Its output is for `parse_rocksdb_shape`.
     """
@@ -228,7 +228,7 @@ def rocksdb_shape_command(
     }
     argv = (
         *java_argv(kit, directory, "iolab.ycsb.RocksTool"),
-        *(["settle"] if settle else []),
+        *(["settle"] if compact_first else []),
         *(f"{name}={text}" for name, text in sorted(properties.items())),
     )
     size = job.records * job.record_bytes
@@ -343,7 +343,7 @@ def _java_command(
     )
 
 
-def _library_path(kit: JavaKit) -> Iterator[str]:
+def _library_path_options(kit: JavaKit) -> Iterator[str]:
     """Where RocksDB's library lies: beside its jar. Java would unpack it anew for each run else."""
     for jar in kit.classpath:
         folder, _, name = jar.rpartition("/")

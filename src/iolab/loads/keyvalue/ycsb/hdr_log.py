@@ -13,7 +13,7 @@ import binascii
 import math
 import re
 import zlib
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +110,7 @@ class HdrLog(Record):
         return sum(interval.total for interval in self.intervals)
 
 
-def read_hdr_log(content: bytes) -> HdrLog:
+def parse_hdr_log(content: bytes) -> HdrLog:
     """Read a log, whole or cut short. Never raises."""
     draft = _HdrLogParser()
     if len(content) > STREAM_BYTES_MAX:
@@ -127,8 +127,16 @@ class HdrLogError(ValueError):
     """A histogram that cannot be read: why, as the end of a sentence."""
 
 
-def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
-    """A compressed V2 histogram: the middles, the highest values (in its unit) and the counts.
+class DecodedHistogram(NamedTuple):
+    """Of each value the middle and the highest of those that are told as it, and their count."""
+
+    middles: Ints
+    highest: Ints
+    counts: Ints
+
+
+def decode_histogram(packed: bytes) -> DecodedHistogram:
+    """A compressed V2 histogram, in its own unit.
 
     HdrError when it is damaged, of another encoding, or larger than any that YCSB makes.
     """
@@ -147,8 +155,8 @@ def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
     head, payload = _parse_header(content[:_HEAD]), content[_HEAD:]
     if head.payload_bytes != len(payload):
         raise HdrLogError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
-    return head.median_and_highest_values(
-        *_counts_by_index(_decode_zigzag(payload), head.index_count)
+    return head.decoded_counts(
+        *_nonzero_indices_and_counts(_decode_zigzag(payload), head.index_count)
     )
 
 
@@ -162,7 +170,7 @@ class _HistogramHeader(Record):
         """How many counts there can be: beyond them values are no longer in 64 bits."""
         return (64 - self.unit_bits - self.sub_bits + 2) << (self.sub_bits - 1)
 
-    def median_and_highest_values(self, index: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    def decoded_counts(self, index: Ints, counts: Ints) -> DecodedHistogram:
         """As `valueFromIndex`, `medianEquivalentValue` and `highestEquivalentValue` have them."""
         half = self.sub_bits - 1
         bucket = np.maximum((index >> half) - 1, 0)
@@ -172,7 +180,7 @@ class _HistogramHeader(Record):
             raise HdrLogError(f"holds a latency above {LATENCY_US_MAX} µs")
         lowest = sub << shift
         width = np.int64(1) << shift
-        return lowest + (width >> 1), lowest + width - 1, counts
+        return DecodedHistogram(lowest + (width >> 1), lowest + width - 1, counts)
 
 
 def _parse_header(content: bytes) -> _HistogramHeader:
@@ -205,12 +213,12 @@ def _decode_zigzag(payload: bytes) -> Ints:
     return np.asarray((coded >> 1) ^ -(coded & 1), dtype=np.int64)
 
 
-def _counts_by_index(numbers: Ints, indices: int) -> tuple[Ints, Ints]:
+def _nonzero_indices_and_counts(numbers: Ints, index_limit: int) -> tuple[Ints, Ints]:
     """Where counts stand, and they themselves; a number below zero stands for so many zeros."""
     steps = np.where(numbers < 0, -numbers, 1)
     # In floating point first: a sum that is far too large must not wrap around to a small one.
-    if float(steps.sum(dtype=np.float64)) > indices:
-        raise HdrLogError(f"holds more than {indices} counts")
+    if float(steps.sum(dtype=np.float64)) > index_limit:
+        raise HdrLogError(f"holds more than {index_limit} counts")
     held = numbers > 0
     return (np.cumsum(steps) - steps)[held], numbers[held]
 

@@ -25,7 +25,7 @@ from iolab.core.samples import with_narrowest_type
 from iolab.hosts.engine import OutputFaults
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, ReportedStatistic, YcsbJob
-from iolab.loads.keyvalue.ycsb.engine import timed_operations
+from iolab.loads.keyvalue.ycsb.engine import timed_operations_of_job
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 from iolab.record import Record
 from iolab.text import counted_noun, excerpt
@@ -265,14 +265,14 @@ def _status_faults(output: YcsbOutput) -> Iterator[str]:
             else:
                 yield f"{counted_noun(count, f'{word} operation')} returned {excerpt(status, 40)}"
         named = section.name.endswith(FAILED) and section.timed_count
-        if named and not _has_statuses(output, section.name.removesuffix(FAILED)):
+        if named and not _has_failure_statuses(output, section.name.removesuffix(FAILED)):
             yield (
                 f"{section.timed_count} {_operation_text(section.name.removesuffix(FAILED))} "
                 "operations failed"
             )
 
 
-def _has_statuses(output: YcsbOutput, name: str) -> bool:
+def _has_failure_statuses(output: YcsbOutput, name: str) -> bool:
     """Whether that operation's own section tells of what failed; no need to say it twice."""
     section = output.section(name.removeprefix("Intended-"))
     return section is not None and bool(section.other_return_counts)
@@ -283,7 +283,7 @@ def _operation_text(name: str) -> str:
 
 
 def _missing_or_failed_operation_faults(output: YcsbOutput, job: YcsbJob) -> Iterator[str]:
-    for operation in timed_operations(job):
+    for operation in timed_operations_of_job(job):
         section = output.section(_NAMES[operation])
         if section is None or not section.timed_count:
             yield f"YCSB did no {operation.display_name}, which the mix asks for"
@@ -304,7 +304,7 @@ def _log_faults(logs: Sequence[HdrLog]) -> Iterator[str]:
 def _log_count_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) -> Iterator[str]:
     """What was logged must be what was counted: a log that lacks its end is not told by itself."""
     by_operation = {log.operation: log for log in logs}
-    for operation in timed_operations(job):
+    for operation in timed_operations_of_job(job):
         for timed in (operation, operation.intended_variant if job.rate_ops_per_s else None):
             section = output.section(_NAMES[timed]) if timed else None
             if timed is None or section is None:
@@ -398,15 +398,15 @@ def intervals_from_hdr_logs(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     return tuple(intervals)
 
 
-Group = list[tuple[KeyOperation, HdrInterval]]
+IntervalGroup = list[tuple[KeyOperation, HdrInterval]]
 
 
-def _group_intervals_by_end(logs: Sequence[HdrLog]) -> list[Group]:
+def _group_intervals_by_end(logs: Sequence[HdrLog]) -> list[IntervalGroup]:
     """Intervals that were written at the same moment, in order."""
     if not logs:
         return []
     longest = max(logs, key=lambda log: (log.intervals[-1].end_real_ns, len(log.intervals)))
-    groups: list[Group] = [[] for _ in range(max(len(log.intervals) for log in logs))]
+    groups: list[IntervalGroup] = [[] for _ in range(max(len(log.intervals) for log in logs))]
     ends_ns = [interval.end_real_ns for interval in longest.intervals]
     for log in logs:
         if log.operation is None:
@@ -420,9 +420,9 @@ def _group_intervals_by_end(logs: Sequence[HdrLog]) -> list[Group]:
     return groups
 
 
-def _join_short_interval_groups(groups: Sequence[Group]) -> list[Group]:
+def _join_short_interval_groups(groups: Sequence[IntervalGroup]) -> list[IntervalGroup]:
     """The groups with crumbs joined to the one before, the first one's to the one after."""
-    joined: list[Group] = []
+    joined: list[IntervalGroup] = []
     for group in groups:
         if joined and (_is_interval_group_short(group) or _is_interval_group_short(joined[-1])):
             joined[-1] = [*joined[-1], *group]
@@ -431,7 +431,7 @@ def _join_short_interval_groups(groups: Sequence[Group]) -> list[Group]:
     return joined
 
 
-def _is_interval_group_short(group: Group) -> bool:
+def _is_interval_group_short(group: IntervalGroup) -> bool:
     start_ns = min((interval.start_real_ns for _, interval in group), default=0)
     end_ns = max((interval.end_real_ns for _, interval in group), default=0)
     return end_ns - start_ns < SHORT_GROUP_NS
