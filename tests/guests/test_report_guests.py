@@ -20,7 +20,7 @@ from iolab.guests.groups import guest_scaling_groups, node_timeline_run, runs_ne
 from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings, guest_fleet_of_run
 from iolab.guests.report import EMULATED
 from iolab.guests.tables import guest_fleets_by_run
-from iolab.published.audit.document import read_published
+from iolab.published.audit.document import parse_published_set
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Bars, series_styles
@@ -313,7 +313,7 @@ def test_doubted_points_are_marked_as_elsewhere() -> None:
 
 def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:
     published = published_tables(
-        read_published((PUBLISHED / "vm-fleet.toml").read_text(encoding="utf-8"))
+        parse_published_set((PUBLISHED / "vm-fleet.toml").read_text(encoding="utf-8"))
     )
     titles = [column.title for column in published.results_table.columns]
     assert titles[:4] == ["Writes, %", "VMs", "Most IOPS", "Mean, µs, depth 1"]

@@ -15,7 +15,7 @@ from iolab.core.metric import HostResult, Metric, RunResult, VerdictLevel
 from iolab.core.run import PlannedRun
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import AccessPattern
-from iolab.published.audit.document import PublishedSet, read_published
+from iolab.published.audit.document import PublishedSet, parse_published_set
 from iolab.published.recomputed import published_configurations, published_maxima
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief, SectionMaker
@@ -96,7 +96,7 @@ def section(source: Source, make: SectionMaker) -> ReportSection | None:
 
 
 def published(name: str) -> PublishedSet:
-    return read_published((SETS / f"{name}.toml").read_text(encoding="utf-8"))
+    return parse_published_set((SETS / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def published_session() -> Source:
@@ -108,7 +108,7 @@ def published_session() -> Source:
         workload(
             str(one["id"]), str(one["id"]), job(AccessPattern(one["rw"]), 4096), DEPTHS, _kind(one)
         )
-        for one in given.array_tables("workload")
+        for one in given.tables_of_array("workload")
     )
     found = source_of(study_of("ssd-cluster", "SSDs", "?", owners, workloads), seconds=2)
     results = tuple(

@@ -89,7 +89,7 @@ def reference(
 
 
 def _published_set_heading_document(published: PublishedSet) -> dict[str, Any]:
-    figures = sum(1 for _ in published.figures())
+    figures = sum(1 for _ in published.figures_with_paths())
     return {"id": published.id, "source": published.source, "figures": figures}
 
 
@@ -97,7 +97,7 @@ def _figure_documents(published: PublishedSet) -> list[dict[str, object]]:
     """Every number of a set by its place in the file."""
     return [
         {"figure": ".".join(map(str, path)), "value": str(value)}
-        for path, value in published.figures()
+        for path, value in published.figures_with_paths()
     ]
 
 
@@ -110,7 +110,7 @@ def _published_set_list_lines(sets: list[PublishedSet]) -> Iterator[RenderableTy
     rows = [
         [
             literal_text(published.id, "bold"),
-            Text(str(sum(1 for _ in published.figures()))),
+            Text(str(sum(1 for _ in published.figures_with_paths()))),
             literal_text(published.source),
         ]
         for published in sets

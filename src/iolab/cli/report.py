@@ -296,7 +296,7 @@ def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
     """Sets results beside what `SET` or `SET:NAME` means; UsageError when there is none."""
     from iolab.cli.studies import read_published_set
     from iolab.published.comparison import comparison_section
-    from iolab.published.recomputed import measured_systems
+    from iolab.published.recomputed import measured_system_names
     from iolab.published.sets import PublishedReference, comparable_figures
 
     place, mark, only = name.rpartition(":")
@@ -304,7 +304,7 @@ def _published_comparison_sections(name: str) -> tuple[SectionMaker, ...]:
         place, only = name, ""
     published = read_published_set(place)
     figures = comparable_figures(published)
-    names = measured_systems(figures)
+    names = measured_system_names(figures)
     if not figures:
         raise UsageError(
             f"{quote_value(place)} has no figure that a study measures.",

@@ -78,12 +78,12 @@ def read_published_set(name: str) -> PublishedSet:
 
     A file with the id of a set that ships is a copy of it: without `[meaning]` it has the latter's.
     """
-    from iolab.published.audit.document import read_published
+    from iolab.published.audit.document import parse_published_set
     from iolab.published.meaning import MEANING_KEY
 
     source = find_published_source(name)
     try:
-        published = read_published(source.text)
+        published = parse_published_set(source.text)
     except ValueError as error:
         hint = "Give a set of the form that 'iolab reference NAME --toml' prints."
         raise UsageError(f"{quote_value(name)} is no set of results: {error}.", hint) from None

@@ -26,7 +26,7 @@ from iolab.core.wear import RATIO_UNIT
 from iolab.published.audit.document import (
     PublishedSet,
     positive_integer_or_none,
-    printed_range,
+    printed_value_range,
 )
 from iolab.published.recomputed import published_maxima
 from iolab.record import Record
@@ -237,7 +237,8 @@ class OfferedPoint(Record):
 class Offer(Record):
     """A configuration; None for what is not known of it. `nodes` is how many it was seen with.
 
-    Of `lost_workloads` points were measured that no run supports: one of these may be its best.
+    Of `workloads_with_lost_points` points were measured that no run supports: one of these may be
+    its best.
     """
 
     name: str
@@ -247,7 +248,7 @@ class Offer(Record):
     cost: float | None
     currency: str
     points: tuple[OfferedPoint, ...]
-    lost_workloads: frozenset[str] = frozenset()
+    workloads_with_lost_points: frozenset[str] = frozenset()
     energy: EnergyCost | None = None
 
     @property
@@ -282,7 +283,9 @@ def measured_offer(
             )
             for point in trusted
         ),
-        lost_workloads=frozenset(point.key.workload for point in own if not point.is_trusted),
+        workloads_with_lost_points=frozenset(
+            point.key.workload for point in own if not point.is_trusted
+        ),
         energy=yearly_energy_cost(configuration, own),
     )
 
@@ -328,12 +331,14 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
                 if best.configuration == str(table.get("id", ""))
             ),
         )
-        for table in published.array_tables("configuration")
+        for table in published.tables_of_array("configuration")
     )
 
 
 def _positive_number(value: object) -> float | None:
-    number = None if isinstance(value, list) or printed_range(value) is None else float(str(value))
+    number = (
+        None if isinstance(value, list) or printed_value_range(value) is None else float(str(value))
+    )
     return number if number and number > 0 else None
 
 
@@ -636,7 +641,7 @@ def _requirement_status_by_figure(
 
 def _unmet_status(workload: str, offer: Offer) -> RequirementFulfilment:
     """Of a requirement that no usable point meets: a point that is lost may be one that does."""
-    lost = workload in offer.lost_workloads
+    lost = workload in offer.workloads_with_lost_points
     return RequirementFulfilment.UNKNOWN if lost else RequirementFulfilment.NO
 
 

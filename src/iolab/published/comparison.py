@@ -22,7 +22,7 @@ from iolab.published.recomputed import (
     FigureBasis,
     MatchedFigure,
     matched_figures,
-    measured_systems,
+    measured_system_names,
 )
 from iolab.published.sets import (
     PublishedFigure,
@@ -83,22 +83,24 @@ _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def measured_counterpart_text(brief: Brief, name: str) -> str:
+def measured_counterpart_text(brief: Brief, published_key: str) -> str:
     """What is known of that here; a dash where nothing is, or where it has no counterpart.
 
     What the study tells of its hardware is of the same machines as what was published; facts are of
     the hosts that made the load.
     """
-    stated = _hardware_rows(brief, name)
-    describe = _DESCRIBERS.get(name.rpartition(".")[2], _job_option_describer(name))
+    stated = _hardware_rows(brief, published_key)
+    describe = _DESCRIBERS.get(
+        published_key.rpartition(".")[2], _job_option_describer(published_key)
+    )
     texts = stated or list(dict.fromkeys(describe(brief)))
     return list_text(texts, NAMED_MAX) or DASH
 
 
-def _hardware_rows(brief: Brief, name: str) -> list[str]:
+def _hardware_rows(brief: Brief, published_key: str) -> list[str]:
     """The rows of that name in the hardware of the study's configurations."""
     rows = (dict(configuration.hardware) for configuration in brief.study.configurations)
-    return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
+    return list(dict.fromkeys(row[published_key] for row in rows if row.get(published_key)))
 
 
 _BriefDescriber = Callable[[Brief], Iterable[str]]
@@ -144,12 +146,12 @@ def _target_disk_models(brief: Brief) -> Iterator[str]:
         yield from (disk.model for disk in facts.disks if disk.model and disk.name in below)
 
 
-def _job_option_describer(name: str) -> _BriefDescriber:
+def _job_option_describer(published_key: str) -> _BriefDescriber:
     """What the jobs say under that key of a study file, of those that know it.
 
     Jobs or threads of each client or guest are its `numjobs`.
     """
-    key = "numjobs" if _JOBS_PER_HOST.match(name) else name.rpartition(".")[2]
+    key = "numjobs" if _JOBS_PER_HOST.match(published_key) else published_key.rpartition(".")[2]
     return lambda brief: (
         _job_option_text(key, value)
         for workload in brief.study.workloads
@@ -199,13 +201,13 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     pairs = matched_figures(brief.study, brief.points, figures)
     styles, anchors = brief.series_styles, brief.run_anchors
     by_owner = {
-        owner: [pair for pair in pairs if pair.printed.owner.name == owner]
-        for owner in measured_systems(figures)
+        owner: [pair for pair in pairs if pair.printed.system.name == owner]
+        for owner in measured_system_names(figures)
     }
     drawn = (_ratio_chart(owner, own, styles, anchors) for owner, own in by_owner.items() if own)
     charts = tuple(replace(figure, columns=6) for figure in drawn if figure is not None)
     source = f"Published by: {request.published.source or DASH}."
-    owned = [figure.owner for figure in figures]
+    owned = [figure.system for figure in figures]
     note = f"{source}{_unmeasured_figures_note(figures, pairs)}"
     beneath = ChartGroup(
         "What differs", (), _published_and_own_system_table(brief, request, owned), note
@@ -219,11 +221,11 @@ def _unmeasured_figures_note(
     figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]
 ) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
-    measured = {(pair.printed.owner, pair.printed.workload, pair.printed.metric) for pair in pairs}
+    measured = {(pair.printed.system, pair.printed.workload, pair.printed.metric) for pair in pairs}
     lost = [
         figure
         for figure in figures
-        if (figure.owner, figure.workload, figure.metric) not in measured
+        if (figure.system, figure.workload, figure.metric) not in measured
     ]
     if not lost:
         return ""
@@ -236,24 +238,24 @@ def _unmeasured_figures_note(
 
 
 def _ratio_chart(
-    owner: str,
+    system_name: str,
     pairs: Sequence[MatchedFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Figure | None:
     """What was published of one product, cluster or client, drawn and as a table."""
-    basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
+    basis = next(b for b in _DRAWN if any(b in pair.ratio_by_basis for pair in pairs))
     rows = [
         DotRow(name, tuple(_ratio_dot(pair, basis, styles) for pair in own))
         for name, own in rows_by_key(pairs, _ratio_row_title).items()
     ]
-    table = _ratio_table(owner, pairs, styles, anchors)
+    table = _ratio_table(system_name, pairs, styles, anchors)
     words = "the whole" if basis is FigureBasis.WHOLE else f"each {basis.value}"
     return dot_chart(
-        owner,
-        f"Times the published figures of {owner}, for {words}",
+        system_name,
+        f"Times the published figures of {system_name}, for {words}",
         rows,
-        finding=_ratios_sentence(owner, pairs, basis, words),
+        finding=_ratios_sentence(system_name, pairs, basis, words),
         note=_LATENCIES
         if any(pair.printed.better is BetterDirection.LOWER for pair in pairs)
         else "",
@@ -262,7 +264,7 @@ def _ratio_chart(
 
 
 def _ratios_sentence(
-    owner: str, pairs: Sequence[MatchedFigure], basis: FigureBasis, noun: str
+    system_name: str, pairs: Sequence[MatchedFigure], basis: FigureBasis, noun: str
 ) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
@@ -271,7 +273,11 @@ def _ratios_sentence(
             ratio
             for pair in pairs
             if pair.printed.better is better
-            and (ratio := pair.shares.get(basis, pair.shares[FigureBasis.WHOLE]).ratio.value)
+            and (
+                ratio := pair.ratio_by_basis.get(
+                    basis, pair.ratio_by_basis[FigureBasis.WHOLE]
+                ).ratio.value
+            )
             is not None
         ]
         if ratios:
@@ -279,7 +285,7 @@ def _ratios_sentence(
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
     worst = worst_level(pair.level for pair in pairs)
     trust = "all valid" if worst is VerdictLevel.VALID else f"at worst {worst.value}"
-    return f"For {noun}, {list_text(parts)} what is published of {owner}; {trust} here."
+    return f"For {noun}, {list_text(parts)} what is published of {system_name}; {trust} here."
 
 
 def _ratio_row_title(figure: MatchedFigure) -> str:
@@ -288,18 +294,18 @@ def _ratio_row_title(figure: MatchedFigure) -> str:
 
 def _ratio_dot(figure: MatchedFigure, basis: FigureBasis, styles: SeriesStyles) -> Dot:
     style = styles[figure.configuration.id]
-    ratio = figure.shares.get(basis, figure.shares[FigureBasis.WHOLE]).ratio
+    ratio = figure.ratio_by_basis.get(basis, figure.ratio_by_basis[FigureBasis.WHOLE]).ratio
     return Dot(style.label, style.token, ratio, figure.level, title=style.title)
 
 
 def _ratio_table(
-    owner: str,
+    system_name: str,
     pairs: Sequence[MatchedFigure],
     styles: SeriesStyles,
     anchors: RunAnchors,
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
-    bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
+    bases = [basis for basis in _BASES if any(basis in pair.ratio_by_basis for pair in pairs)]
     named = ("Configuration",) if len(styles) > 1 else ()
     shares = (text for basis in bases for text in _basis_column_headings(basis))
     heads = text_and_number_columns(
@@ -309,7 +315,7 @@ def _ratio_table(
     )
     rows = []
     for pair in pairs:
-        share = pair.shares[FigureBasis.WHOLE]
+        share = pair.ratio_by_basis[FigureBasis.WHOLE]
         run = pair.run
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
@@ -319,15 +325,15 @@ def _ratio_table(
                 *((styles[pair.configuration.id].title,) if named else ()),
                 axis_values_text(pair.axis) or DASH,
                 axis_values_text(pair.printed.printed_for) or DASH,
-                metric_value_text(share.here),
-                interval_and_runs_text(share.here, bare_rate=True),
-                _range_middle_text(share.there, pair.printed.unit),
+                metric_value_text(share.measured),
+                interval_and_runs_text(share.measured, bare_rate=True),
+                _range_middle_text(share.published, pair.printed.unit),
                 _ratio_text(pair, FigureBasis.WHOLE),
                 *(text for basis in bases for text in _basis_cell_texts(pair, basis)),
                 verdict_cell(pair.level, anchor),
             )
         )
-    return Table(f"Beside {owner}", heads, tuple(rows))
+    return Table(f"Beside {system_name}", heads, tuple(rows))
 
 
 def _basis_column_headings(basis: FigureBasis) -> tuple[str, str, str]:
@@ -335,12 +341,12 @@ def _basis_column_headings(basis: FigureBasis) -> tuple[str, str, str]:
 
 
 def _basis_cell_texts(figure: MatchedFigure, basis: FigureBasis) -> tuple[str, str, str]:
-    share = figure.shares.get(basis)
+    share = figure.ratio_by_basis.get(basis)
     if share is None:
         return (DASH, DASH, DASH)
     return (
-        metric_value_text(share.here),
-        _range_middle_text(share.there, figure.printed.unit),
+        metric_value_text(share.measured),
+        _range_middle_text(share.published, figure.printed.unit),
         _ratio_text(figure, basis),
     )
 
@@ -350,7 +356,7 @@ def _range_middle_text(span: FigureRange, unit: str) -> str:
 
 
 def _ratio_text(figure: MatchedFigure, basis: FigureBasis) -> str:
-    ratio = figure.shares[basis].ratio
+    ratio = figure.ratio_by_basis[basis].ratio
     if ratio.value is None:
         return DASH
     if ratio.low is None or ratio.high is None:
@@ -388,11 +394,11 @@ def _capitalized_key_text(key: str) -> str:
     return " ".join(_UPPERCASE_WORDS.get(word, word) for word in key_text(key).split())
 
 
-def _system_description_rows(owner: PublishedSystem) -> list[tuple[str, str]]:
-    counts = (("clients", owner.clients), ("nodes", owner.nodes))
-    sizes = (("raw_tb", owner.raw_tb), ("usable_tb", owner.usable_tb))
+def _system_description_rows(system: PublishedSystem) -> list[tuple[str, str]]:
+    counts = (("clients", system.clients), ("nodes", system.nodes))
+    sizes = (("raw_tb", system.raw_tb), ("usable_tb", system.usable_tb))
     return [
         *((name, str(number)) for name, number in counts if number),
         *((name, f"{size.middle:g} TB") for name, size in sizes if size),
-        *owner.description,
+        *system.description,
     ]

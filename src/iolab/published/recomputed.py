@@ -33,7 +33,7 @@ from iolab.published.audit.document import (
     element_label,
     exact_range,
     positive_range_or_none,
-    printed_range,
+    printed_value_range,
     range_product,
 )
 from iolab.published.audit.relations import FigureQuantity, table_quantities
@@ -98,20 +98,24 @@ class PrintedClaim(Record):
 
 def published_configurations(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
-    owners = {figure.owner.name: figure for figure in comparable_figures(published)}
-    tables = {str(table.get("id", "")): table for table in published.array_tables("configuration")}
+    owners = {figure.system.name: figure for figure in comparable_figures(published)}
+    tables = {
+        str(table.get("id", "")): table for table in published.tables_of_array("configuration")
+    }
     return tuple(
         Configuration(
             id=name,
             title=name,
             hosts=tuple(f"client {number}" for number in range(1, _client_count(figure) + 1)),
             path="",
-            nodes=figure.owner.nodes,
+            nodes=figure.system.nodes,
             capacity=Capacity(
-                _midpoint_tb(raw_terabytes(published, tables.get(name, {})) or figure.owner.raw_tb),
-                _midpoint_tb(figure.owner.usable_tb),
+                _midpoint_tb(
+                    raw_terabytes(published, tables.get(name, {})) or figure.system.raw_tb
+                ),
+                _midpoint_tb(figure.system.usable_tb),
             ),
-            hardware=(*figure.owner.description, ("system", _CLUSTER.sub("", name))),
+            hardware=(*figure.system.description, ("system", _CLUSTER.sub("", name))),
         )
         for name, figure in owners.items()
     )
@@ -121,7 +125,7 @@ def published_maxima(published: PublishedSet) -> tuple[BestValue, ...]:
     """The printed bests of each workload; other figures, as percentiles, are none."""
     return tuple(
         BestValue(
-            configuration=figure.owner.name,
+            configuration=figure.system.name,
             workload=_figure_workload_name(figure),
             metric=figure.metric,
             value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
@@ -145,8 +149,8 @@ def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRa
     exact_parts = [exact_range(part.middle) for part in parts if part is not None]
     if len(exact_parts) == len(parts):
         return range_product(exact_parts)
-    nodes = positive_range_or_none(published.table("method").get("nodes"))
-    words = str(published.table("hardware").get("node", ""))
+    nodes = positive_range_or_none(published.table_at("method").get("nodes"))
+    words = str(published.table_at("hardware").get("node", ""))
     drives = [match for match in MODULES.finditer(words) if match[4] == "T"]
     if table or nodes is None or len(drives) != 1:
         return None
@@ -169,11 +173,11 @@ def claimed_capacities(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Raw capacity, where the drives were told as well."""
     tables = [
         (element_label(table), table.get("raw_tb"), table)
-        for table in published.array_tables("configuration")
+        for table in published.tables_of_array("configuration")
     ]
-    hardware = published.table("hardware").get("cluster_raw_tb")
+    hardware = published.table_at("hardware").get("cluster_raw_tb")
     for subject, value, table in (*tables, ("the cluster", hardware, {})):
-        stated, raw = printed_range(value), raw_terabytes(published, table)
+        stated, raw = printed_value_range(value), raw_terabytes(published, table)
         if stated is not None and raw is not None:
             computed = Metric(raw.middle, TERABYTES, raw.low, raw.high)
             yield PrintedClaim(subject, "raw capacity", str(value), stated, computed, TERABYTES)
@@ -184,13 +188,13 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     owners, maxima = published_configurations(published), published_maxima(published)
     derived = (*rate_quotients(owners, maxima), *capacity_quotients(owners, tuple(DivisorKind)))
     access = {
-        str(table.get("id", "")): table.get("rw") for table in published.array_tables("workload")
+        str(table.get("id", "")): table.get("rw") for table in published.tables_of_array("workload")
     }
-    for table in published.array_tables("printed_derivation"):
+    for table in published.tables_of_array("printed_derivation"):
         subject = str(table.get("configuration", ""))
         own = [quotient for quotient in derived if quotient.maximum.configuration == subject]
         for name, value in table.items():
-            match, stated = _DERIVED.fullmatch(name), printed_range(value)
+            match, stated = _DERIVED.fullmatch(name), printed_value_range(value)
             if match is None or stated is None:
                 continue
             way, kind, over = match.groups()
@@ -229,8 +233,8 @@ def _metric_in_unit(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 
 def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
-    for table in published.array_tables("result"):
-        quantities = [q for q in table_quantities(table) if q.part_of and q.is_unqualified]
+    for table in published.tables_of_array("result"):
+        quantities = [q for q in table_quantities(table) if q.inner_key and q.is_unqualified]
         for key, printed in table.items():
             match, stated = _GAIN.fullmatch(key), positive_range_or_none(printed)
             if match is None or stated is None:
@@ -238,7 +242,9 @@ def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
             unit = "s" if "latency" in key else "1/s"
             better = BetterDirection.LOWER if unit == "s" else BetterDirection.HIGHER
             both = [q for q in quantities if q.unit == unit and q.value.low > 0]
-            sides = [_quantity_metric(q) for q in sorted(both, key=lambda q: q.part_of != MEASURED)]
+            sides = [
+                _quantity_metric(q) for q in sorted(both, key=lambda q: q.inner_key != MEASURED)
+            ]
             times = improvement_factor(sides[0], sides[1], better) if len(sides) == 2 else None
             largest = key.startswith("max")
             yield PrintedClaim(
@@ -251,8 +257,8 @@ def claimed_gains(published: PublishedSet) -> Iterator[PrintedClaim]:
             )
 
 
-def _percent_gain_metric(times: Metric) -> Metric:
-    ends = (times.value, times.low, times.high)
+def _percent_gain_metric(ratio: Metric) -> Metric:
+    ends = (ratio.value, ratio.low, ratio.high)
     value, low, high = (None if end is None else 100 * (end - 1) for end in ends)
     return Metric(value, "%", low, high)
 
@@ -272,7 +278,7 @@ def _figure_workload_name(figure: PublishedFigure) -> str:
 
 
 def _client_count(figure: PublishedFigure) -> int:
-    count = figure.owner.clients or 0
+    count = figure.system.clients or 0
     return count if count <= CLIENTS_MAX else 0
 
 
@@ -293,22 +299,22 @@ class FigureBasis(StrEnum):
 class FigureRatio(Record):
     """A figure here and there for one basis, and how many times theirs ours is."""
 
-    here: Metric
-    there: FigureRange
+    measured: Metric
+    published: FigureRange
     ratio: Metric
 
 
 class MatchedFigure(Record):
     """A published figure and the point of a configuration that stands beside it.
 
-    `shares` has the bases for which both sides are known; WHOLE is always among them.
+    `ratio_by_basis` has the bases for which both sides are known; WHOLE is always among them.
     """
 
     configuration: Configuration
     printed: PublishedFigure
     axis: Axis
     level: VerdictLevel
-    shares: Mapping[FigureBasis, FigureRatio]
+    ratio_by_basis: Mapping[FigureBasis, FigureRatio]
     run: RunResult | None
 
 
@@ -330,9 +336,9 @@ def matched_figures(
     return tuple(pair for pair in pairs if pair is not None)
 
 
-def measured_systems(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
+def measured_system_names(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
     """The names of what figures were measured on, each once."""
-    return tuple(dict.fromkeys(figure.owner.name for figure in figures))
+    return tuple(dict.fromkeys(figure.system.name for figure in figures))
 
 
 def _match_best_point(
@@ -362,7 +368,7 @@ def _match_best_point(
         basis: _quotient_ratio(
             best.metrics[figure.metric], figure.value, own_divisor, there_divisor
         )
-        for basis, there_divisor in _published_divisor_by_basis(figure.owner)
+        for basis, there_divisor in _published_divisor_by_basis(figure.system)
         if (own_divisor := ours.get(basis))
         and (basis is FigureBasis.WHOLE or metric_spec(figure.metric).combine is CombineRule.RATE)
     }
@@ -390,35 +396,38 @@ def _measured_divisor_by_basis(
 
 
 def _published_divisor_by_basis(
-    owner: PublishedSystem,
+    system: PublishedSystem,
 ) -> Iterator[tuple[FigureBasis, FigureRange]]:
     yield FigureBasis.WHOLE, exact_range(1.0)
     for basis, count in (
-        (FigureBasis.HOST, owner.clients),
-        (FigureBasis.NODE, owner.nodes),
+        (FigureBasis.HOST, system.clients),
+        (FigureBasis.NODE, system.nodes),
     ):
         if count:
             yield basis, exact_range(float(count))
     for basis, size in (
-        (FigureBasis.RAW_TB, owner.raw_tb),
-        (FigureBasis.USABLE_TB, owner.usable_tb),
+        (FigureBasis.RAW_TB, system.raw_tb),
+        (FigureBasis.USABLE_TB, system.usable_tb),
     ):
         if size is not None:
             yield basis, size
 
 
 def _quotient_ratio(
-    here: Metric, there: FigureRange, here_divisor: float, there_divisor: FigureRange
+    measured: Metric,
+    published: FigureRange,
+    measured_divisor: float,
+    published_divisor: FigureRange,
 ) -> FigureRatio:
-    ours, theirs = divide_metric(here, here_divisor), there / there_divisor
+    ours, theirs = divide_metric(measured, measured_divisor), published / published_divisor
     return FigureRatio(
-        here=ours,
-        there=theirs,
+        measured=ours,
+        published=theirs,
         ratio=Metric(
             None if ours.value is None else ours.value / theirs.middle,
             "",
             None if ours.low is None else ours.low / theirs.high,
             None if ours.high is None else ours.high / theirs.low,
-            here.n,
+            measured.n,
         ),
     )

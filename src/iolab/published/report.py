@@ -47,13 +47,13 @@ _NOT_PRINTED: Final = "its other figure was not printed"
 
 def published_tables(published: PublishedSet) -> PublishedResultTables:
     """What is shown of a published set beside the results of its study."""
-    rows = [dict(flatten_table(table)) for table in published.array_tables("result")]
+    rows = [dict(flatten_table(table)) for table in published.tables_of_array("result")]
     headings = dict(flatten_table(published.meaning.headings))
     names = _ordered_columns(rows, list(headings))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
-        for name, part in published.table(section).items()
+        for name, part in published.table_at(section).items()
         if name in _NOTES and isinstance(part, str)
     ]
     heads = tuple(
@@ -68,7 +68,7 @@ def published_tables(published: PublishedSet) -> PublishedResultTables:
         for values in rows[:ROWS_MAX]
     )
     results = Table("Published elsewhere", heads, cells)
-    inside = _single_node_table(published.table("single_node"), headings)
+    inside = _single_node_table(published.table_at("single_node"), headings)
     return PublishedResultTables(published.source or DASH, tuple(notes), results, inside)
 
 

@@ -70,7 +70,7 @@ class PublishedFigure(Record):
     `best_reached_at` is where a best was reached, as far as that was printed.
     """
 
-    owner: PublishedSystem
+    system: PublishedSystem
     workload: str
     metric: str
     unit: str
@@ -87,11 +87,11 @@ class PublishedFigure(Record):
 class PublishedReference(Record):
     """A published set that results are set beside.
 
-    With `only_element`, its figures of that owner alone.
+    With `only_system`, its figures of that owner alone.
     """
 
     published: PublishedSet
-    only_element: str = ""
+    only_system: str = ""
 
     @property
     def figures(self) -> tuple[PublishedFigure, ...]:
@@ -99,7 +99,7 @@ class PublishedReference(Record):
         return tuple(
             figure
             for figure in comparable_figures(self.published)
-            if not self.only_element or figure.owner.name == self.only_element
+            if not self.only_system or figure.system.name == self.only_system
         )
 
 
@@ -116,14 +116,15 @@ def comparable_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:
 def method_descriptions(published: PublishedSet) -> tuple[tuple[str, str], ...]:
     """What was printed of the method, by name: texts, numbers and lists of these."""
     texts = [
-        (name, _description_text(value)) for name, value in flatten_table(published.table("method"))
+        (name, _description_text(value))
+        for name, value in flatten_table(published.table_at("method"))
     ]
     return tuple((name, text) for name, text in texts if text)
 
 
 def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     """Indicators of reading and of writing, each a workload of its own."""
-    for table in published.array_tables("example"):
+    for table in published.tables_of_array("example"):
         owner = PublishedSystem(
             str(table.get("id", "")), clients=positive_integer_or_none(table.get("hosts"))
         )
@@ -135,13 +136,13 @@ def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 
 def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
-    table = published.table("metadata")
+    table = published.table_at("metadata")
     owner = PublishedSystem("mdtest", clients=positive_integer_or_none(table.get("clients")))
     yield from _operation_figures(published, owner, table)
 
 
 def _operation_figures(
-    published: PublishedSet, owner: PublishedSystem, table: Mapping[str, Any]
+    published: PublishedSet, system: PublishedSystem, table: Mapping[str, Any]
 ) -> Iterator[PublishedFigure]:
     """Rates under the names that the document has for operations of metadata."""
     for name, value in flatten_table(table):
@@ -149,13 +150,13 @@ def _operation_figures(
         figure = None if isinstance(value, list) else positive_range_or_none(value)
         if operation is not None and figure is not None:
             metric = phase_rate_key(operation)
-            yield PublishedFigure(owner, "metadata", metric, metric_spec(metric).unit, figure)
+            yield PublishedFigure(system, "metadata", metric, metric_spec(metric).unit, figure)
 
 
 def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     """Tables with a figure for each workload."""
-    clients = positive_integer_or_none(published.table("method").get("clients"))
-    for table in published.array_tables("configuration"):
+    clients = positive_integer_or_none(published.table_at("method").get("clients"))
+    for table in published.tables_of_array("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
@@ -165,7 +166,7 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
             description=_hardware_descriptions(table),
         )
         for quantity in _comparable_quantities(table):
-            workload = quantity.part_of
+            workload = quantity.inner_key
             best_reached_at = tuple(
                 (axis, place)
                 for axis, name, place in peak_places(table)
@@ -178,13 +179,13 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
 
 def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     """Figures of one workload; a table in place of a figure has one for each product."""
-    method, hardware = published.table("method"), published.table("hardware")
+    method, hardware = published.table_at("method"), published.table_at("hardware")
     nodes = positive_integer_or_none(method.get("nodes"))
     raw = positive_range_or_none(hardware.get("cluster_raw_tb"))
     words = _hardware_descriptions(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
-    for table in published.array_tables("result"):
+    for table in published.tables_of_array("result"):
         workload = str(table.get("workload", ""))
         if "write_percent" in table:
             workload = f"write-{table['write_percent']}"
@@ -193,7 +194,7 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         best_reached_at = (("vms", vms),) if vms else ()
         for quantity in _comparable_quantities(table):
             owner = PublishedSystem(
-                quantity.part_of or MEASURED,
+                quantity.inner_key or MEASURED,
                 clients=clients,
                 nodes=nodes,
                 raw_tb=raw,

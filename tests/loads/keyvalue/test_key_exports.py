@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.workload import (
     server_details_of_run,
     server_settings,
 )
-from iolab.published.audit.document import read_published
+from iolab.published.audit.document import parse_published_set
 from iolab.published.report import published_tables
 from iolab.report.page import build_report_page
 from iolab.report.results import columns_csv, result_columns
@@ -134,7 +134,7 @@ def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
 
 def test_published_results_are_named_as_such() -> None:
     text = (PUBLISHED / "rocksdb.toml").read_text(encoding="utf-8")
-    told = published_tables(read_published(text))
+    told = published_tables(parse_published_set(text))
     brief = replace(shared.brief("paced"), published=told, details={})
     page = build_report_page(brief)
     assert ("published", "Published elsewhere") in page.appendix_contents
@@ -150,7 +150,7 @@ def test_published_results_are_named_as_such() -> None:
 @pytest.mark.parametrize("name", ["rocksdb", "cassandra"])
 def test_published_tables_have_headings_for_people(name: str) -> None:
     found = published_tables(
-        read_published((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
+        parse_published_set((PUBLISHED / f"{name}.toml").read_text(encoding="utf-8"))
     )
     assert found.results_table.rows
     assert not [

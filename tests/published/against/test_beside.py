@@ -47,8 +47,8 @@ def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None
     best = max(reads(), key=lambda one: one.metrics["iops"].value or 0)
     found = pair(printed(exact_range(1e6)))
     assert found.axis == best.key.axis
-    whole = found.shares[FigureBasis.WHOLE]
-    assert whole.here.value == best.metrics["iops"].value
+    whole = found.ratio_by_basis[FigureBasis.WHOLE]
+    assert whole.measured.value == best.metrics["iops"].value
     assert whole.ratio.value == pytest.approx((best.metrics["iops"].value or 0) / 1e6)
 
 
@@ -56,7 +56,7 @@ def test_the_lowest_latency_and_no_share_of_it() -> None:
     best = min(reads(), key=lambda one: one.metrics["lat_ns_mean"].value or 0)
     found = pair(printed(exact_range(1e5), "lat_ns_mean", "ns", clients=12, nodes=6))
     assert found.axis == best.key.axis
-    assert set(found.shares) == {FigureBasis.WHOLE}
+    assert set(found.ratio_by_basis) == {FigureBasis.WHOLE}
 
 
 def test_a_place_that_both_have_is_compared_there() -> None:
@@ -89,14 +89,14 @@ def test_each_basis_that_both_sides_know() -> None:
         usable_tb=exact_range(40.0),
     )
     found = pair(figure, study)
-    here = found.shares[FigureBasis.WHOLE].here.value or 0.0
-    assert set(found.shares) == {
+    here = found.ratio_by_basis[FigureBasis.WHOLE].measured.value or 0.0
+    assert set(found.ratio_by_basis) == {
         FigureBasis.WHOLE,
         FigureBasis.HOST,
         FigureBasis.NODE,
         FigureBasis.RAW_TB,
     }
-    ratios = {basis: share.ratio.value for basis, share in found.shares.items()}
+    ratios = {basis: share.ratio.value for basis, share in found.ratio_by_basis.items()}
     assert ratios[FigureBasis.HOST] == pytest.approx((here / CLIENTS) / (1.2e6 / 12))
     assert ratios[FigureBasis.NODE] == pytest.approx((here / 3) / (1.2e6 / 6))
     assert ratios[FigureBasis.RAW_TB] == pytest.approx((here / 30) / (1.2e6 / 60))
@@ -105,10 +105,16 @@ def test_each_basis_that_both_sides_know() -> None:
 def test_the_interval_holds_chance_here_and_rounding_there() -> None:
     told = Metric(100.0, "1/s", 90.0, 110.0, 3)
     points = [replace(reads()[0], metrics={"iops": told})]
-    ratio = pair(printed(FigureRange(45.0, 55.0)), points=points).shares[FigureBasis.WHOLE].ratio
+    ratio = (
+        pair(printed(FigureRange(45.0, 55.0)), points=points)
+        .ratio_by_basis[FigureBasis.WHOLE]
+        .ratio
+    )
     assert [ratio.value, ratio.low, ratio.high] == pytest.approx([2.0, 90 / 55, 110 / 45])
     alone = [replace(reads()[0], metrics={"iops": Metric(100.0, "1/s", n=1)})]
-    ratio = pair(printed(FigureRange(45.0, 55.0)), points=alone).shares[FigureBasis.WHOLE].ratio
+    ratio = (
+        pair(printed(FigureRange(45.0, 55.0)), points=alone).ratio_by_basis[FigureBasis.WHOLE].ratio
+    )
     assert (ratio.low, ratio.high) == (None, None)
 
 

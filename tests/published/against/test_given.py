@@ -13,7 +13,7 @@ from iolab.analysis.quotients import (
     mean_rate_per_host,
     rate_quotients,
 )
-from iolab.published.audit.document import PublishedSet, read_published
+from iolab.published.audit.document import PublishedSet, parse_published_set
 from iolab.published.recomputed import (
     CLIENTS_MAX,
     PrintedClaim,
@@ -31,7 +31,7 @@ def text_of(name: str) -> str:
 
 
 def published(name: str) -> PublishedSet:
-    return read_published(text_of(name))
+    return parse_published_set(text_of(name))
 
 
 def computed(name: str) -> list[PrintedClaim]:
@@ -91,7 +91,7 @@ def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
 def test_one_figure_made_wrong_does_not_come_back(right: str, wrong: str) -> None:
     text = text_of("ssd-cluster")
     assert text.count(right) == 1
-    found = recomputed_figures(read_published(text.replace(right, wrong)))
+    found = recomputed_figures(parse_published_set(text.replace(right, wrong)))
     assert sum(1 for one in found if not one.can_both_be_true) == 1
 
 
@@ -113,7 +113,7 @@ workload = "w"
 ops_s = { measured = 1250, competitor = 1000 }
 max_gain_ops_pct = 25
 """
-    (gain,) = recomputed_figures(read_published(text))
+    (gain,) = recomputed_figures(parse_published_set(text))
     assert gain.computed_range is not None
     assert gain.computed_range.value == pytest.approx(25)
 
@@ -166,5 +166,5 @@ def test_clusters_stand_beside_the_single_client_of_the_same_system() -> None:
 
 def test_a_number_of_clients_that_cannot_be_is_none() -> None:
     text = f"[[example]]\nid = 'x'\nhosts = {CLIENTS_MAX + 1}\nread_iops = 5"
-    (owner,) = published_configurations(read_published(text))
+    (owner,) = published_configurations(parse_published_set(text))
     assert owner.hosts == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.cli.studies import read_published_set
-from iolab.published.audit.document import read_published
+from iolab.published.audit.document import parse_published_set
 from iolab.published.sets import (
     PublishedFigure,
     PublishedReference,
@@ -22,7 +22,7 @@ def one(
     found: tuple[PublishedFigure, ...], owner: str, workload: str, metric: str
 ) -> PublishedFigure:
     (match,) = (
-        f for f in found if (f.owner.name, f.workload, f.metric) == (owner, workload, metric)
+        f for f in found if (f.system.name, f.workload, f.metric) == (owner, workload, metric)
     )
     return match
 
@@ -45,11 +45,11 @@ def test_figures_of_clusters(owner: str, workload: str, metric: str, value: floa
 
 
 def test_clients_and_sizes_are_those_of_their_owner() -> None:
-    owners = {f.owner.name: f.owner for f in figures("cluster-kpi")}
+    owners = {f.system.name: f.system for f in figures("cluster-kpi")}
     assert owners["sample-output"].clients == 16
     assert owners["aws-cluster"].clients == 8
     assert owners["mdtest"].clients == 8
-    ssd = {f.owner.name: f.owner for f in figures("ssd-cluster")}
+    ssd = {f.system.name: f.system for f in figures("ssd-cluster")}
     assert (ssd["performance"].clients, ssd["performance"].nodes) == (12, 6)
     usable = ssd["high-capacity"].usable_tb
     assert usable is not None
@@ -75,12 +75,12 @@ def test_products_and_places() -> None:
         (("block_size", "16k"),),
     }
     fleet = one(figures("vm-fleet"), "measured", "write-100", "iops")
-    assert (fleet.owner.nodes, fleet.owner.clients) == (4, None)
+    assert (fleet.system.nodes, fleet.system.clients) == (4, None)
 
 
 def test_only_one_owner() -> None:
     told = PublishedReference(read_published_set("cluster-kpi"), "aws-cluster")
-    assert {f.owner.name for f in told.figures} == {"aws-cluster"}
+    assert {f.system.name for f in told.figures} == {"aws-cluster"}
     assert len(told.figures) < len(PublishedReference(read_published_set("cluster-kpi")).figures)
 
 
@@ -104,7 +104,7 @@ def test_method_in_words() -> None:
     ],
 )
 def test_what_is_no_figure_is_passed_over(text: str) -> None:
-    assert comparable_figures(read_published(text)) == ()
+    assert comparable_figures(parse_published_set(text)) == ()
 
 
 def test_keys_that_no_set_has_are_known_by_how_they_are_written() -> None:
@@ -122,7 +122,8 @@ max_write_latency_us = 77
 gain_iops = 2
 """
     found = {
-        (f.owner.name, f.workload, f.metric): f for f in comparable_figures(read_published(text))
+        (f.system.name, f.workload, f.metric): f
+        for f in comparable_figures(parse_published_set(text))
     }
     assert set(found) == {
         ("lab", "w", "bw_bytes_per_s"),

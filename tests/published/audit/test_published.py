@@ -9,7 +9,7 @@ import pytest
 
 from iolab.cli.studies import read_published_set
 from iolab.published.audit.audit import RULES, audit_published_set
-from iolab.published.audit.document import read_published
+from iolab.published.audit.document import parse_published_set
 from iolab.published.audit.relations import Agreement, AuditOutcome
 from tests.facts import tells
 
@@ -21,7 +21,7 @@ def text_of(name: str) -> str:
 
 
 def audited(text: str) -> tuple[AuditOutcome, ...]:
-    return audit_published_set(read_published(text))
+    return audit_published_set(parse_published_set(text))
 
 
 def levels(outcomes: tuple[AuditOutcome, ...], rule: str) -> Counter[Agreement]:
@@ -95,11 +95,11 @@ def test_a_port_carries_a_sixth_of_what_a_node_sends_to_others() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_places_are_told_where_the_document_was_read(name: str) -> None:
-    published = read_published(text_of(name))
+    published = parse_published_set(text_of(name))
     elements = list(published.iterate_elements())
     if name == "cluster-kpi":
         assert all(one.location for one in elements)
-    assert all(one.location for one in elements if one.kind == "also")
+    assert all(one.location for one in elements if one.table_key == "also")
 
 
 WRONG = [
@@ -176,7 +176,7 @@ def test_a_figure_twice_of_one_subject_is_none_of_two() -> None:
 
 def test_text_that_is_no_set_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Expected|Invalid"):
-        read_published("id = ")
+        parse_published_set("id = ")
     deep = "a" + ".a" * 20 + " = 1"
     with pytest.raises(ValueError, match="deep"):
         audited(deep)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from iolab.published.audit.audit import RULES, audit_published_set
-from iolab.published.audit.document import read_published
+from iolab.published.audit.document import parse_published_set
 from iolab.published.audit.relations import Agreement, AuditOutcome
 from tests.facts import tells
 
@@ -306,7 +306,7 @@ SLIPS = [
 
 
 def audited(text: str) -> tuple[AuditOutcome, ...]:
-    return audit_published_set(read_published(text))
+    return audit_published_set(parse_published_set(text))
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=[f"{n}-{one.rule}" for n, one in enumerate(SLIPS)])
@@ -359,7 +359,7 @@ def test_a_finding_names_where_its_figures_stand() -> None:
 )
 def test_more_than_rules_can_hold_against_each_other_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="1,000"):
-        read_published(text)
+        parse_published_set(text)
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_the_highest_of_several_limits_holds_and_a_name_alone_is_a_key() -> None
 )
 def test_a_meaning_that_cannot_be_is_refused_with_its_words(meaning: str, word: str) -> None:
     with pytest.raises(ValueError, match=re.escape(word)):
-        read_published(meaning)
+        parse_published_set(meaning)
 
 
 @pytest.mark.parametrize(
@@ -423,4 +423,4 @@ def test_a_meaning_that_cannot_be_is_refused_with_its_words(meaning: str, word: 
 )
 def test_a_place_of_what_is_not_there_is_refused(where: str) -> None:
     with pytest.raises(ValueError, match="where"):
-        read_published(f"{where}\n[[run]]\nid = 'x'\n")
+        parse_published_set(f"{where}\n[[run]]\nid = 'x'\n")

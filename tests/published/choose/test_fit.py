@@ -136,7 +136,7 @@ def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
 ) -> None:
     place = replace(seen(rate(100)), latencies={LIMIT.metric: Metric(1.5e6, "ns", 1e6, most_ns, 3)})
     required = Requirements(latencies=(LIMIT,))
-    owner = replace(offer(place), lost_workloads=frozenset(lost))
+    owner = replace(offer(place), workloads_with_lost_points=frozenset(lost))
     assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
 
 
@@ -146,7 +146,9 @@ def test_a_latency_is_likely_kept_where_its_interval_alone_reaches_above(
 def test_nobody_knows_whether_a_point_that_was_lost_meets_what_no_other_does(
     lost: str, answer: RequirementFulfilment
 ) -> None:
-    owner = replace(offer(seen(rate(100), p99_ns=9e6)), lost_workloads=frozenset({lost}))
+    owner = replace(
+        offer(seen(rate(100), p99_ns=9e6)), workloads_with_lost_points=frozenset({lost})
+    )
     for required in (needs(101), needs(90, LIMIT), Requirements(latencies=(LIMIT,))):
         assert evaluate_offer(required, owner, 1.0).status_as_measured is answer
 

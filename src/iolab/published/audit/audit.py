@@ -31,9 +31,9 @@ _DIRECTION_PREFIXES: Final = ("", "read_", "write_", "trim_")
 _SetRule = Callable[[PublishedSet], Iterator[AuditOutcome]]
 
 RULES: Final[Mapping[str, _SetRule]] = {
-    "modules": rates.audit_module_totals,
+    "modules": rates.audit_totals_in_texts,
     "raw-capacity": rates.audit_raw_capacity,
-    "per-terabyte": rates.audit_per_terabyte,
+    "per-terabyte": rates.audit_figures_per_node_and_terabyte,
     "gains": rates.audit_claimed_gains,
     "line-rate": rates.audit_line_rate,
     "command": rates.audit_command_options,

@@ -26,7 +26,7 @@ from iolab.published.audit.relations import (
     FigureComparison,
     exact_relation_outcome,
     figure_outcome,
-    inner_key_text,
+    nested_key_text,
     printed_figure_text,
     range_text,
 )
@@ -45,11 +45,11 @@ def audit_declared_relations(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Every relation of the set's `[meaning]`, for each element of its table."""
     by_kind: dict[str, list[PublishedElement]] = {}
     for element in published.iterate_elements():
-        by_kind.setdefault(element.kind, []).append(element)
+        by_kind.setdefault(element.table_key, []).append(element)
     for relation in published.meaning.relation:
-        kind, _, key = relation.figure.partition(".")
+        table_key, _, key = relation.figure.partition(".")
         expressions = {text: parse_arithmetic(text) for text in relation.expressions}
-        for element in by_kind.get(kind, ()):
+        for element in by_kind.get(table_key, ()):
             figures = _ElementExpressionScope(element, by_kind)
             yield from _audit_declared_relation(relation, key, expressions, figures)
 
@@ -63,18 +63,18 @@ class _ElementExpressionScope:
         self.element = element
         self._by_kind = by_kind
 
-    def printed_value(self, name: str) -> object:
+    def printed_value(self, expression_name: str) -> object:
         """What this element has under a key, or the one of a table that is of the same thing."""
         table = self.element.table
-        kind, _, key = name.partition(".")
+        kind, _, key = expression_name.partition(".")
         others = [
             other.table
             for other in self._by_kind.get(kind, ())
             if is_same_element(table, other.table)
         ]
         if key and len(others) == 1:  # of several none is meant
-            table, name = others[0], key
-        return dict(flatten_table(table)).get(name)
+            table, expression_name = others[0], key
+        return dict(flatten_table(table)).get(expression_name)
 
     def value(self, name: str) -> FigureRange | None:
         """The same, a count being exact; None where it is no positive figure."""
@@ -97,7 +97,7 @@ class _ElementExpressionScope:
         """An expression with figures in place of their names."""
         text = _NAME.sub(lambda name: printed_figure_text(self.printed_value(name[0])), expression)
         single = _NAME.fullmatch(expression)
-        return f"{inner_key_text(expression)} {text}" if single else text.replace("*", "x")
+        return f"{nested_key_text(expression)} {text}" if single else text.replace("*", "x")
 
 
 def _audit_declared_relation(
@@ -117,7 +117,7 @@ def _audit_declared_relation(
     else:
         nearest = min(computed, key=lambda text: stated.relative_gap_to(computed[text]))
     arithmetic, element = figures.arithmetic_text(nearest), figures.element
-    name, printed = inner_key_text(key), printed_figure_text(figures.printed_value(key))
+    name, printed = nested_key_text(key), printed_figure_text(figures.printed_value(key))
     if relation.at_most:
         fine = stated.low <= computed[nearest].high
         limit = f"{arithmetic} = {range_text(computed[nearest], '')}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from math import inf, prod
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from iolab.core.toml import DeepKeyError, parse_toml
 from iolab.published.meaning import MEANING_KEY, SetMeaning, read_meaning
@@ -150,7 +150,7 @@ class PublishedSet(Record):
     tree: Mapping[str, Any]
     meaning: SetMeaning
 
-    def table(self, *path: str | int) -> Mapping[str, Any]:
+    def table_at(self, *path: str | int) -> Mapping[str, Any]:
         """The table there; empty where there is none."""
         value: Any = self.tree
         for key in path:
@@ -160,7 +160,7 @@ class PublishedSet(Record):
                 return {}
         return value if isinstance(value, dict) else {}
 
-    def array_tables(self, name: str) -> tuple[Mapping[str, Any], ...]:
+    def tables_of_array(self, name: str) -> tuple[Mapping[str, Any], ...]:
         """The elements of an array of tables."""
         value = self.tree.get(name)
         return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
@@ -178,12 +178,12 @@ class PublishedSet(Record):
     def stated_source_location(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
         own = (table or {}).get(LOCATION_KEY)
-        place_text = self.table(LOCATION_KEY).get(kind)
+        place_text = self.table_at(LOCATION_KEY).get(kind)
         if isinstance(place_text, dict):
             place_text = place_text.get(str((table or {}).get("id")))
         return str(own or place_text or "")
 
-    def figures(self) -> Iterator[tuple[Path, int | Decimal]]:
+    def figures_with_paths(self) -> Iterator[tuple[Path, int | Decimal]]:
         """Every number with its path, in the order of the file."""
         yield from _iterate_figures(self.tree, ())
 
@@ -191,13 +191,13 @@ class PublishedSet(Record):
 class PublishedElement(Record):
     """A table of a set: the key it has there, what people call it, where it stands, and it."""
 
-    kind: str
+    table_key: str
     name: str
     location: str
     table: Mapping[str, Any]
 
 
-def read_published(text: str) -> PublishedSet:
+def parse_published_set(text: str) -> PublishedSet:
     """The set. ValueError where the text is no TOML, or has what cannot be a published figure."""
     try:
         tree = parse_toml(text, parse_float=Decimal)
@@ -207,22 +207,22 @@ def read_published(text: str) -> PublishedSet:
     _require_valid_locations(tree)
     meaning = read_meaning(tree.get(MEANING_KEY, {}))
     published = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree, meaning)
-    if sum(1 for _ in published.figures()) > FIGURES_MAX:
+    if sum(1 for _ in published.figures_with_paths()) > FIGURES_MAX:
         raise ValueError(f"it has more than {FIGURES_MAX:,} figures")
     return published
 
 
-def flatten_table(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_table(table: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every value by its name, those of a table within as `name.part`."""
     for key, value in table.items():
-        name = f"{above}{key}"
+        name = f"{name_prefix}{key}"
         if isinstance(value, dict):
             yield from flatten_table(value, f"{name}.")
         else:
             yield name, value
 
 
-def printed_range(value: object) -> FigureRange | None:
+def printed_value_range(value: object) -> FigureRange | None:
     """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
     if _is_number(value):
         return rounding_range(value)
@@ -233,7 +233,7 @@ def printed_range(value: object) -> FigureRange | None:
 
 def positive_range_or_none(value: object) -> FigureRange | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
-    figure = printed_range(value)
+    figure = printed_value_range(value)
     return figure if figure is not None and figure.low > 0 else None
 
 
@@ -242,12 +242,20 @@ def table_items(value: object) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ()
 
 
-def peak_places(table: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+class PeakPlace(NamedTuple):
+    """Where on an axis the best of a workload was reached, as it was printed."""
+
+    axis: str
+    workload: str
+    place: object
+
+
+def peak_places(table: Mapping[str, Any]) -> Iterator[PeakPlace]:
     """Axis, workload and place of every best of `peak_at_AXIS = { WORKLOAD = PLACE }`."""
     for key, places in table.items():
         if key.startswith(PEAK_PREFIX):
             for workload, place in table_items(places):
-                yield key.removeprefix(PEAK_PREFIX), workload, place
+                yield PeakPlace(key.removeprefix(PEAK_PREFIX), workload, place)
 
 
 def positive_integer_or_none(value: object) -> int | None:

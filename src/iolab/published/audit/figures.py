@@ -25,7 +25,7 @@ from iolab.published.audit.document import (
     enclosing_range,
     exact_range,
     peak_places,
-    printed_range,
+    printed_value_range,
 )
 from iolab.published.audit.relations import (
     Agreement,
@@ -35,8 +35,8 @@ from iolab.published.audit.relations import (
     agreement_of_ranges,
     exact_relation_outcome,
     figure_outcome,
-    inner_key_text,
     join_locations,
+    nested_key_text,
     plausibility_outcome,
     printed_figure_text,
     printed_number,
@@ -78,12 +78,12 @@ def audit_statistics_order(published: PublishedSet) -> Iterator[AuditOutcome]:
         groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
         for quantity in table_quantities(element.table):
             if quantity.statistic != "std_dev":
-                groups[quantity.total_of, quantity.part_of, quantity.unit, quantity.depth].append(
-                    quantity
-                )
+                groups[
+                    quantity.base_name, quantity.inner_key, quantity.unit, quantity.depth
+                ].append(quantity)
             if quantity.has_range and (quantity.depth is not None or quantity.unit == "1/s"):
                 fine = quantity.lowest.low <= quantity.highest.high
-                message = f"{inner_key_text(quantity.name)} goes from {quantity.printed}."
+                message = f"{nested_key_text(quantity.name)} goes from {quantity.printed}."
                 yield exact_relation_outcome("order", element, message, is_met=fine)
         for group in groups.values():
             yield from _order_outcomes(element, sorted(group, key=_statistic_rank))
@@ -102,13 +102,13 @@ def _order_outcomes(
     if falls:
         (a, b) = falls[0]
         message = (
-            f"{inner_key_text(a.name)} is {a.printed}, above {inner_key_text(b.name)} "
+            f"{nested_key_text(a.name)} is {a.printed}, above {nested_key_text(b.name)} "
             f"with {b.printed}."
         )
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
         ascends = ", ".join(
-            f"{inner_key_text(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
+            f"{nested_key_text(q.name)} {q.printed}" for q in sorted(names, key=_statistic_rank)
         )
         message = f"They ascend: {ascends}."
     yield exact_relation_outcome("order", element, message, is_met=not falls)
@@ -137,7 +137,8 @@ def audit_standard_deviations(published: PublishedSet) -> Iterator[AuditOutcome]
     """
     for element in published.iterate_elements():
         by_statistic = {
-            (q.total_of, q.part_of, q.unit, q.statistic): q for q in table_quantities(element.table)
+            (q.base_name, q.inner_key, q.unit, q.statistic): q
+            for q in table_quantities(element.table)
         }
         repeats = element.table.get("iterations", element.table.get("repeats"))
         has_repeats = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MAX
@@ -200,22 +201,27 @@ def audit_per_unit_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
     """
     for element in published.iterate_elements():
         for name, value in element.table.items():
-            match, each = _PER.fullmatch(name), printed_range(value)
-            if match is None or each is None or element.kind == RESTATED_KEY:
+            match, each = _PER.fullmatch(name), printed_value_range(value)
+            if match is None or each is None or element.table_key == RESTATED_KEY:
                 continue
             counted, over, end = match.groups()
-            own, method = element.table.get(f"{over}s"), published.table("method").get(f"{over}s")
+            own, method = (
+                element.table.get(f"{over}s"),
+                published.table_at("method").get(f"{over}s"),
+            )
             count = printed_number(own) or printed_number(method)
             all_of = [element] if end is None else published.iterate_elements()
             spans = [
-                (at, q) for at in all_of if (q := printed_range(at.table.get(counted))) is not None
+                (at, q)
+                for at in all_of
+                if (q := printed_value_range(at.table.get(counted))) is not None
             ]
             if count is None or not spans:
                 continue
             at, stated = max(spans, key=lambda pair: pair[1].high)
             total = printed_figure_text(at.table[counted])
             how = f"{count:g} x {printed_figure_text(value)}"
-            text = f"{inner_key_text(counted)} {total}"
+            text = f"{nested_key_text(counted)} {total}"
             computed = (exact_count_range(name, value) or each) * exact_range(count)
             yield figure_outcome(
                 FigureComparison(
@@ -242,7 +248,7 @@ def audit_percent_bounds(published: PublishedSet) -> Iterator[AuditOutcome]:
     wrong = [(element, q) for element, q in percents if q.value.low > 100 or q.value.high < 0]
     for element, q in wrong:
         yield exact_relation_outcome(
-            "percentages", element, f"{inner_key_text(q.name)} is {q.printed} %.", is_met=False
+            "percentages", element, f"{nested_key_text(q.name)} is {q.printed} %.", is_met=False
         )
     if percents and not wrong:
         message = f"{len(percents)} shares lie between 0 and 100 %."
@@ -257,7 +263,7 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
     for element in published.iterate_elements():
         own = list(table_quantities(element.table))
         for name, value in element.table.items():
-            match, stated = _PART.fullmatch(name), printed_range(value)
+            match, stated = _PART.fullmatch(name), printed_value_range(value)
             if match is None or stated is None:
                 continue
             part, total = match.groups()
@@ -265,9 +271,9 @@ def audit_part_percents(published: PublishedSet) -> Iterator[AuditOutcome]:
             for q in parts[:1]:
                 for at, other in _totals_for_part(published, element, q, total):
                     computed = q.value * exact_range(100) / other.value
-                    how = f"{q.printed} of {inner_key_text(other.name)} {other.printed}"
+                    how = f"{q.printed} of {nested_key_text(other.name)} {other.printed}"
                     where = join_locations(element.location, at.location)
-                    text, subject = f"{value} %", f"{element.name}, {inner_key_text(q.name)}"
+                    text, subject = f"{value} %", f"{element.name}, {nested_key_text(q.name)}"
                     yield figure_outcome(
                         FigureComparison(
                             "part-of", subject, text, stated, computed, "%", how, where
@@ -288,7 +294,7 @@ def _totals_for_part(
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
             capacity = total == "capacity" and limit and q.name.partition("_")[0] == first
             depth = printed_number(element.table.get("queue_depth"))
-            mean = q.statistic == "mean" and total.endswith(q.total_of) and q.depth == depth
+            mean = q.statistic == "mean" and total.endswith(q.base_name) and q.depth == depth
             if capacity or (total != "capacity" and mean):
                 yield at, q
                 return
@@ -304,10 +310,10 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`[[also]]`: what is told again in another place, of the table that its `in` names."""
     for again in published.iterate_elements():
         kind = again.table.get("in")
-        if again.kind != RESTATED_KEY or not isinstance(kind, str):
+        if again.table_key != RESTATED_KEY or not isinstance(kind, str):
             continue
         for element in published.iterate_elements():
-            if element.kind != kind or not is_same_element(again.table, element.table):
+            if element.table_key != kind or not is_same_element(again.table, element.table):
                 continue
             for name, value in again.table.items():
                 stated = exact_count_range(name, element.table.get(name)) or _amount_range(
@@ -324,7 +330,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
                 fine = agreement_of_ranges(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
                 message = (
-                    f"{inner_key_text(name)} is {printed_figure_text(element.table[name])}; "
+                    f"{nested_key_text(name)} is {printed_figure_text(element.table[name])}; "
                     "elsewhere"
                     f"{f' ({again.location})' if again.location else ''} it is "
                     f"{'over ' if over else ''}{printed_figure_text(value)}."
@@ -335,7 +341,7 @@ def audit_restated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
 def _amount_range(value: object) -> FigureRange | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
-        return None if isinstance(value, bool) else printed_range(value)
+        return None if isinstance(value, bool) else printed_value_range(value)
     match = MODULES.search(value)
     if match is not None:
         return exact_range(int(match[5]) if match[5] else int(match[1]) * float(match[3]))
@@ -346,19 +352,19 @@ def _amount_range(value: object) -> FigureRange | None:
 def audit_repeated_figures(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The same precise figure for two different subjects: one of them is probably a slip."""
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
-    for path, value in published.figures():
+    for path, value in published.figures_with_paths():
         if _has_enough_digits(value) and len(path) > 1 and path[0] in ("result", "example"):
             holders[_last_key(path), Decimal(value)].append(path[:2])
     for (name, value), paths in holders.items():
         places = dict.fromkeys(paths)
         if len(places) < 2:
             continue
-        tables = [published.table(*path) for path in places]
+        tables = [published.table_at(*path) for path in places]
         each = "both" if len(places) == 2 else "each"
-        message = f"{inner_key_text(name)} is {value:,} for {each}: measured twice, or copied?"
+        message = f"{nested_key_text(name)} is {value:,} for {each}: measured twice, or copied?"
         where = join_locations(
             *(
-                published.stated_source_location(str(path[0]), published.table(*path))
+                published.stated_source_location(str(path[0]), published.table_at(*path))
                 for path in places
             )
         )
@@ -385,7 +391,11 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
     )
     for element in published.iterate_elements():
         for quantity in table_quantities(element.table):
-            if element.kind == "result" and quantity.unit == "s" and quantity.depth is not None:
+            if (
+                element.table_key == "result"
+                and quantity.unit == "s"
+                and quantity.depth is not None
+            ):
                 groups[quantity.statistic, quantity.depth].append((element, quantity))
     for (statistic, depth), members in groups.items():
         top, quantity = max(members, key=lambda member: member[1].highest.high)
@@ -394,7 +404,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
             continue
         like = enclosing_range(others)
         far = quantity.highest.high > STANDS_OUT * like.high
-        name = f"{inner_key_text(statistic)} latency at depth {depth}"
+        name = f"{nested_key_text(statistic)} latency at depth {depth}"
         highest = range_text(value_in_unit("s", like, quantity.name), "")
         message = (
             f"Its {name}, {quantity.printed}, is {quantity.highest.high / like.high:.2g} times "
@@ -415,7 +425,7 @@ def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
     for element in published.iterate_elements():
         for axis, workload, place in peak_places(element.table):
             first_word = workload.partition("-")[0]
-            for name, measured in published.table("method").items():
+            for name, measured in published.table_at("method").items():
                 start = name.removesuffix(f"{axis}s")
                 is_of_workload = not start or start.startswith(first_word)
                 if isinstance(measured, list) and name != start and is_of_workload:

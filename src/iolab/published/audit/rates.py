@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from iolab.analysis.quotients import fleets_with_single_client
 from iolab.published.audit.document import (
@@ -27,7 +27,7 @@ from iolab.published.audit.relations import (
     agreement_of_ranges,
     exact_relation_outcome,
     figure_outcome,
-    inner_key_text,
+    nested_key_text,
     plausibility_outcome,
     printed_number,
     range_text,
@@ -70,7 +70,7 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
     no higher than the largest, and the mean that follows lies below a high percentile. Source:
     Little 1961.
     """
-    method = published.table("method")
+    method = published.table_at("method")
     for element in published.iterate_elements():
         figures = [q for q in table_quantities(element.table) if q.is_unqualified]
         rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0]
@@ -79,15 +79,17 @@ def audit_littles_law(published: PublishedSet) -> Iterator[AuditOutcome]:
         deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
         for rate in rates:
             for latency in figures:
-                depth = latency.depth or _queue_depth(element.table, latency.part_of)
-                same = latency.depth is not None or latency.part_of == rate.part_of
+                depth = latency.depth or _queue_depth(element.table, latency.inner_key)
+                same = latency.depth is not None or latency.inner_key == rate.inner_key
                 asked = _ios_in_flight(element.table, method, depth)
                 same = same and latency.unit == "s"
                 if not same or asked is None or latency.value.low <= 0:
                     continue
                 if latency.statistic == "mean" and latency.direction == rate.direction:
                     lighter = latency.depth is not None and latency.depth < deepest
-                    yield _mean_latency_outcome(element, asked, rate, latency, lighter=lighter)
+                    yield _mean_latency_outcome(
+                        element, asked, rate, latency, is_smaller_depth=lighter
+                    )
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
                     yield _percentile_outcome(element, asked, rate, latency)
 
@@ -104,10 +106,10 @@ def _ios_in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: i
     return own * depth if own else None
 
 
-def _queue_depth(table: Mapping[str, Any], part: str) -> int:
+def _queue_depth(table: Mapping[str, Any], workload: str) -> int:
     """The depth of a workload that a table has by name, or its own; 1 for none."""
     by_workload = {name: place for axis, name, place in peak_places(table) if axis == "iodepth"}
-    return positive_integer_or_none(by_workload.get(part, table.get("iodepth"))) or 1
+    return positive_integer_or_none(by_workload.get(workload, table.get("iodepth"))) or 1
 
 
 def _mean_latency_outcome(
@@ -116,18 +118,20 @@ def _mean_latency_outcome(
     rate: FigureQuantity,
     latency: FigureQuantity,
     *,
-    lighter: bool,
+    is_smaller_depth: bool,
 ) -> AuditOutcome:
     computed = rate.value * latency.highest
     fine = (
         agreement_of_ranges(exact_range(ios_in_flight), computed, LITTLE_SLACK) is Agreement.AGREES
     )
-    if lighter:  # the rate at this depth is asked / latency, and no higher than the largest
+    if (
+        is_smaller_depth
+    ):  # the rate at this depth is asked / latency, and no higher than the largest
         fine = ios_in_flight <= computed.high * (1 + LITTLE_SLACK)
-    so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
+    so = f"{'is' if fine else 'is not'} {'within ' if is_smaller_depth else ''}what"
     message = (
-        f"{ios_in_flight:,.0f} in flight {so} {inner_key_text(rate.name)} {rate.printed} x "
-        f"{inner_key_text(latency.name)} "
+        f"{ios_in_flight:,.0f} in flight {so} {nested_key_text(rate.name)} {rate.printed} x "
+        f"{nested_key_text(latency.name)} "
         f"{latency.printed} give ({range_text(computed, 'I/Os')})."
     )
     return exact_relation_outcome("littles-law", element, message, is_met=fine)
@@ -141,7 +145,7 @@ def _percentile_outcome(
     message = (
         f"{ios_in_flight:,.0f} in flight at {rate.printed}/s wait "
         f"{range_text(mean * exact_range(1e3), 'ms')} on "
-        f"average, {'below' if fine else 'above'} {inner_key_text(latency.name)} of "
+        f"average, {'below' if fine else 'above'} {nested_key_text(latency.name)} of "
         f"{latency.printed}."
     )
     return exact_relation_outcome("littles-law", element, message, is_met=fine)
@@ -152,14 +156,14 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
 
     Nothing forbids another rate, as reads and writes may help each other.
     """
-    percent = {str(table.get("id")): table for table in published.array_tables("workload")}
+    percent = {str(table.get("id")): table for table in published.tables_of_array("workload")}
     for element in published.iterate_elements():
         peaks = [
-            q for q in table_quantities(element.table) if q.unit == "1/s" and q.part_of in percent
+            q for q in table_quantities(element.table) if q.unit == "1/s" and q.inner_key in percent
         ]
         by_share: dict[tuple[object, float], FigureQuantity] = {}
         for q in peaks:
-            percentage = percent[q.part_of]
+            percentage = percent[q.inner_key]
             ways = {
                 "randread": 0.0,
                 "randwrite": 100.0,
@@ -170,7 +174,7 @@ def audit_mixes(published: PublishedSet) -> Iterator[AuditOutcome]:
         yield from _mix_outcomes(
             {(element.name, *key): (element, q) for key, q in by_share.items()}
         )
-    rows = [element for element in published.iterate_elements() if element.kind == "result"]
+    rows = [element for element in published.iterate_elements() if element.table_key == "result"]
     by_axes: dict[tuple[str, object, float], tuple[PublishedElement, FigureQuantity]] = {}
     for row in rows:
         share = printed_number(row.table.get("write_percent"))
@@ -200,7 +204,7 @@ def _mix_outcomes(
         computed = exact_range(1) / time
         fine = agreement_of_ranges(q.value, computed, MIX_SLACK) is Agreement.AGREES
         message = (
-            f"{q.part_of or inner_key_text(q.name)} at {share:g} % writes is {q.printed}; reads "
+            f"{q.inner_key or nested_key_text(q.name)} at {share:g} % writes is {q.printed}; reads "
             "alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
             f"make {range_text(computed, 'IOPS')}."
@@ -228,7 +232,7 @@ def audit_client_scaling(published: PublishedSet) -> Iterator[AuditOutcome]:
         yield plausibility_outcome("scaling", name, message, is_met=fine, where=where)
 
 
-def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_totals_in_texts(published: PublishedSet) -> Iterator[AuditOutcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
     for element in published.iterate_elements():
         for name, text in element.table.items():
@@ -237,7 +241,7 @@ def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
                 how = " + ".join(
                     f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
                 )
-                subject, total = f"{element.name}, {inner_key_text(name)}", exact_range(stated)
+                subject, total = f"{element.name}, {nested_key_text(name)}", exact_range(stated)
                 text_of = f"{stated:g} {unit}"
                 yield figure_outcome(
                     FigureComparison(
@@ -246,13 +250,22 @@ def audit_module_totals(published: PublishedSet) -> Iterator[AuditOutcome]:
                 )
 
 
-def _totals_and_parts(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
+class _TextTotal(NamedTuple):
+    """A total that a text tells, the (count, size) of each of its parts, and their unit."""
+
+    total: float
+    counts_and_sizes: list[tuple[float, float]]
+    unit: str
+
+
+def _totals_and_parts(text: str) -> Iterator[_TextTotal]:
     """Each total of a text, with the counts and sizes of its parts."""
     match = MODULES.search(text)
     if match is not None and match[5] is not None:
-        yield float(match[5]), [(float(match[1]), float(match[3]))], "GB"
+        yield _TextTotal(float(match[5]), [(float(match[1]), float(match[3]))], "GB")
     for total, unit, parts in _PARTS.findall(text):
-        yield float(total), [(1.0, float(part)) for part in re.findall(r"\d+", parts)], unit
+        sizes = [(1.0, float(part)) for part in re.findall(r"\d+", parts)]
+        yield _TextTotal(float(total), sizes, unit)
 
 
 def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
@@ -261,7 +274,7 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
     yield from _recomputed_outcomes(
         published, "raw-capacity", "configuration", claimed_capacities(published), how
     )
-    method = published.table("method")
+    method = published.table_at("method")
     copies = printed_number(method.get("replication")) or 1.0
     for element in published.iterate_elements():
         raw = positive_range_or_none(element.table.get("raw_tb"))
@@ -276,7 +289,7 @@ def audit_raw_capacity(published: PublishedSet) -> Iterator[AuditOutcome]:
         yield exact_relation_outcome("raw-capacity", element, message, is_met=fine)
 
 
-def audit_per_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_figures_per_node_and_terabyte(published: PublishedSet) -> Iterator[AuditOutcome]:
     """Figures per node and per terabyte against what they were derived from."""
     how, figures = "the best over raw TB or nodes", claimed_quotients(published)
     yield from _recomputed_outcomes(published, "per-terabyte", "printed_derivation", figures, how)
@@ -290,13 +303,17 @@ def audit_claimed_gains(published: PublishedSet) -> Iterator[AuditOutcome]:
 
 
 def _recomputed_outcomes(
-    published: PublishedSet, rule: str, kind: str, figures: Iterable[PrintedClaim], method_text: str
+    published: PublishedSet,
+    rule: str,
+    table_key: str,
+    claims: Iterable[PrintedClaim],
+    method_text: str,
 ) -> Iterator[AuditOutcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
-    for figure in figures:
+    for figure in claims:
         if figure.computed_range is None:
             continue
-        where = published.stated_source_location(kind, {"id": figure.subject})
+        where = published.stated_source_location(table_key, {"id": figure.subject})
         text = f"{figure.printed} {figure.unit} ({figure.quantity})"
         stated, computed = figure.stated_range, figure.computed_bounds
         yield figure_outcome(
@@ -321,7 +338,7 @@ def audit_line_rate(published: PublishedSet) -> Iterator[AuditOutcome]:
         rates = [
             q for q in _bandwidth_quantities(element) if "_per_" not in q.name and q not in speeds
         ]
-        single = [q for q in rates if q.total_of.startswith("port_")]
+        single = [q for q in rates if q.base_name.startswith("port_")]
         others = [q for q in rates if q not in single]
         if single and speeds:
             yield _line_rate_outcome(
@@ -343,13 +360,13 @@ def _bandwidth_quantities(element: PublishedElement) -> list[FigureQuantity]:
 
 
 def _line_rate_outcome(
-    element: PublishedElement, rates: list[FigureQuantity], limit: FigureRange, method_text: str
+    element: PublishedElement, rates: list[FigureQuantity], limit: FigureRange, ports_text: str
 ) -> AuditOutcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     message = (
-        f"{inner_key_text(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, "
-        f"{method_text} carry "
+        f"{nested_key_text(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, "
+        f"{ports_text} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
     return exact_relation_outcome("line-rate", element, message, is_met=fine)
@@ -361,7 +378,7 @@ def _frame_size_outcome(
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     message = (
-        f"{inner_key_text(sent.name)} {sent.printed} over {inner_key_text(frames.name)} "
+        f"{nested_key_text(sent.name)} {sent.printed} over {nested_key_text(frames.name)} "
         f"{frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
@@ -379,7 +396,7 @@ def audit_command_options(published: PublishedSet) -> Iterator[AuditOutcome]:
             if stated is None or not number.isdecimal():
                 continue
             agreement = agreement_of_ranges(exact_range(stated), exact_range(int(number)))
-            message = f"The command has {option} {number}, {inner_key_text(key)} is {stated:g}."
+            message = f"The command has {option} {number}, {nested_key_text(key)} is {stated:g}."
             yield AuditOutcome(
                 "command", element.name, agreement, message, f"{stated:g}", number, element.location
             )

@@ -15,7 +15,7 @@ from iolab.published.audit.document import (
     exact_range,
     flatten_table,
     key_text,
-    printed_range,
+    printed_value_range,
 )
 from iolab.record import Record
 from iolab.text import list_text
@@ -167,15 +167,15 @@ class FigureQuantity(Record):
     """A figure by what its name says.
 
     `value` is in the unit without prefixes, `lowest` and `highest` are the ends of a printed range
-    (else both are `value`). `total_of` is the name without statistic, unit and depth; `part_of` is
-    the key within an inner table, as a product or workload. `statistic` is that of one point, ""
+    (else both are `value`). `base_name` is the name without statistic, unit and depth; `inner_key`
+    is the key within an inner table, as a product or workload. `statistic` is that of one point, ""
     for none.
     """
 
     name: str
     statistic: str
-    total_of: str
-    part_of: str
+    base_name: str
+    inner_key: str
     unit: str
     depth: int | None
     printed: str
@@ -191,12 +191,12 @@ class FigureQuantity(Record):
     @property
     def direction(self) -> str:
         """`read` or `write`; "" for both together, or where it is not told."""
-        return next((way for way in ("read", "write") if way in self.total_of.split("_")), "")
+        return next((way for way in ("read", "write") if way in self.base_name.split("_")), "")
 
     @property
     def is_unqualified(self) -> bool:
         """Whether it is of all that a table tells, and no gain, share, drive or layer of it."""
-        return set(self.total_of.split("_")) <= _WORDS_OF_WHOLE
+        return set(self.base_name.split("_")) <= _WORDS_OF_WHOLE
 
     @property
     def percentile(self) -> float | None:
@@ -211,18 +211,18 @@ class FigureQuantity(Record):
 def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
     """Every figure of a table, those of inner tables by both names."""
     for name, value in flatten_table(table):
-        figure = printed_range(value)
+        figure = printed_value_range(value)
         if figure is None:
             continue
         parsed = _parse_quantity_name(name)
         factor = _unit_and_factor(name)[1]
         ends = value if isinstance(value, list) else [value, value]
-        low, high = printed_range(ends[0]) or figure, printed_range(ends[-1]) or figure
+        low, high = printed_value_range(ends[0]) or figure, printed_value_range(ends[-1]) or figure
         yield FigureQuantity(
             name=name,
             statistic=parsed.statistic,
-            total_of=parsed.total_of,
-            part_of=parsed.part_of,
+            base_name=parsed.base_name,
+            inner_key=parsed.inner_key,
             unit=parsed.unit,
             depth=parsed.depth,
             printed=printed_figure_text(value),
@@ -232,9 +232,9 @@ def table_quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
         )
 
 
-def value_in_unit(unit: str, value: FigureRange, name: str) -> FigureRange:
+def value_in_unit(unit: str, value: FigureRange, figure_name: str) -> FigureRange:
     """The value in the prefix that its key has; `unit` is what `FigureQuantity.unit` says."""
-    own, factor = _unit_and_factor(name)
+    own, factor = _unit_and_factor(figure_name)
     return value / exact_range(factor) if own == unit else value
 
 
@@ -243,8 +243,8 @@ class _QuantityName(NamedTuple):
     """The parts of a figure's key; see `FigureQuantity`."""
 
     statistic: str
-    total_of: str
-    part_of: str
+    base_name: str
+    inner_key: str
     unit: str
     depth: int | None
 
@@ -254,8 +254,8 @@ def _parse_quantity_name(name: str) -> _QuantityName:
     outer, _, part = name.partition(".")
     return _QuantityName(
         statistic=statistic[1] if statistic else "",
-        total_of=_strip_qualifiers(outer),
-        part_of=_strip_qualifiers(part),
+        base_name=_strip_qualifiers(outer),
+        inner_key=_strip_qualifiers(part),
         unit=_unit_and_factor(name)[0],
         depth=int(depth[1]) if depth else None,
     )
@@ -283,6 +283,6 @@ def printed_figure_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def inner_key_text(name: str) -> str:
+def nested_key_text(name: str) -> str:
     """A key for people, that of an inner table too."""
     return key_text(name.replace(".", " "))
