@@ -89,7 +89,7 @@ def measured(folder: Path) -> bool:
     pairs = list(itertools.combinations(equals, 2))
     alarms = sum(_is_worse(one, other) for one, other in pairs)
     found = sum(_is_worse(one, slower) for one in equals)
-    ratios = [compare_sides(one, slower).rows[0].comparison.ratio for one in equals]
+    ratios = [compare_sides(one, slower).compared_metrics[0].comparison.ratio for one in equals]
     print(f"measured equals: {alarms} alarms in {len(pairs)} comparisons of {SESSIONS} sessions")
     print(
         f"measured at 90 % of the rate: worse in {found} of {len(equals)}; "

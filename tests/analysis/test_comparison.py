@@ -39,7 +39,7 @@ def side(name: str, results: Sequence[RunResult], session: str = "") -> Comparis
 
 
 def only(one: ComparisonSide, other: ComparisonSide) -> ComparedMetric:
-    (row,) = compare_sides(one, other).rows
+    (row,) = compare_sides(one, other).compared_metrics
     return row
 
 
@@ -57,7 +57,11 @@ def test_independent_sessions_are_compared_as_welch_does() -> None:
     wanted = stats.ttest_ind(np.log(OTHER), np.log(BASE), equal_var=False).confidence_interval()
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, RATIO_ALLOWANCE))
-    assert (found.verdict, found.runs, found.paired) == (ComparisonVerdict.BETTER, (3, 4), False)
+    assert (found.verdict, found.run_counts, found.paired) == (
+        ComparisonVerdict.BETTER,
+        (3, 4),
+        False,
+    )
 
 
 def test_configurations_of_one_session_are_compared_in_pairs() -> None:
@@ -66,7 +70,7 @@ def test_configurations_of_one_session_are_compared_in_pairs() -> None:
     wanted = stats.ttest_rel(np.log(OTHER[:3]), np.log(BASE)).confidence_interval()
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, RATIO_ALLOWANCE))
-    assert (found.paired, found.runs) == (True, (3, 3))
+    assert (found.paired, found.run_counts) == (True, (3, 3))
 
 
 def test_response_times_are_not_held_against_service_times() -> None:
@@ -74,9 +78,9 @@ def test_response_times_are_not_held_against_service_times() -> None:
     service = {SERVICE_MEAN: Metric(50.0, "ns")}
     both = [replace(one, metrics={**one.metrics, **service}) for one in plain]
     found = compare_sides(side("a", plain), side("b", both), metrics=["lat_ns_p99"])
-    assert not found.rows
+    assert not found.compared_metrics
     assert "from when I/Os were due" in found.skipped[0].reason
-    assert compare_sides(side("a", both), side("b", both), metrics=["lat_ns_p99"]).rows
+    assert compare_sides(side("a", both), side("b", both), metrics=["lat_ns_p99"]).compared_metrics
 
 
 def test_of_percentiles_less_is_better_and_their_bins_widen_the_interval() -> None:
@@ -84,7 +88,7 @@ def test_of_percentiles_less_is_better_and_their_bins_widen_the_interval() -> No
         side(name, [tail(result) for result in repeats(values, "lat_ns_p99")])
         for name, values in (("a", BASE), ("b", [value * 0.8 for value in BASE]))
     )
-    (row,) = compare_sides(one, other, metrics=["lat_ns_p99"]).rows
+    (row,) = compare_sides(one, other, metrics=["lat_ns_p99"]).compared_metrics
     logs = np.log(BASE)
     wanted = stats.ttest_ind(logs + np.log(0.8), logs, equal_var=False).confidence_interval()
     allowance = RATIO_ALLOWANCE + 2 * BIN_ERROR
@@ -117,10 +121,10 @@ def test_of_many_comparisons_chance_claims_little() -> None:
             for name in ("a", "b")
         )
         found = compare_sides(one, other)
-        assert len(found.rows) == 12
+        assert len(found.compared_metrics) == 12
         claims += any(
             row.comparison.verdict in {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE}
-            for row in found.rows
+            for row in found.compared_metrics
         )
     assert claims <= 5
 
@@ -128,13 +132,13 @@ def test_of_many_comparisons_chance_claims_little() -> None:
 def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> None:
     one = metadata_side(kpi_with_metadata(io=False))
     compared = compare_sides(one, replace(one, session="another"))
-    keys = [row.metric for row in compared.rows]
+    keys = [row.metric for row in compared.compared_metrics]
     assert len(keys) == len(set(keys)) == len(MetadataOperation)
     # Operations on trees are too short for a common window.
     assert {one.rate_key for one in FILE_OPERATIONS} < set(keys)
     trees = (MetadataOperation.TREE_CREATE, MetadataOperation.TREE_REMOVE)
     assert {one.phase_rate_key for one in trees} < set(keys)
-    assert all(row.comparison.ratio == 1 for row in compared.rows)
+    assert all(row.comparison.ratio == 1 for row in compared.compared_metrics)
     tracked = find_history_changes([one, replace(one, session="another")])
     assert [series.metric for series in tracked.metric_histories] == keys
 

@@ -55,7 +55,7 @@ def test_a_pair_is_told_either_way_round_as_the_comparison_of_both_has_it() -> N
         found = gains.comparison(names, (cell.workload, cell.axis), cell.metric)
         assert found is not None
         told = cell.comparison
-        assert (found.verdict, found.runs) == (told.verdict, told.runs)
+        assert (found.verdict, found.run_counts) == (told.verdict, told.run_counts)
         ends = (told.ratio, told.low, told.high)
         assert (found.ratio, found.low, found.high) == pytest.approx(ends)
         assert whole.cells == gains.gains_over_first()[0].cells or names[0] == OTHER
@@ -156,7 +156,7 @@ def test_of_many_cells_chance_claims_little() -> None:
     base, other = [100.0, 101.0, 100.5], [106.5, 105.5, 106.3]
     few = of(results(BASE, rates(base), 4), results(OTHER, rates(other), 4))
     assert few.cells[0].comparison.verdict is ComparisonVerdict.BETTER
-    assert 0.05 / 7 < few.cells[0].comparison.p < 0.05
+    assert 0.05 / 7 < few.cells[0].comparison.p_value < 0.05
     many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
     (row,) = (row for row in many.cells_of_metric("ops_per_s") if dict(row.axis)["threads"] == 128)
     said = row.comparison

@@ -101,7 +101,9 @@ def test_evidence_has_the_rate_of_its_run_where_the_figure_is_another() -> None:
     mean = replace(run.metrics[key], value=2 * (run.metrics[key].value or 0.0))
     point = replace(point, metrics={**point.metrics, key: mean})
     full = watched(record({**QUIET, **disk(1.0, each_ns=776_000)}))
-    found = replace(limit(point.key.configuration, point.key.workload, full, BENT), runs=(run.key,))
+    found = replace(
+        limit(point.key.configuration, point.key.workload, full, BENT), run_keys=(run.key,)
+    )
     (row,) = bottlenecks_table(brief.study, [found], [point]).rows
     assert tells(row[3].text, "100 %", "run of", metric_value_text(run.metrics[key]))
     same = replace(point, metrics={**point.metrics, key: run.metrics[key]})
@@ -177,7 +179,7 @@ def test_the_resources_that_were_stored_with_a_verdict_are_those_of_the_page() -
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:
     assert 0 < len(whole().run_resources) <= BOTTLENECK_RUNS_MAX
     shown = {
-        run for best in best_point_findings(whole().study, whole().points) for run in best.runs
+        run for best in best_point_findings(whole().study, whole().points) for run in best.run_keys
     }
     assert set(whole().run_resources) <= shown
 

@@ -56,18 +56,18 @@ def two_sides() -> tuple[ComparisonSide, ComparisonSide]:
 def test_watts_are_no_speed(metric: str, unit: str, verdict: ComparisonVerdict, told: str) -> None:
     compared = compare_sides(*two_sides(), metrics=["iops"])
     row = replace(
-        compared.rows[0],
+        compared.compared_metrics[0],
         metric=metric,
         baseline=Metric(100.0, unit),
         comparison=replace(
-            compared.rows[0].comparison,
+            compared.compared_metrics[0].comparison,
             ratio=1.2,
             low=1.1,
             high=1.3,
             verdict=verdict,
         ),
     )
-    (sentence,) = comparison_sentences(replace(compared, rows=(row,)))
+    (sentence,) = comparison_sentences(replace(compared, compared_metrics=(row,)))
     assert told in sentence
 
 
@@ -75,7 +75,7 @@ def test_a_latency_of_reads_and_writes_says_so() -> None:
     compared = compare_sides(*two_sides(), metrics=["lat_ns_mean", "iops"])
     named = {
         (row.workload, row.metric): compared_operations_suffix(compared, row)
-        for row in compared.rows
+        for row in compared.compared_metrics
     }
     assert named["rand-70-30-4k", "lat_ns_mean"]
     assert not named["rand-70-30-4k", "iops"]

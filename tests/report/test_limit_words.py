@@ -32,10 +32,10 @@ from tests.report.test_answer import figure
 ONE = ConfigurationNames({"default": "Alpha"})
 TWO = ConfigurationNames({"default": "Alpha", "other": "Beta"})
 BENT = LoadStep(
-    "iodepth", 4, 8, 1.02, is_worthwhile=False, is_certain=True, has_single_runs=False, runs=()
+    "iodepth", 4, 8, 1.02, is_worthwhile=False, is_certain=True, has_single_runs=False, run_keys=()
 )
 PAYING = LoadStep(
-    "iodepth", 4, 8, 1.9, is_worthwhile=True, is_certain=True, has_single_runs=False, runs=()
+    "iodepth", 4, 8, 1.9, is_worthwhile=True, is_certain=True, has_single_runs=False, run_keys=()
 )
 FULL = {**QUIET, **disk(1.0, each_ns=776_000)}
 

@@ -57,7 +57,7 @@ def test_one_run_borrows_or_says_nothing() -> None:
     alone = estimate_published_value([100.0])
     assert (alone.low, alone.high, alone.half_width_share) == (None, None, math.inf)
     borrowed = estimate_published_value([100.0], PRIOR)
-    assert borrowed.runs == 1
+    assert borrowed.run_count == 1
     assert borrowed.half_width_share == pytest.approx(
         stats.t.ppf(0.975, 8) * 0.005 + BIAS_ALLOWANCE, rel=1e-6
     )

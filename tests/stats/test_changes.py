@@ -35,7 +35,7 @@ def test_a_shift_is_found_where_it_is() -> None:
     found = find_level_changes(runs(3, (15, 100.0), (15, 95.0)), np.random.default_rng(3))
     assert [change.index for change in found.changes] == [15]
     assert found.changes[0].ratio == pytest.approx(0.95, abs=0.01)
-    assert found.changes[0].p <= 0.01
+    assert found.changes[0].p_value <= 0.01
     assert found.summary_text == "1 change over 30 runs"
 
 

@@ -29,11 +29,11 @@ def wandering(rho: float, share: float, seconds: int, seed: int) -> Floats:
 
 def test_an_octave_is_its_definition() -> None:
     x = wandering(0.8, 0.05, 203, 1)
-    (one,) = [octave for octave in batches.batch_statistics_by_size(x, 8) if octave.size == 4]
+    (one,) = [octave for octave in batches.batch_statistics_by_size(x, 8) if octave.batch_s == 4]
     means = np.array([x[at : at + 4].mean() for at in range(3, 203, 4)])
     raw = ((means[1:] - means.mean()) * (means[:-1] - means.mean())).sum()
     raw /= ((means - means.mean()) ** 2).sum()
-    assert one.count == 50
+    assert one.batch_count == 50
     assert one.variance == pytest.approx(means.var(ddof=1))
     assert one.kurtosis == pytest.approx(stats.kurtosis(means, fisher=False))
     # Inverting E[r] = rho - (1 + 3 rho) / m.

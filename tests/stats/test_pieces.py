@@ -186,7 +186,7 @@ def test_autocorrelation_is_its_definition() -> None:
 
 def test_stalls_are_counted_as_episodes() -> None:
     found = find_stall_episodes(stalling(600, 60, 4))
-    assert found.episodes == 10
+    assert found.count == 10
     assert found.lost_mean == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
     variance = found.mean_variance_by_stalls
     assert variance is not None

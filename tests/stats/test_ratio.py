@@ -86,10 +86,12 @@ def test_one_run_a_side_is_inconclusive_and_says_why() -> None:
 
 def test_the_p_value_is_that_of_a_difference_beyond_noise() -> None:
     within = compare([100.0, 100.001, 100.0], [100.5, 100.501, 100.5])
-    assert within.p == 1.0
+    assert within.p_value == 1.0
     found = compare([100.0, 100.5, 99.5], [103.0, 104.0, 103.5])
     beyond = math.log(found.ratio) - math.log1p(NOISE_THRESHOLD) - RATIO_ALLOWANCE
-    assert found.p == pytest.approx(2 * stats.t.sf(beyond / found.error, found.df), rel=1e-9)
+    assert found.p_value == pytest.approx(
+        2 * stats.t.sf(beyond / found.log_ratio_error, found.df), rel=1e-9
+    )
 
 
 def test_a_wide_interval_is_inconclusive() -> None:

@@ -18,7 +18,7 @@ def usl(load: float) -> float:
 
 
 def known(load: float, rate: float, log_rate_sd: float = 0.006) -> MeasuredLoad:
-    return MeasuredLoad(load, rate, log_rate_sd, runs=3)
+    return MeasuredLoad(load, rate, log_rate_sd, run_count=3)
 
 
 def knee(load: float) -> float:
@@ -90,4 +90,4 @@ def test_repeats_that_scatter_make_it_wide_in_proportion() -> None:
 
 def test_loads_that_were_measured_once_each_are_refused() -> None:
     with pytest.raises(ValueError, match="twice"):
-        predict_rate([MeasuredLoad(load, usl(load), 0.0, runs=1) for load in LOADS], 6)
+        predict_rate([MeasuredLoad(load, usl(load), 0.0, run_count=1) for load in LOADS], 6)

@@ -43,7 +43,7 @@ def test_the_limit_is_found_with_an_honest_interval() -> None:
         assert found.high is not None
         hits += found.low <= truth <= found.high
         errors.append(found.load / truth - 1)
-        runs.append(found.runs)
+        runs.append(found.run_count)
     assert hits >= 92
     assert np.sqrt(np.mean(np.square(errors))) < 0.012
     assert np.mean(runs) < 10
@@ -70,7 +70,7 @@ def test_a_limit_out_of_reach_is_said_to_be_so() -> None:
 
 
 def test_the_search_ends() -> None:
-    assert searched(1_000_000.0, 1.0, 5).load_limit().runs <= 12
+    assert searched(1_000_000.0, 1.0, 5).load_limit().run_count <= 12
 
 
 def test_what_is_no_run_is_refused() -> None:
@@ -101,7 +101,7 @@ def test_the_best_of_one_axis_is_found_in_few_runs(seed: int) -> None:
     axis = [2**k for k in range(11)]
     found = peaked([axis], seed).best_point()
     assert rate(found.point) >= 0.98 * rate((128,))
-    assert found.runs < len(axis)
+    assert found.run_count < len(axis)
     assert found.low <= found.rate <= found.high
     assert not found.at_edge
 
@@ -111,7 +111,7 @@ def test_the_best_of_two_axes_is_found_in_few_runs(seed: int) -> None:
     axes = [[2**k for k in range(9)], [1, 2, 4, 8, 16]]
     found = peaked(axes, seed).best_point()
     assert rate(found.point) >= 0.98 * rate((128, 1))
-    assert found.runs <= 24
+    assert found.run_count <= 24
     assert found.point in found.indistinguishable_points
     cheapest = math.prod(found.indistinguishable_points[0])
     assert cheapest == min(math.prod(point) for point in found.indistinguishable_points)
@@ -123,7 +123,7 @@ def test_a_peak_at_the_edge_says_so() -> None:
 
 def test_a_tiny_search_measures_all() -> None:
     search = peaked([[4, 8]], 1)
-    assert search.best_point().runs == 2
+    assert search.best_point().run_count == 2
     assert peaked([[4]], 1).best_point().point == (4,)
 
 
@@ -132,7 +132,7 @@ def test_repeated_runs_of_a_point_are_joined() -> None:
     for value in (100.0, 110.0):
         search.add_measurement((1,), value, 0.01)
     assert search.best_point().rate == pytest.approx(math.sqrt(100 * 110))
-    assert search.best_point().runs == 2
+    assert search.best_point().run_count == 2
 
 
 def test_what_is_no_point_is_refused() -> None:

@@ -97,9 +97,9 @@ def test_small_strata_join_their_siblings() -> None:
     cells = dict(enumerate(drawn(30, 2, 6)))
     strata = {cell: ("read", "below" if cell < 20 else "above") for cell in cells}
     fitted = fit_stratum_priors((strata[cell], spread) for cell, spread in cells.items())
-    assert fitted.prior_of_finest_stratum(("read", "below")).cells == 20
-    assert fitted.prior_of_finest_stratum(("read", "above")).cells == 30
-    assert fitted.prior_of_finest_stratum(("write", "below")).cells == 30
+    assert fitted.prior_of_finest_stratum(("read", "below")).cell_count == 20
+    assert fitted.prior_of_finest_stratum(("read", "above")).cell_count == 30
+    assert fitted.prior_of_finest_stratum(("write", "below")).cell_count == 30
     few = fit_stratum_priors((strata[cell], spread) for cell, spread in cells.items() if cell < 5)
     assert few.prior_of_finest_stratum(strata[0]) is NO_PRIOR
     assert fit_stratum_priors([]).prior_of_finest_stratum(()) is NO_PRIOR

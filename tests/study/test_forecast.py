@@ -108,7 +108,7 @@ def test_short_runs_of_several_kinds_are_told_once() -> None:
 
 def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     forecast = forecast_of(READS, "method.runtime=2s")
-    assert forecast.counts[VerdictLevel.INVALID] == forecast.runs == 2
+    assert forecast.run_counts_by_level[VerdictLevel.INVALID] == forecast.run_count == 2
     assert forecast.smoke_test_limit is not None
 
 
@@ -138,7 +138,10 @@ def test_a_client_that_looks_its_own_files_up_is_told() -> None:
 
 def test_each_run_counts_once_by_its_worst_limit() -> None:
     forecast = forecast_of(READS + FILES, "method.runtime=2s")
-    assert (forecast.counts[VerdictLevel.INVALID], forecast.counts[VerdictLevel.INDICATIVE]) == (
+    assert (
+        forecast.run_counts_by_level[VerdictLevel.INVALID],
+        forecast.run_counts_by_level[VerdictLevel.INDICATIVE],
+    ) == (
         2,
         1,
     )

@@ -59,7 +59,7 @@ class MetricSummary(Record):
     metric: str
     better: BetterDirection
     point_count: int
-    overall: GeometricMeanRatio
+    geometric_mean: GeometricMeanRatio
 
 
 class ComparisonResult(Record):
@@ -68,7 +68,7 @@ class ComparisonResult(Record):
     baseline: ComparisonSide
     candidate: ComparisonSide
     differences: tuple[Difference, ...]
-    rows: tuple[ComparedMetric, ...]
+    compared_metrics: tuple[ComparedMetric, ...]
     skipped: tuple[SkippedPoint, ...]
     summaries: tuple[MetricSummary, ...]
     same_session: bool
@@ -76,7 +76,7 @@ class ComparisonResult(Record):
     @property
     def verdict_counts(self) -> Mapping[ComparisonVerdict, int]:
         """How many rows have each verdict."""
-        return Counter(row.comparison.verdict for row in self.rows)
+        return Counter(row.comparison.verdict for row in self.compared_metrics)
 
 
 def compare_sides(
@@ -121,7 +121,7 @@ def compare_sides(
         baseline=baseline,
         candidate=candidate,
         differences=find_differences(baseline, candidate),
-        rows=rows,
+        compared_metrics=rows,
         skipped=(*skipped, *without),
         summaries=tuple(_metric_summaries(rows, same_session=same)),
         same_session=same,
@@ -154,11 +154,11 @@ def _same_session_comparison(run_count: int) -> Comparison:
         high=1.0,
         verdict=ComparisonVerdict.SAME,
         reason=SAME_SESSION,
-        runs=(run_count, run_count),
+        run_counts=(run_count, run_count),
         paired=True,
-        error=0.0,
+        log_ratio_error=0.0,
         df=math.inf,
-        p=1.0,
+        p_value=1.0,
     )
 
 

@@ -75,7 +75,7 @@ class BestPointFinding(Record):
     level: VerdictLevel
     indistinguishable_axes: tuple[Axis, ...]
     point_count: int
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
     invalid_point_count: int = 0
     left_out_repeats_text: str = ""
 
@@ -99,7 +99,7 @@ class LargestSpeedupFinding(Record):
     factor: float
     comparison_count: int
     level: VerdictLevel
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
 
 
 class WinLossFinding(Record):
@@ -114,7 +114,7 @@ class WinLossFinding(Record):
     metric: str
     verdict_counts: tuple[tuple[ComparisonVerdict, int], ...]
     skipped_count: int
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
     apart_counts: tuple[tuple[int, int], ...] = ()
 
 
@@ -140,7 +140,7 @@ class CrossoverFinding(Record):
     leads_at_all_lower_loads: bool
     leads_at_all_higher_loads: bool
     level: VerdictLevel
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
 
 
 class KneeFinding(Record):
@@ -162,7 +162,7 @@ class KneeFinding(Record):
     has_single_runs: bool
     is_certain: bool
     level: VerdictLevel
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
 
 
 class QuotientFinding(Record):
@@ -184,7 +184,7 @@ class QuotientFinding(Record):
     ranked_count: int
     is_certain: bool
     level: VerdictLevel | None
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
 
 
 class BottleneckFinding(Record):
@@ -202,7 +202,7 @@ class BottleneckFinding(Record):
     resources: RunResources
     contention_law: UslFit | None
     level: VerdictLevel
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
     has_phases: bool = False
 
 
@@ -252,7 +252,7 @@ class Recommendation(Record):
     terabytes: float | None
     metric: str
     level: VerdictLevel | None
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
     mean_kinds: tuple[str, ...] = ()
     leader_by_workload: str = ""
     lead_factor_by_workload: float = 1.0
@@ -367,7 +367,7 @@ def best_point_findings(study: Study, points: Sequence[PointSummary]) -> Iterato
                 point.key.axis for point in others if _do_intervals_overlap(point, best, key)
             ),
             point_count=len(trusted),
-            runs=run_keys_of_points([best]),
+            run_keys=run_keys_of_points([best]),
             invalid_point_count=sum(not point.is_trusted for point in measured),
             left_out_repeats_text=best.left_out_repeats_text,
         )
@@ -400,7 +400,7 @@ def knee_findings(study: Study, points: Sequence[PointSummary]) -> Iterator[Knee
                     has_single_runs=min(len(point.results), len(next_point.results)) < REPLICATED,
                     is_certain=_is_knee_within_intervals(point, next_point, name, rate),
                     level=worst_level((point.level, next_point.level)),
-                    runs=run_keys_of_points([point, next_point]),
+                    run_keys=run_keys_of_points([point, next_point]),
                 )
 
 
@@ -445,7 +445,7 @@ def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterato
                     _low_or_value(offer.value) > _high_or_value(other.value) for other in behind
                 ),
                 level=max(levels, key=lambda level: level.rank, default=None),
-                runs=offer.maximum.runs,
+                run_keys=offer.maximum.run_keys,
             )
 
 
@@ -457,7 +457,7 @@ def _best_value_of_finding(best: BestPointFinding) -> BestValue:
         best.value,
         best.axis,
         best.level,
-        best.runs,
+        best.run_keys,
     )
 
 
@@ -588,7 +588,7 @@ def bottleneck_findings(
     }
     by_place = _whole_fleet_points_by_workload_and_configuration(points)
     for best in bests:
-        key = next((run for run in best.runs if run in watched), None)
+        key = next((run for run in best.run_keys if run in watched), None)
         if key is None:
             continue
         members = by_place[best.workload, best.configuration]
@@ -598,7 +598,7 @@ def bottleneck_findings(
         names = [] if less else axes.get(best.workload, [])
         step = _first_worthwhile_load_step(members, point, names, best.metric)
         decision = decide_bottleneck(watched[key], step, is_steady=_is_steady_rate(best))
-        steps = decision.step.runs if decision.step else ()
+        steps = decision.step.run_keys if decision.step else ()
         yield BottleneckFinding(
             configuration=best.configuration,
             workload=best.workload,
@@ -607,7 +607,7 @@ def bottleneck_findings(
             resources=watched[key],
             contention_law=_contention_law(members, point, decision, best.metric),
             level=best.level,
-            runs=tuple(dict.fromkeys((key, *steps))),
+            run_keys=tuple(dict.fromkeys((key, *steps))),
             has_phases=study.scenario is not None,
         )
 

@@ -501,8 +501,10 @@ def _simultaneous_interval(gain: ComparedMetric, cell_count: int) -> Interval | 
     compared = gain.comparison
     if compared.low is None or compared.high is None or compared.df == 0:
         return None
-    own = student_quantile(CONFIDENT, compared.df) * compared.error
-    wider = student_quantile(1 - (1 - CONFIDENT) / cell_count, compared.df) * compared.error
+    own = student_quantile(CONFIDENT, compared.df) * compared.log_ratio_error
+    wider = (
+        student_quantile(1 - (1 - CONFIDENT) / cell_count, compared.df) * compared.log_ratio_error
+    )
     more = wider - own
     return _gain_share_interval(
         compared.low * math.exp(-more), compared.high * math.exp(more), gain.better

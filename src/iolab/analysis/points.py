@@ -444,7 +444,7 @@ def _metric_over_runs(
         whole = estimate_value_of_logarithms(
             known.logs, known.variance, prior, allowance=_common_bias_allowance(name, runs)
         )
-        return Metric(whole.value, unit, whole.low, whole.high, whole.runs)
+        return Metric(whole.value, unit, whole.low, whole.high, whole.run_count)
     if len(runs) == 1 and prior is NO_PRIOR:
         value = finite_metric_value(runs[0], name)
         if value is not None:
@@ -462,7 +462,7 @@ def _metric_over_runs(
     )
     if published.low is None and (single := _metric_of_coarse_bin(name, runs)):
         return single
-    return Metric(_geometric_mean(values), unit, published.low, published.high, published.runs)
+    return Metric(_geometric_mean(values), unit, published.low, published.high, published.run_count)
 
 
 def _metric_of_single_run(name: str, unit: str, published: Metric, value: float) -> Metric:

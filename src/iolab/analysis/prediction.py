@@ -195,6 +195,6 @@ def _measured_load(point: PointSummary, axis_name: str, metric: str) -> Measured
         load=point.load_on_axis(axis_name),
         rate=point.metric_value(metric) or 0.0,
         log_rate_sd=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
-        runs=max(len(values), 1),
+        run_count=max(len(values), 1),
         half_width_share=width,
     )

@@ -41,7 +41,7 @@ class BestValue(Record):
 
     `level` is the worst verdict behind it, None for a published figure, which nobody judged.
     `title` is the workload for people. `place_count` is of how many points it is the best,
-    `host_count` how many made the load, 0 where that is not known. `runs` are those behind it.
+    `host_count` how many made the load, 0 where that is not known. `run_keys` are those behind it.
     """
 
     configuration: str
@@ -50,7 +50,7 @@ class BestValue(Record):
     value: Metric
     axis: Axis = ()
     level: VerdictLevel | None = None
-    runs: tuple[RunKey, ...] = ()
+    run_keys: tuple[RunKey, ...] = ()
     title: str = ""
     place_count: int = 1
     host_count: int = 0

@@ -77,7 +77,7 @@ def largest_speedup_findings(
                 factor=cell.improvement_factor,
                 comparison_count=largest.cell_count,
                 level=cell.level,
-                runs=_runs_of_both_sides(gains, cell, runs),
+                run_keys=_runs_of_both_sides(gains, cell, runs),
             )
 
 
@@ -94,7 +94,7 @@ def win_loss_findings(
             about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
             unsupported = Counter(
-                min(cell.comparison.runs)
+                min(cell.comparison.run_counts)
                 for cell in cells
                 if _is_inconclusive_despite_difference(cell)
             )
@@ -108,7 +108,9 @@ def win_loss_findings(
                     for skipped in gains.skipped
                     if skipped.workload in about and _is_reason_for_metric(skipped.reason, metric)
                 ),
-                runs=tuple(key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)),
+                run_keys=tuple(
+                    key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)
+                ),
                 apart_counts=tuple(sorted(unsupported.items())),
             )
 
@@ -176,7 +178,7 @@ def _crossovers_of_curves(
             cell in high for cell in cells if _load_on_axis(cell, name) >= start
         ),
         level=worst_level((low[-1].level, high[0].level)),
-        runs=(
+        run_keys=(
             *_runs_of_both_sides(gains, low[-1], runs),
             *_runs_of_both_sides(gains, high[0], runs),
         ),
@@ -475,7 +477,7 @@ def _build_configuration_scores(
         level=worst_level(figure.level for figure in used),
         has_single_runs=any(figure.value.low is None for figure in used),
         runs={
-            configuration_id: tuple(key for figure in best for key in figure.runs)
+            configuration_id: tuple(key for figure in best for key in figure.run_keys)
             for configuration_id, best in scores_of_configuration.items()
         },
     )
@@ -605,7 +607,7 @@ def _capacity_recommendation(contenders: _ConfigurationScores) -> Recommendation
         terabytes=scores[best].value,
         metric=contenders.metric,
         level=None,
-        runs=(),
+        run_keys=(),
     )
 
 
@@ -638,7 +640,7 @@ def _performance_recommendation(
         terabytes=None,
         metric="",
         level=contenders.level,
-        runs=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
+        run_keys=tuple(dict.fromkeys((*contenders.runs[best], *contenders.runs[second]))),
         mean_kinds=tuple(contenders.scores_by_dimension),
         leader_by_workload=leader if depends_on_weighing else "",
         lead_factor_by_workload=(

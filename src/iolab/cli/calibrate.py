@@ -181,7 +181,7 @@ def print_calibration(directory: Path, output: OutputFormat) -> ExitCode:
         print_renderables(*comparison_lines(comparison), "", *lines, session)
     else:
         print_comparison(comparison, CompareFormat(output.value))
-    return ExitCode.OK if comparison.rows else ExitCode.VERDICT
+    return ExitCode.OK if comparison.compared_metrics else ExitCode.VERDICT
 
 
 class ClientCost(Record):

@@ -264,7 +264,7 @@ def print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
 
 def _require_compared_metrics(comparison: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
-    if comparison.rows:
+    if comparison.compared_metrics:
         return
     faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(comparison))
     raise UsageError(
@@ -309,9 +309,9 @@ def comparison_lines(comparison: ComparisonResult) -> Iterator[RenderableType]:
     yield ""
     yield _comparison_table(comparison)
     yield literal_text(_verdict_counts_text(comparison), QUIET_STYLE)
-    yield from _inconclusive_reason_lines(comparison.rows)
+    yield from _inconclusive_reason_lines(comparison.compared_metrics)
     for summary in comparison.summaries:
-        subject, overall = geometric_mean_texts(summary).subject, summary.overall
+        subject, overall = geometric_mean_texts(summary).subject, summary.geometric_mean
         ratio = ratio_with_interval_text(overall.ratio, overall.low, overall.high)
         yield Text(f"{capitalised(subject)}: {ratio}")
     yield from _skipped_point_lines(comparison)
@@ -346,11 +346,11 @@ def _comparison_table(comparison: ComparisonResult) -> RenderableType:
     from iolab.report.terminal import GroupedTable, literal_text, styled_verdict
     from iolab.stats.comparison import ComparisonVerdict
 
-    reasons = _footnote_numbers_by_reason(comparison.rows)
-    levels = {row.level for row in comparison.rows}
+    reasons = _footnote_numbers_by_reason(comparison.compared_metrics)
+    levels = {row.level for row in comparison.compared_metrics}
     rows: list[list[Text | str]] = []
     last_point = ""
-    for row in comparison.rows:
+    for row in comparison.compared_metrics:
         texts = comparison_row_texts(row)
         is_first, last_point = texts.point != last_point, texts.point
         note = reasons.get(row.comparison.reason, 0) if len(reasons) > 1 else 0
@@ -443,7 +443,7 @@ def _verdict_counts_text(comparison: ComparisonResult) -> str:
         for verdict, number in comparison.verdict_counts.items()
         if number
     ]
-    total = counted_noun(len(comparison.rows), "comparison")
+    total = counted_noun(len(comparison.compared_metrics), "comparison")
     return f"{total}: {', '.join(parts)}. Verdicts allow for their number."
 
 
@@ -650,7 +650,7 @@ def _change_point_lines(history: SessionHistory, series: MetricHistory) -> Itera
         )
         yield literal_text(
             f"  {ratio_with_percent_text(change.ratio)} from {side.name} on, "
-            f"{utc_minute_text(side.created_real_ns)} UTC (p = {change.p:.2g})"
+            f"{utc_minute_text(side.created_real_ns)} UTC (p = {change.p_value:.2g})"
         )
         causes = [str(difference) for difference in history.differences_by_session[place]]
         for text in causes[:CAUSES_MAX]:

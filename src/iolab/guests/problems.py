@@ -105,20 +105,19 @@ def _add_existing_client_faults(document: StudyDocument, tables: StudyTables) ->
         written = item.user_values.get("role", HostRole.CLIENT)
         if written != HostRole.CLIENT or host.node is not None:
             continue  # A role that is misspelt is read as a client's, and told of by itself.
-        message = (
-            f"{table_name_capitalised(document, item.path)} is a client beside the guests of [vm]."
-        )
+        name = table_name_capitalised(document, item.key_path)
+        message = f"{name} is a client beside the guests of [vm]."
         hint = (
             "Write role = 'hypervisor' to boot guests there, or node = 'NAME' if it is a guest "
             "that exists already."
         )
-        document.add_fault(item.path, message, hint)
+        document.add_fault(item.key_path, message, hint)
 
 
 def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
     """What guests that are booted need, and what they cannot do."""
     nodes, per_node = hypervisor_names(tables), max_guests_per_node(tables)
-    hosts = [host.user_values for host in tables.items["host"]]
+    hosts = [host.user_values for host in tables.items_by_section["host"]]
     if not any(host.get("role") == HostRole.HYPERVISOR for host in hosts):
         message = "[vm] boots guests, but there is no hypervisor among the hosts."
         document.add_fault(("vm",), message, NODE_HINT)
@@ -139,12 +138,12 @@ def _add_booted_guest_faults(document: StudyDocument, tables: StudyTables, vm: V
         need = files.bytes_per_job * files.numjobs if files else 0
         if need > parse_size(vm.disk):
             message = (
-                f"{table_name_capitalised(document, item.path)} uses {format_bytes(need)} "
+                f"{table_name_capitalised(document, item.key_path)} uses {format_bytes(need)} "
                 "of each guest's "
             )
             message += f"disk, which has {format_bytes(parse_size(vm.disk))}."
             hint = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
-            document.add_fault((*item.path, "filesize"), message, hint, about="filesize disk")
+            document.add_fault((*item.key_path, "filesize"), message, hint, about="filesize disk")
 
 
 def _add_node_limit_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
@@ -158,11 +157,11 @@ def _add_node_limit_faults(document: StudyDocument, tables: StudyTables, vm: VmT
         if workload.vms_per_node and max(workload.vms_per_node) > most:
             with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
             message = (
-                f"{table_name_capitalised(document, item.path)} has "
+                f"{table_name_capitalised(document, item.key_path)} has "
                 f"{max(workload.vms_per_node)} guests on "
             )
             message += "each node, more than one agent carries"
-            path = (*item.path, VMS_PER_NODE_AXIS)
+            path = (*item.key_path, VMS_PER_NODE_AXIS)
             document.add_fault(path, f"{message}{with_copies}.", f"Give at most {most}.")
     copies = len(nodes) * per_node * (vm.replicas - 1)
     if copies > COPIES:
@@ -174,11 +173,11 @@ def _add_node_limit_faults(document: StudyDocument, tables: StudyTables, vm: VmT
     for item, host in tables.items_of_table("host", HostTable):
         if host.name in long:
             message = (
-                f"{table_name_capitalised(document, item.path)} has guests whose names "
+                f"{table_name_capitalised(document, item.key_path)} has guests whose names "
                 "are longer than "
             )
             hint = "Give that hypervisor a shorter name."
-            document.add_fault(item.path, f"{message}{NAME_BYTES} characters.", hint)
+            document.add_fault(item.key_path, f"{message}{NAME_BYTES} characters.", hint)
 
 
 def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTable) -> None:
@@ -196,11 +195,11 @@ def _add_replica_faults(document: StudyDocument, tables: StudyTables, vm: VmTabl
     for item, host in tables.items_of_table("host", HostTable):
         if host.role is HostRole.HYPERVISOR and "storage_address" not in item.user_values:
             message = (
-                f"{table_name_capitalised(document, item.path)} has no storage_address, "
+                f"{table_name_capitalised(document, item.key_path)} has no storage_address, "
                 "but [vm] has "
             )
             hint = "Give the IP address at which the other nodes reach its disks."
-            document.add_fault(item.path, f"{message}replicas = {vm.replicas}.", hint)
+            document.add_fault(item.key_path, f"{message}replicas = {vm.replicas}.", hint)
 
 
 def _add_shared_disk_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -213,12 +212,12 @@ def _add_shared_disk_faults(document: StudyDocument, tables: StudyTables) -> Non
             if path == configuration.path or name in own:
                 continue
             message = (
-                f"{table_name_capitalised(document, item.path)} and {quote_value(before)} "
+                f"{table_name_capitalised(document, item.key_path)} and {quote_value(before)} "
                 "keep the guests' disks "
             )
             message += f"of {quote_value(name)} at two paths."
             hint = "Give both the same path, or each nodes of its own."
-            document.add_fault(item.path, message, hint, about="path")
+            document.add_fault(item.key_path, message, hint, about="path")
 
 
 def _add_unsupported_setting_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -234,7 +233,7 @@ def _add_unsupported_setting_faults(document: StudyDocument, tables: StudyTables
     devices: list[tuple[KeyPath, str]] = [(("target",), "[target]")] if target.device else []
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         devices += (
-            [(item.path, table_name_capitalised(document, item.path))]
+            [(item.key_path, table_name_capitalised(document, item.key_path))]
             if configuration.device
             else []
         )
@@ -247,11 +246,11 @@ def _add_unsupported_setting_faults(document: StudyDocument, tables: StudyTables
     for item, table in tables.items_of_table("workload", LoadTable):
         if table.build_job().data_set("") is None:
             message = (
-                f"{table_name_capitalised(document, item.path)} needs files, but the "
+                f"{table_name_capitalised(document, item.key_path)} needs files, but the "
                 "guests of [vm] have "
             )
             hint = "Leave it out, or measure it on guests that exist already."
-            document.add_fault(item.path, f"{message}bare disks.", hint)
+            document.add_fault(item.key_path, f"{message}bare disks.", hint)
 
 
 def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None:
@@ -265,12 +264,13 @@ def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None
         if host.role is HostRole.CLIENT
     }
     for item, workload in tables.items_of_table("workload", SearchTable):
-        path = (*item.path, VMS_PER_NODE_AXIS)
+        path = (*item.key_path, VMS_PER_NODE_AXIS)
         if workload.vms_per_node is None:
             continue
         if not guests:
             message = (
-                f"{table_name_capitalised(document, item.path)} has {VMS_PER_NODE_AXIS}, but the "
+                f"{table_name_capitalised(document, item.key_path)} has {VMS_PER_NODE_AXIS}, "
+                "but the "
                 "study has no guests."
             )
             hint = "Describe them under [vm], or give each guest of the inventory its node."
@@ -289,8 +289,8 @@ def _add_guest_count_faults(
     """Every node of these clients has so many guests."""
     tables = {host["name"]: host for host in document.tree["host"] if _has_name(host)}
     nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
-    path = (*table_item.path, VMS_PER_NODE_AXIS)
-    name = table_name_capitalised(document, table_item.path)
+    path = (*table_item.key_path, VMS_PER_NODE_AXIS)
+    name = table_name_capitalised(document, table_item.key_path)
     around = f"{name} has {VMS_PER_NODE_AXIS} = {max_guests}"
     for node, count in nodes.items():
         if not node:

@@ -113,10 +113,10 @@ class SlurmHost(CommandHost):
         """That of a job step on the node. Raises HostError."""
         allocation = read_slurm_allocation(self._environment)
         if self.name not in allocation.nodes:
-            message = f"Host {quote_value(self.name)} is no node of Slurm job {allocation.job}."
+            message = f"Host {quote_value(self.name)} is no node of Slurm job {allocation.job_id}."
             raise HostError(message, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
         environment = srun_environment(self._environment)
-        return CommandPrefix(self.name, srun_prefix(allocation.job, self.name), environment)
+        return CommandPrefix(self.name, srun_prefix(allocation.job_id, self.name), environment)
 
     async def start_agent(self) -> AgentLink:
         """Push the agent if need be, and start it."""

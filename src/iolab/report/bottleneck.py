@@ -510,7 +510,7 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
     note = f"{_LAWS_NOTE} {_SHARES_NOTE}"
     shares = (best_point_limits_table(study, limits, brief.run_anchors), note)
     names = (busiest_resources_table(study, limits), _NAMES_NOTE)
-    repeats = any(len(best.runs) > 1 for best in brief.best_points)
+    repeats = any(len(best.run_keys) > 1 for best in brief.best_points)
     evidence_note = _EVIDENCE_NOTE if repeats else ""
     table = bottlenecks_table(study, limits, points)
     group = ChartGroup("", (), table, evidence_note, (shares, names))
@@ -596,7 +596,7 @@ def _run_rate_texts_unlike_point_mean(
 ) -> dict[RunKey, str]:
     """The rates of the runs behind findings that tell others than the means of their points."""
     keys = {workload.id: workload.headline_or_rate_metric for workload in study.workloads}
-    shown = {limit.runs[0] for limit in limits if limit.runs}
+    shown = {limit.run_keys[0] for limit in limits if limit.run_keys}
     texts = {}
     for point in points:
         key = keys.get(point.key.workload, "")
@@ -879,7 +879,7 @@ def _bottleneck_evidence_text(
         parts += _device_latency_evidence(findings)
     if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_highest_use_text(findings)]
-    run = findings[0].runs[:1] if parts and len(findings) == 1 else ()
+    run = findings[0].run_keys[:1] if parts and len(findings) == 1 else ()
     if run and run[0] in rates:
         parts[0] += f" (run of {rates[run[0]]})"
     parts += _load_step_evidence(findings)
@@ -1000,7 +1000,7 @@ def best_point_limits_table(
             *(Cell(_resource_share_text(limit, resource)) for resource, _ in columns),
             Cell(_device_latency_share_cell_text(limit)),
             Cell(_in_flight_text(limit)),
-            verdict_cell(limit.level, anchors.get(limit.runs[0])),
+            verdict_cell(limit.level, anchors.get(limit.run_keys[0])),
         )
         for limit in limits
     )

@@ -77,7 +77,7 @@ def comparison_document(comparison: ComparisonResult) -> dict[str, Any]:
         "same_session": comparison.same_session,
         "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
         "differences": [difference_document(difference) for difference in comparison.differences],
-        "rows": [_comparison_row_document(row) for row in comparison.rows],
+        "rows": [_comparison_row_document(row) for row in comparison.compared_metrics],
         "skipped": [_skipped_point_document(point) for point in comparison.skipped],
         "summaries": [_geometric_mean_document(summary) for summary in comparison.summaries],
         "verdicts": {
@@ -192,7 +192,7 @@ class GeometricMeanTexts(NamedTuple):
 
 def geometric_mean_texts(summary: MetricSummary) -> GeometricMeanTexts:
     """The geometric mean of a metric over all points."""
-    overall, count = summary.overall, summary.point_count
+    overall, count = summary.geometric_mean, summary.point_count
     return GeometricMeanTexts(
         subject=f"geometric mean of {metric_phrase(summary.metric)} over {count} points",
         ratio=ratio_with_percent_text(overall.ratio),
@@ -208,7 +208,7 @@ def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
     """
     names = short_side_names(comparison)
     points: set[tuple[str, Axis]] = set()
-    for row in comparison.rows:
+    for row in comparison.compared_metrics:
         if (row.workload, row.axis) in points:
             continue
         points.add((row.workload, row.axis))
@@ -256,7 +256,7 @@ def short_side_names(comparison: ComparisonResult) -> tuple[str, str]:
 
 def comparison_csv(comparison: ComparisonResult) -> str:
     """RFC 4180, one row a point and metric; an unknown number is an empty field."""
-    axes = list(dict.fromkeys(name for row in comparison.rows for name, _ in row.axis))
+    axes = list(dict.fromkeys(name for row in comparison.compared_metrics for name, _ in row.axis))
     heads = (
         "workload",
         *(f"axis_{name}" for name in axes),
@@ -264,7 +264,7 @@ def comparison_csv(comparison: ComparisonResult) -> str:
         *("candidate", "candidate_low", "candidate_high", "candidate_n"),
         *("ratio", "ratio_low", "ratio_high", "verdict", "level", "reason"),
     )
-    return rows_csv(heads, (_csv_row(row, axes) for row in comparison.rows))
+    return rows_csv(heads, (_csv_row(row, axes) for row in comparison.compared_metrics))
 
 
 def _csv_row(compared_metric: ComparedMetric, axis_names: Sequence[str]) -> Iterator[ExportValue]:
@@ -317,14 +317,14 @@ def comparison_markdown(comparison: ComparisonResult) -> str:
     if comparison.differences:
         parts.append(table_markdown(differences_table(comparison.differences)))
     heads = tuple(heading.capitalize() for heading in HEADINGS)
-    if comparison.rows:
+    if comparison.compared_metrics:
         parts.append(
             table_markdown(
                 untitled_text_table(
                     heads,
                     (
                         comparison_row_texts(row, compared_operations_suffix(comparison, row)).cells
-                        for row in comparison.rows
+                        for row in comparison.compared_metrics
                     ),
                 )
             )
@@ -356,9 +356,9 @@ def _comparison_row_document(compared_metric: ComparedMetric) -> dict[str, Any]:
         "ratio": comparison.ratio,
         "low": comparison.low,
         "high": comparison.high,
-        "runs": list(comparison.runs),
+        "runs": list(comparison.run_counts),
         "paired": comparison.paired,
-        "p": comparison.p,
+        "p": comparison.p_value,
         "verdict": comparison.verdict.value,
         "reason": comparison.reason,
         "level": compared_metric.level.value,
@@ -370,12 +370,12 @@ def _skipped_point_document(skipped: SkippedPoint) -> dict[str, Any]:
 
 
 def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
-    overall = summary.overall
+    overall = summary.geometric_mean
     return {
         "metric": summary.metric,
         "better": summary.better.value,
         "rows": summary.point_count,
-        "curves": overall.curves,
+        "curves": overall.curve_count,
         "ratio": overall.ratio,
         "low": finite_number_or_none(overall.low),
         "high": finite_number_or_none(overall.high),
@@ -457,7 +457,7 @@ def _change_document(series: MetricHistory, change: LevelChange) -> dict[str, An
     return {
         "session": series.values[change.index].session_index,
         "ratio": change.ratio,
-        "p": change.p,
+        "p": change.p_value,
     }
 
 
@@ -471,7 +471,7 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
     failures = verdicts.get(ComparisonVerdict.WORSE, 0)
     skipped = verdicts.get(ComparisonVerdict.INCONCLUSIVE, 0) + len(comparison.skipped)
     counts = {
-        "tests": str(len(comparison.rows) + len(comparison.skipped)),
+        "tests": str(len(comparison.compared_metrics) + len(comparison.skipped)),
         "failures": str(failures),
         "errors": "0",
         "skipped": str(skipped),
@@ -481,7 +481,7 @@ def comparison_junit_xml(comparison: ComparisonResult) -> str:
     root = ET.Element("testsuites", {"name": "iolab compare", **counts})
     suite = ET.SubElement(root, "testsuite", {"name": _replace_xml_forbidden(name), **counts})
     study = comparison.baseline.study.id
-    for row in comparison.rows:
+    for row in comparison.compared_metrics:
         case = _add_junit_case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
         message = _junit_row_message(row)
         match row.comparison.verdict:
@@ -512,7 +512,7 @@ def comparison_bmf_document(comparison: ComparisonResult) -> dict[str, Any]:
     is not known is left out, as its format allows.
     """
     by_point: dict[str, dict[str, dict[str, float]]] = {}
-    for row in comparison.rows:
+    for row in comparison.compared_metrics:
         if row.candidate.value is not None:
             point = point_text(row.workload, row.axis)
             by_point.setdefault(point, {})[row.metric] = _bmf_measure(row.candidate)

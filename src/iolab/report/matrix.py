@@ -205,7 +205,7 @@ class _LeadOverOther(Record):
 def _lead_over_other(best: BestFigure, other: BestFigure) -> _LeadOverOther:
     """By their runs where both were measured at one place of the axes, else by both intervals."""
     compared = dict(best.comparisons).get(other.configuration)
-    if compared is not None and min(compared.runs) >= REPLICATED:
+    if compared is not None and min(compared.run_counts) >= REPLICATED:
         factor = compared.ratio if best.better is BetterDirection.LOWER else 1 / compared.ratio
         is_supported = compared.verdict is ComparisonVerdict.WORSE
         return _LeadOverOther(other, max(factor, 1.0), is_supported)

@@ -261,7 +261,7 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
             value=best.headline_metric,
             axis=run.axis,
             level=best.level,
-            runs=tuple(result.key for result in best.results),
+            run_keys=tuple(result.key for result in best.results),
             title=headline.workload.title,
             place_count=headline.compared_point_count,
             host_count=0 if run.nodes else best.host_count,

@@ -92,7 +92,7 @@ class FindingSentence(Record):
     @property
     def runs(self) -> tuple[RunKey, ...]:
         """The runs that it rests on."""
-        return self.finding.runs
+        return self.finding.run_keys
 
 
 def configuration_names(study: Study) -> ConfigurationNames:
@@ -496,7 +496,7 @@ def _reworded_if_within_noise(
     best = sentence.finding
     if not isinstance(best, BestPointFinding):
         return sentence
-    noise = next((noise_texts[key] for key in best.runs if key in noise_texts), None)
+    noise = next((noise_texts[key] for key in best.run_keys if key in noise_texts), None)
     if noise is None:
         return sentence
     figure = _metric_with_interval_text(best.value)

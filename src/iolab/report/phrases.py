@@ -319,7 +319,7 @@ def _peak_sentence(search_peak: PeakSearchFinding) -> str:
         f"{_search_title(search_peak.search)}: best is {axis_values_text(best.axis)} with "
         f"{_metric_interval_text(value)}"
     )
-    text += f", estimated from {peak.runs} runs of {len(search_peak.search.points)} points"
+    text += f", estimated from {peak.run_count} runs of {len(search_peak.search.points)} points"
     if search_peak.invalid_run_count:
         text += f"; {search_peak.invalid_run_count} of its {search_peak.run_count} runs invalid"
     if len(peak.indistinguishable_points) > 1:
@@ -350,9 +350,8 @@ def _max_load_sentence(load: MaxLoadFinding) -> str:
         )
     else:
         value = Metric(highest.load, IOPS_UNIT, highest.low, highest.high)
-        text = (
-            f"{limit} up to {_metric_interval_text(value)}, by {counted_noun(highest.runs, 'run')}"
-        )
+        runs_text = counted_noun(highest.run_count, "run")
+        text = f"{limit} up to {_metric_interval_text(value)}, by {runs_text}"
         if load.invalid_run_count:
             text += f" ({load.invalid_run_count} invalid)"
         text += "" if highest.is_settled else " (the search ended before it was settled)"
@@ -440,7 +439,7 @@ def _peak_document(search_peak: PeakSearchFinding) -> dict[str, Any]:
             dict(_peak_point(search_peak, place).axis) for place in peak.indistinguishable_points
         ],
         "at_edge": peak.at_edge,
-        "runs": peak.runs,
+        "runs": peak.run_count,
     }
 
 
@@ -457,7 +456,7 @@ def _max_load_document(load: MaxLoadFinding) -> dict[str, Any]:
         "saturation_iops": load.saturation,
         "bounded": highest.is_bounded,
         "settled": highest.is_settled,
-        "runs": highest.runs,
+        "runs": highest.run_count,
     }
 
 

@@ -102,7 +102,7 @@ def _latency_ratio_text(cell: ComparedMetric) -> str:
 
 def _ratio_metric(cell: ComparedMetric) -> Metric:
     found = cell.comparison
-    return Metric(found.ratio, "", found.low, found.high, min(found.runs))
+    return Metric(found.ratio, "", found.low, found.high, min(found.run_counts))
 
 
 def _price_comparison_texts(

@@ -251,7 +251,7 @@ def _comparison_response(
         return _page_response(configuration_choice_html(tuple(choices)))
     baseline, candidate = (_comparison_side(*pair) for pair in zip(opened, choices, strict=True))
     compared = compare_sides(baseline, candidate)
-    if not compared.rows:
+    if not compared.compared_metrics:
         raise UsageError("The two sessions have no point in common.", "Compare others.")
     again = {name: place.id for name, place, _ in sides}
     again |= {f"{name}-configuration": text for name, _, text in sides if text}

@@ -126,7 +126,7 @@ def comparison_page(
     `damaged` is what either session leaves out.
     """
     forbidden = any(difference.forbids_comparison for difference in comparison.differences)
-    span = _ratio_scale_half_width(comparison.rows)
+    span = _ratio_scale_half_width(comparison.compared_metrics)
     skipped = [
         f"{point_text(point.workload, point.axis)}: {point.reason}" for point in comparison.skipped
     ]
@@ -140,7 +140,7 @@ def comparison_page(
         note=_no_differences_text(comparison),
         forbidden=forbidden,
         are_rows_shown=allow_differences or not forbidden,
-        rows=_metric_rows_table(comparison.rows, span),
+        rows=_metric_rows_table(comparison.compared_metrics, span),
         scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
             Markup(_verdict_badge_html(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
@@ -223,7 +223,7 @@ def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]
         Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
         *(ratio, interval),
         Cell("", html=_forest_row_svg(comparison, span)),
-        *(baseline, candidate, " / ".join(map(str, comparison.runs))),
+        *(baseline, candidate, " / ".join(map(str, comparison.run_counts))),
         compared.level,
     )
 

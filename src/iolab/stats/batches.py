@@ -60,14 +60,14 @@ class MeanVariance(Record):
 
 
 class BatchStatistics(Record):
-    """Means of `count` batches of `size` seconds: their variance, autocorrelation and kurtosis.
+    """Means of `batch_count` batches of `batch_s` seconds: variance, autocorrelation, kurtosis.
 
     `rho` is the autocorrelation at lag 1 with its bias put right, from 0 to nearly 1. Negative ones
     count as 0: a series that takes back what it gave is not believed to do so for ever.
     """
 
-    size: int
-    count: int
+    batch_s: int
+    batch_count: int
     variance: float
     rho: float
     kurtosis: float
@@ -80,27 +80,27 @@ class BatchStatistics(Record):
     @property
     def effective_count(self) -> float:
         """How many independent batches these are worth."""
-        return self.count / self.variance_inflation
+        return self.batch_count / self.variance_inflation
 
     @property
     def mean_variance(self) -> MeanVariance:
         """What this octave tells of the variance of the series' mean."""
-        if self.count < _CORRECTED_MIN:
+        if self.batch_count < _CORRECTED_MIN:
             return MeanVariance(
-                self.variance / self.count, self._df_limited_by_kurtosis(self.count - 1)
+                self.variance / self.batch_count, self._df_limited_by_kurtosis(self.batch_count - 1)
             )
         # The sample's variance is itself too small by what its mean took with it.
         variance = self.variance / (1 - min(1 / self.effective_count, 0.5))
         # A variance that rests on an estimated autocorrelation is known half as well.
         df = self._df_limited_by_kurtosis(
-            max((self.count - 1) / self.variance_inflation / 2, _CORRECTED_DF)
+            max((self.batch_count - 1) / self.variance_inflation / 2, _CORRECTED_DF)
         )
         return MeanVariance(variance / self.effective_count, df)
 
     def _df_limited_by_kurtosis(self, max_df: float) -> float:
         """No more than the few large deviations bear on which a variance of long tails rests."""
         if self.kurtosis > 1:
-            max_df = min(max_df, 2 * self.count / (self.kurtosis - 1))
+            max_df = min(max_df, 2 * self.batch_count / (self.kurtosis - 1))
         return max(max_df, 1.0)
 
 
@@ -157,7 +157,7 @@ def correlated_mean_error_bound(refused: BatchStatistics) -> float:
 def _statistics_of_enough_batches(
     batch_statistics: Sequence[BatchStatistics],
 ) -> tuple[BatchStatistics, ...]:
-    return tuple(octave for octave in batch_statistics if octave.count >= _JUDGED_MIN)
+    return tuple(octave for octave in batch_statistics if octave.batch_count >= _JUDGED_MIN)
 
 
 def whole_cycle_variance(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:

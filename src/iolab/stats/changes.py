@@ -52,13 +52,13 @@ class LevelChange(Record):
 
     index: int
     ratio: float
-    p: float
+    p_value: float
 
 
 class ChangeSearchResult(Record):
     """What a series of run means says: its changes, oldest first, or why none were looked for."""
 
-    runs: int
+    run_count: int
     changes: tuple[LevelChange, ...]
     has_enough_runs: bool
     needed_runs: int = RUNS_MIN
@@ -67,11 +67,13 @@ class ChangeSearchResult(Record):
     def summary_text(self) -> str:
         """The same in words."""
         if not self.has_enough_runs:
-            return f"{self.runs} runs are too few to tell a change; {self.needed_runs} are needed"
+            return (
+                f"{self.run_count} runs are too few to tell a change; {self.needed_runs} are needed"
+            )
         if not self.changes:
-            return f"nothing changed over {counted_noun(self.runs, 'run')}"
+            return f"nothing changed over {counted_noun(self.run_count, 'run')}"
         count = len(self.changes)
-        return f"{counted_noun(count, 'change')} over {self.runs} runs"
+        return f"{counted_noun(count, 'change')} over {self.run_count} runs"
 
 
 def find_level_changes(

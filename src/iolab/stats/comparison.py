@@ -51,8 +51,9 @@ class ComparisonVerdict(StrEnum):
 class Comparison(Record):
     """Candidate over baseline: the ratio, its 95 % interval, the verdict and why.
 
-    `runs` are those of (baseline, candidate); `p` is the p-value of a difference beyond the noise
-    threshold (1 without an interval). `error` is the log ratio's standard error with `df` degrees.
+    `run_counts` are those of (baseline, candidate); `p_value` is the p-value of a difference beyond
+    the noise threshold (1 without an interval). `log_ratio_error` is the log ratio's standard error
+    with `df` degrees.
     """
 
     ratio: float
@@ -60,11 +61,11 @@ class Comparison(Record):
     high: float | None
     verdict: ComparisonVerdict
     reason: str
-    runs: tuple[int, int]
+    run_counts: tuple[int, int]
     paired: bool
-    error: float
+    log_ratio_error: float
     df: float
-    p: float
+    p_value: float
 
 
 def compare(
@@ -126,7 +127,7 @@ def inverted_comparison(comparison: Comparison) -> Comparison:
         low=None if high is None else 1 / high,
         high=None if low is None else 1 / low,
         verdict=swapped.get(comparison.verdict, comparison.verdict),
-        runs=comparison.runs[::-1],
+        run_counts=comparison.run_counts[::-1],
     )
 
 
@@ -252,7 +253,7 @@ def holm_adjusted_p_values(p_values: Sequence[float]) -> list[float]:
 
 def apply_holm_correction(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """All comparisons shown together, without the claims that Holm's correction does not bear."""
-    adjusted = holm_adjusted_p_values([comparison.p for comparison in comparisons])
+    adjusted = holm_adjusted_p_values([comparison.p_value for comparison in comparisons])
     return [
         without_unsupported_claim(comparison, p)
         for comparison, p in zip(comparisons, adjusted, strict=True)

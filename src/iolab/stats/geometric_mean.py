@@ -29,7 +29,7 @@ class GeometricMeanRatio(Record):
     ratio: float
     low: float | None
     high: float | None
-    curves: int
+    curve_count: int
     bootstrapped: bool
 
 
@@ -64,7 +64,11 @@ def _geometric_mean_ratio(
 
 def _standard_error_and_df(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
     """Standard error and degrees of freedom (Satterthwaite) of the mean of curves; df 0: none."""
-    parts = [(cell.error / len(curve) / len(curves), cell.df) for curve in curves for cell in curve]
+    parts = [
+        (cell.log_ratio_error / len(curve) / len(curves), cell.df)
+        for curve in curves
+        for cell in curve
+    ]
     if any(df == 0 for _, df in parts):
         return math.inf, 0.0
     variance = sum(error**2 for error, _ in parts)

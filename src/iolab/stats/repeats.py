@@ -51,12 +51,12 @@ class Variance(Record):
 class VariancePrior(Record):
     """What a stratum says of a cell's variance, as if `df` runs more had been made.
 
-    `cells` and `pooled_df` say what it was fitted to. Of no cells, it says nothing (df 0).
+    `cell_count` and `pooled_df` say what it was fitted to. Of no cells, it says nothing (df 0).
     """
 
     variance: float
     df: float
-    cells: int
+    cell_count: int
     pooled_df: float
 
     def moderated_variance(self, sample: Variance) -> Variance:
@@ -141,7 +141,7 @@ class StratumPriors(Record):
         """
         for depth in range(len(place), -1, -1):
             prior = self.priors.get(place[:depth], NO_PRIOR)
-            if prior.cells:
+            if prior.cell_count:
                 return prior
         return NO_PRIOR
 
@@ -165,7 +165,7 @@ class EstimatedValue(Record):
     value: float
     low: float | None
     high: float | None
-    runs: int
+    run_count: int
     variance: Variance
 
     @property

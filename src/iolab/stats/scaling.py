@@ -65,7 +65,7 @@ class MeasuredLoad(Record):
     load: float
     rate: float
     log_rate_sd: float
-    runs: int
+    run_count: int
     half_width_share: float = 0.0
 
 
@@ -91,13 +91,13 @@ def predict_rate(
     points = sorted(measured, key=lambda point: point.load)
     if len(points) < POINTS_MIN:
         raise ValueError(f"{len(points)} loads were measured; at least {POINTS_MIN} are needed")
-    freedom = sum(point.runs - 1 for point in points)
+    freedom = sum(point.run_count - 1 for point in points)
     if freedom < 1:
         raise ValueError("no load was measured twice")
-    pooled = sum((point.runs - 1) * point.log_rate_sd**2 for point in points) / freedom
+    pooled = sum((point.run_count - 1) * point.log_rate_sd**2 for point in points) / freedom
     log_rate_sd = max(math.sqrt(pooled), SCATTER_MIN)
     loads = tuple(point.load for point in points)
-    widths = [Z95 * log_rate_sd / math.sqrt(point.runs) for point in points]
+    widths = [Z95 * log_rate_sd / math.sqrt(point.run_count) for point in points]
     law = _usl_fit(loads, tuple(point.rate for point in points), tuple(widths))
     middle, low, high = _log_rate_median_and_ends(points, log_rate_sd, min(freedom, DF_MAX), load)
     value = math.log(law.predicted_rate(load)) if law.fits_well else middle
@@ -126,7 +126,7 @@ def _log_rate_median_and_ends(
     loads = tuple(point.load for point in points)
     shapes, priors = _candidate_log_rates_and_weights(loads, load)
     rates = np.log([point.rate for point in points])
-    weights = np.array([point.runs for point in points]) / log_rate_sd**2
+    weights = np.array([point.run_count for point in points]) / log_rate_sd**2
     residuals = rates - shapes[:, :-1]
     tops = residuals @ weights / weights.sum()
     squares = (residuals - tops[:, None]) ** 2 @ weights

@@ -72,7 +72,7 @@ class LoadLimit(Record):
     low: float | None
     high: float | None
     verified: float | None
-    runs: int
+    run_count: int
     is_settled: bool
     is_bounded: bool
 
@@ -231,7 +231,7 @@ class PeakEstimate(Record):
     high: float
     indistinguishable_points: tuple[GridPoint, ...]
     at_edge: bool
-    runs: int
+    run_count: int
 
 
 class PeakSearch:

@@ -44,15 +44,15 @@ class StallEpisodes(Record):
     they cost, the variance is c E[loss^2] = 2 L^2 / c.
     """
 
-    episodes: int
+    count: int
     lost_mean: float
 
     @property
     def mean_variance_by_stalls(self) -> MeanVariance | None:
         """The variance of the mean by them alone, None without any."""
-        if self.episodes == 0:
+        if self.count == 0:
             return None
-        return MeanVariance(2 * self.lost_mean**2 / self.episodes, self.episodes)
+        return MeanVariance(2 * self.lost_mean**2 / self.count, self.count)
 
 
 def find_stall_episodes(x: Floats) -> StallEpisodes:
@@ -223,7 +223,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
         cycle_s,
         count,
         tau_s,
-        lost.episodes,
+        lost.count,
         lost.lost_mean,
         basis.effective,
         steady,

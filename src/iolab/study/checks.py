@@ -207,7 +207,7 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
     roles = {host.name: host.role for _, host in tables.items_of_table("host", HostTable)}
     host_names = {
         name
-        for host in tables.items["host"]
+        for host in tables.items_by_section["host"]
         if isinstance(name := host.user_values.get("name"), str)
     }
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
@@ -226,8 +226,8 @@ def _add_storage_role_faults(
     """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
     nodes = [name for name, role in roles.items() if role is HostRole.STORAGE]
     for index, name in enumerate(configuration.storage or ()):
-        path = (*table_item.path, "storage", index)
-        around = table_name(document, table_item.path)
+        path = (*table_item.key_path, "storage", index)
+        around = table_name(document, table_item.key_path)
         if name not in roles:
             message = f"storage of {around} names {quote_value(name)}, which is no host."
             document.add_fault(path, message, suggestion(name, nodes, "storage nodes"))
@@ -254,9 +254,8 @@ def _add_rotation_faults(
         return
     clients = counted_noun(count, "client")
     at_least = "" if count == every else " in its smallest fleet"
-    message = (
-        f"rotate of [target] is {rotate}, but {table_name(document, table_item.path)} has {clients}"
-    )
+    name = table_name(document, table_item.key_path)
+    message = f"rotate of [target] is {rotate}, but {name} has {clients}"
     message += f"{at_least}."
     hint = (
         "Leave rotate out; one client has only files of its own."
@@ -270,11 +269,13 @@ def _add_host_count_faults(
     document: StudyDocument, table_item: TableItem, max_hosts: int, tables: StudyTables
 ) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
-    path = (*table_item.path, HOSTS_AXIS)
-    around = f"{table_name_capitalised(document, table_item.path)} has {HOSTS_AXIS} = {max_hosts}"
+    path = (*table_item.key_path, HOSTS_AXIS)
+    around = (
+        f"{table_name_capitalised(document, table_item.key_path)} has {HOSTS_AXIS} = {max_hosts}"
+    )
     if tables.makes_hosts or existing_guest_tables(tables):
         message = (
-            f"{table_name_capitalised(document, table_item.path)} has {HOSTS_AXIS}, but the "
+            f"{table_name_capitalised(document, table_item.key_path)} has {HOSTS_AXIS}, but the "
             "study's clients are guests."
         )
         document.add_fault(
@@ -285,7 +286,7 @@ def _add_host_count_faults(
         count = len(target_host_names(tables, configuration))
         if 0 < count < max_hosts:
             clients = counted_noun(count, "client")
-            message = f"{around}, but {table_name(document, other.path)} has {clients}."
+            message = f"{around}, but {table_name(document, other.key_path)} has {clients}."
             document.add_fault(
                 path, message, f"Give at most {count}.", about=f"{HOSTS_AXIS} {count}"
             )
@@ -316,8 +317,8 @@ def _host_numjobs_element_faults(host: HostTable, files_per_job: int) -> Iterato
 def add_cross_table_faults(document: StudyDocument, tables: StudyTables, kinds: StudyKinds) -> None:
     """Add every fault that no single key shows."""
     for section in ("configuration", "workload", "phase", "event", "action", "witness"):
-        _add_duplicate_name_faults(document, tables.items[section], ITEMS[section][1])
-    add_host_faults(document, tables.items["host"])
+        _add_duplicate_name_faults(document, tables.items_by_section[section], ITEMS[section][1])
+    add_host_faults(document, tables.items_by_section["host"])
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
         _add_unknown_host_faults(document, item, configuration, tables)
         add_element_faults(document, item, _usable_over_raw_capacity_element_faults(configuration))
@@ -348,11 +349,11 @@ def add_host_faults(document: StudyDocument, items: tuple[TableItem, ...]) -> No
         other = first.setdefault(machine, host.name)
         if other != host.name:
             message = (
-                f"{table_name_capitalised(document, item.path)} is the same machine as "
+                f"{table_name_capitalised(document, item.key_path)} is the same machine as "
                 f"{quote_value(other)}."
             )
             hint = "Give each its own address; a machine that counts twice doubles nothing."
-            document.add_fault(item.path, message, hint)
+            document.add_fault(item.key_path, message, hint)
 
 
 def _meter_element_faults(host: HostTable) -> Iterator[ElementFault]:
@@ -419,7 +420,7 @@ def add_path_faults(
 ) -> None:
     """Add the faults of target paths and object stores: none, or two for one place."""
     stores = tuple(table for kind in kinds.loads if kind.uses_object_store for table in kind.tables)
-    uses_store = [isinstance(item.table, stores) for item in tables.items["workload"]]
+    uses_store = [isinstance(item.table, stores) for item in tables.items_by_section["workload"]]
     needs_path = required and (not uses_store or not all(uses_store))
     _add_object_store_faults(document, tables, required=required and any(uses_store))
     hosts = {host.name: (item, host) for item, host in tables.items_of_table("host", HostTable)}
@@ -430,8 +431,8 @@ def add_path_faults(
             host = hosts[name][1] if name in hosts else None
             if host is not None and _path_or_device(host) and _path_or_device(configuration):
                 document.add_fault(
-                    (*item.path, "path"),
-                    f"Host {quote_value(name)} of {table_name(document, item.path)} "
+                    (*item.key_path, "path"),
+                    f"Host {quote_value(name)} of {table_name(document, item.key_path)} "
                     "has two target paths, "
                     f"{quote_value(_path_or_device(configuration))} and its own "
                     f"{quote_value(_path_or_device(host))}.",
@@ -439,7 +440,7 @@ def add_path_faults(
                 )
             elif needs_path and not common and not _has_path(item, hosts.get(name)):
                 document.add_fault(
-                    item.path,
+                    item.key_path,
                     "There is no target path.",
                     "Give --path DIR, or path = 'DIR' under [target].",
                     about="path",
@@ -452,20 +453,22 @@ def _add_object_store_faults(
     """Add the faults of object stores: none where one is `required`, or half of one."""
     target = document.tree.get(TARGET)
     common = target if isinstance(target, dict) else {}
-    configurations = [(item.path, item.user_values) for item in tables.items["configuration"]]
+    configurations = [
+        (item.key_path, item.user_values) for item in tables.items_by_section["configuration"]
+    ]
     for path, written in (((TARGET,), common), *configurations):
         if ("endpoint" in written) != ("bucket" in written):
             has, lacks = ("endpoint", "bucket") if "endpoint" in written else ("bucket", "endpoint")
             where = "[target]" if path == (TARGET,) else table_name_capitalised(document, path)
             message = f"{where} has {'an' if has[0] == 'e' else 'a'} {has} but no {lacks}."
             document.add_fault((*path, has), message, f"Give its {lacks} too.")
-    for item in tables.items["configuration"]:
+    for item in tables.items_by_section["configuration"]:
         if required and "endpoint" not in common and "endpoint" not in item.user_values:
             hint = (
                 "Write endpoint = 'http://HOST:PORT' and bucket = 'NAME' under [target], or give "
                 "--set target.endpoint=URL --set target.bucket=NAME."
             )
-            document.add_fault(item.path, "There is no object store.", hint, about="endpoint")
+            document.add_fault(item.key_path, "There is no object store.", hint, about="endpoint")
 
 
 def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:
@@ -493,12 +496,11 @@ def _add_duplicate_name_faults(
         if not isinstance(name, str):
             continue
         if name in first:
-            line = document.origin_of((*first[name].path, key)).line
+            line = document.origin_of((*first[name].key_path, key)).line
             before = f" at line {line}" if line else ""
-            message = (
-                f"{table_name_capitalised(document, item.path)} has the {key} of another{before}."
-            )
-            document.add_fault((*item.path, key), message, f"Give each an {key} of its own.")
+            owner = table_name_capitalised(document, item.key_path)
+            message = f"{owner} has the {key} of another{before}."
+            document.add_fault((*item.key_path, key), message, f"Give each an {key} of its own.")
         first.setdefault(name, item)
 
 
@@ -538,7 +540,7 @@ def _add_unknown_host_faults(
 ) -> None:
     names = [
         name
-        for host in tables.items["host"]
+        for host in tables.items_by_section["host"]
         if isinstance(name := host.user_values.get("name"), str)
     ]
     others = {
@@ -557,23 +559,22 @@ def _add_unknown_host_faults(
             continue
         if name not in names:
             message = (
-                f"hosts of {table_name(document, table_item.path)} names "
+                f"hosts of {table_name(document, table_item.key_path)} names "
                 f"{quote_value(name)}, which is no host."
             )
             hint = suggestion(name, names, "hosts")
-            document.add_fault((*table_item.path, "hosts", index), message, hint)
+            document.add_fault((*table_item.key_path, "hosts", index), message, hint)
         elif name in others:
             message = (
-                f"hosts of {table_name(document, table_item.path)} names {quote_value(name)}, "
+                f"hosts of {table_name(document, table_item.key_path)} names {quote_value(name)}, "
                 f"which has the role {quote_value(others[name].value)} and makes no load."
             )
             hint = "Leave it out, or write role = 'client'."
-            document.add_fault((*table_item.path, "hosts", index), message, hint)
+            document.add_fault((*table_item.key_path, "hosts", index), message, hint)
     if configuration.hosts is None and names and len(others) == len(names) and not booting:
-        message = (
-            f"{table_name_capitalised(document, table_item.path)} has no client among its hosts."
-        )
-        document.add_fault(table_item.path, message, "Write role = 'client' for at least one.")
+        name = table_name_capitalised(document, table_item.key_path)
+        message = f"{name} has no client among its hosts."
+        document.add_fault(table_item.key_path, message, "Write role = 'client' for at least one.")
 
 
 def _workload_repeats(table_item: TableItem, tables: StudyTables) -> int:
@@ -586,21 +587,24 @@ def _add_point_count_faults(
     document: StudyDocument, tables: StudyTables, axes: Collection[str]
 ) -> None:
     """Too large a product is found by multiplying, before any point is made."""
-    configurations = max(len(tables.items["configuration"]), 1)
-    counts = [point_count(item.user_values, axes) for item in tables.items["workload"]]
+    configurations = max(len(tables.items_by_section["configuration"]), 1)
+    counts = [point_count(item.user_values, axes) for item in tables.items_by_section["workload"]]
     points = configurations * sum(counts)
     runs = configurations * sum(
         count * _workload_repeats(item, tables)
-        for count, item in zip(counts, tables.items["workload"], strict=True)
+        for count, item in zip(counts, tables.items_by_section["workload"], strict=True)
     )
     if points > POINTS_MAX:
-        largest = tables.items["workload"][counts.index(max(counts))]
-        message = (
-            f"The study has {points} points, {max(counts)} in {table_name(document, largest.path)}."
+        largest = tables.items_by_section["workload"][counts.index(max(counts))]
+        name = table_name(document, largest.key_path)
+        message = f"The study has {points} points, {max(counts)} in {name}."
+        document.add_fault(
+            largest.key_path, message, f"Vary less: at most {POINTS_MAX} are planned."
         )
-        document.add_fault(largest.path, message, f"Vary less: at most {POINTS_MAX} are planned.")
     elif runs > RUNS_MAX:
-        repeats = max(_workload_repeats(item, tables) for item in tables.items["workload"])
+        repeats = max(
+            _workload_repeats(item, tables) for item in tables.items_by_section["workload"]
+        )
         message = f"The study has {runs} runs: {points} points, {repeats} repeats."
         document.add_fault(("method", "repeats"), message, f"At most {RUNS_MAX} are planned.")
 
@@ -642,11 +646,11 @@ def add_filesystem_faults(
         for table in unfit:
             for item, _ in tables.items_of_table("workload", table):
                 message = (
-                    f"{table_name_capitalised(document, item.path)} does not go with a "
+                    f"{table_name_capitalised(document, item.key_path)} does not go with a "
                     "file system on a device."
                 )
                 hint = "Leave it out, or measure it as a study of its own."
-                document.add_fault(item.path, message, hint)
+                document.add_fault(item.key_path, message, hint)
 
 
 AnyTarget = TargetTable | ConfigurationTable | HostTable
@@ -669,9 +673,9 @@ def tables_with_targets(tables: StudyTables) -> Iterator[tuple[KeyPath, AnyTarge
     """The tables that may name a target, each with its path in the file."""
     yield ("target",), tables.target
     for item, configuration in tables.items_of_table("configuration", ConfigurationTable):
-        yield item.path, configuration
+        yield item.key_path, configuration
     for item, host in tables.items_of_table("host", HostTable):
-        yield item.path, host
+        yield item.key_path, host
 
 
 def _add_path_and_serial_faults(
@@ -707,10 +711,10 @@ def _add_files_on_device_faults(
     for item, workload in tables.items_of_table("workload", LoadTable):
         ways = workload.build_job().data_directions
         if tables.precondition.fill == 0 and ways and Direction.WRITE not in ways:
-            message = f"{table_name_capitalised(document, item.path)} {ways[0].key}s, "
+            message = f"{table_name_capitalised(document, item.key_path)} {ways[0].key}s, "
             message += "but with fill = 0 nothing was written."
             hint = "Set precondition.fill = 1 or more, or keep to workloads that write."
-            document.add_fault(item.path, message, hint)
+            document.add_fault(item.key_path, message, hint)
 
 
 def _add_precondition_faults(

@@ -291,7 +291,7 @@ def plan_demand(
     prepared = sum(demand.prepared_runs for demand in demands)
     time_items = _plan_time_items(study, _layout_time_items(most, rate), demands, len(runs))
     time_items += tuple(precondition_time_items(study, data_sets, runs, rate))
-    time_items += tuple(item for demand in demands for item in demand.own_preparation)
+    time_items += tuple(item for demand in demands for item in demand.own_preparation_time_items)
     time_items += of_hosts.time_items
     certain_s = sum(seconds for _, seconds in time_items)
     spared_s = sum(demand.avoidable_s for demand in demands) + precondition_saving_s(study, runs)
@@ -382,9 +382,9 @@ def _plan_time_items(
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,
-        *(item for demand in demands for item in demand.load),
+        *(item for demand in demands for item in demand.load_time_items),
         *(((proving, prepared * run_overhead_seconds(method)),) if prepared else ()),
-        *(item for demand in demands for item in demand.generator_limit_measurements),
+        *(item for demand in demands for item in demand.generator_limit_time_items),
         *(((settling, resting_s),) if resting_s else ()),
         *(((metering, idle_s),) if idle_s else ()),
     )

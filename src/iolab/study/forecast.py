@@ -70,10 +70,10 @@ class VerdictLimiter(Protocol):
 
 
 class VerdictForecast(Record):
-    """How many of the `runs` can be no better than each level, and why, the worst first."""
+    """How many of the `run_count` can be no better than each level, and why, the worst first."""
 
-    runs: int
-    counts: dict[VerdictLevel, int]
+    run_count: int
+    run_counts_by_level: dict[VerdictLevel, int]
     limits: tuple[VerdictLimit, ...]
 
     @property
@@ -88,10 +88,12 @@ class VerdictForecast(Record):
 
     def text_lines(self) -> Iterator[str]:
         """For people: the best verdict, then each limit with what to do about it."""
-        each = [f"{level} for {number}" for level, number in self.counts.items() if number]
+        each = [
+            f"{level} for {number}" for level, number in self.run_counts_by_level.items() if number
+        ]
         (only, *more) = each or [str(VerdictLevel.VALID)]
         verdicts = (
-            f"{only} of {self.runs} runs"
+            f"{only} of {self.run_count} runs"
             if more
             else next(iter(self.best_levels), VerdictLevel.VALID).value
         )
@@ -105,12 +107,12 @@ class VerdictForecast(Record):
     @property
     def best_levels(self) -> tuple[VerdictLevel, ...]:
         """The levels that any run can be at best."""
-        return tuple(level for level, number in self.counts.items() if number)
+        return tuple(level for level, number in self.run_counts_by_level.items() if number)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
         return {
-            "runs": {level.value: number for level, number in self.counts.items()},
+            "runs": {level.value: number for level, number in self.run_counts_by_level.items()},
             "limits": [
                 {"level": limit.level.value, "why": limit.reason, "hint": limit.hint}
                 for limit in self.limits

@@ -344,7 +344,7 @@ def _require_count(name: str, text: str) -> None:
 class SlurmAllocation(Record):
     """A job's id and its nodes."""
 
-    job: str
+    job_id: str
     nodes: tuple[str, ...]
 
 
@@ -369,7 +369,7 @@ def read_slurm_allocation(environment: Mapping[str, str]) -> SlurmAllocation:
 
 def slurm_inventory(allocation: SlurmAllocation) -> Inventory:
     """The allocation's nodes, each a host of kind `slurm`: no job's id is in it."""
-    origin = f"--hosts slurm, in job {allocation.job}"
+    origin = f"--hosts slurm, in job {allocation.job_id}"
     hosts = ({"name": name, "kind": HostTransport.SLURM.value} for name in allocation.nodes)
     return Inventory(inventory_text(origin, hosts), "--hosts slurm")
 

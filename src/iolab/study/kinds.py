@@ -38,15 +38,16 @@ KnownFacts = Mapping[str, HostFacts] | None
 class LoadDemand(Record):
     """What the runs of one kind of load take: seconds and bytes.
 
-    `load` is the load itself, `generator_limit_measurements` what is measured once for all runs.
-    The session itself prepares `prepared_runs`; kinds that prepare theirs say in `own_preparation`
-    all that they take. With a rule the load may end `avoidable_s` earlier. `set_up_bytes` are
-    written before runs, on all hosts; `space_bytes` are of the host that needs most.
+    `load_time_items` is the load itself, `generator_limit_time_items` what is measured once for all
+    runs. The session itself prepares `prepared_runs`; kinds that prepare theirs say in
+    `own_preparation_time_items` all that they take. With a rule the load may end `avoidable_s`
+    earlier. `set_up_bytes` are written before runs, on all hosts; `space_bytes` are of the host
+    that needs most.
     """
 
-    load: tuple[TimeItem, ...] = ()
-    generator_limit_measurements: tuple[TimeItem, ...] = ()
-    own_preparation: tuple[TimeItem, ...] = ()
+    load_time_items: tuple[TimeItem, ...] = ()
+    generator_limit_time_items: tuple[TimeItem, ...] = ()
+    own_preparation_time_items: tuple[TimeItem, ...] = ()
     prepared_runs: int = 0
     avoidable_s: float = 0.0
     set_up_bytes: int = 0
@@ -125,14 +126,14 @@ class LoadStudyKind:
 
     def add_device_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add the faults of its workloads where a target is a device: they all need files."""
-        for item in tables.items["workload"]:
+        for item in tables.items_by_section["workload"]:
             if type(item.table) in self.tables:
                 message = (
-                    f"{table_name_capitalised(document, item.path)} needs files, but the "
+                    f"{table_name_capitalised(document, item.key_path)} needs files, but the "
                     "target is a device."
                 )
                 hint = "Leave it out, or give a directory as the target."
-                document.add_fault(item.path, message, hint)
+                document.add_fault(item.key_path, message, hint)
 
     def add_point_faults(self, document: StudyDocument, study: Study) -> None:
         """Add the faults that only show in the points."""
@@ -162,7 +163,7 @@ class LoadStudyKind:
             return LoadDemand()
         seconds = sum(self.expected_run_seconds(study, run.point) for run in own_runs)
         message = f"{len(own_runs)} runs of {list_text(self.engines)}"
-        return LoadDemand(load=((message, seconds),), prepared_runs=len(own_runs))
+        return LoadDemand(load_time_items=((message, seconds),), prepared_runs=len(own_runs))
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002 - of kinds that write
         """What one run of its own writes."""

@@ -108,10 +108,10 @@ def add_phase_and_event_faults(
         if first.seconds is None or any(event.phase == first.id for _, event in events):
             message = "The first phase is the baseline: it ends by time, and has no event."
             hint = "Give it seconds, and have events in the phases after it."
-            document.add_fault(phases[0][0].path, message, hint)
+            document.add_fault(phases[0][0].key_path, message, hint)
     elif events:
         hint = "Write [[phase]] for each part of the run, the healthy one first."
-        document.add_fault(events[0][0].path, "There are events, and no phase.", hint)
+        document.add_fault(events[0][0].key_path, "There are events, and no phase.", hint)
 
 
 def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:

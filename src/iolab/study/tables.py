@@ -42,7 +42,7 @@ class TableItem(Record):
     A key with a fault counts as left out in `table`, so that checks over several keys go on.
     """
 
-    path: KeyPath
+    key_path: KeyPath
     user_values: dict[str, Any]
     table: StudyTable | None
 
@@ -61,7 +61,7 @@ class StudyTables(Record):
     meters: MetersTable
     kind_tables: tuple[StudyTable, ...]
     makes_hosts: bool
-    items: dict[str, tuple[TableItem, ...]]
+    items_by_section: dict[str, tuple[TableItem, ...]]
 
     def find_single_table(self, kind: type[TableT]) -> TableT | None:
         """The table of that kind which stands once; None where nothing is to be had of it."""
@@ -69,7 +69,11 @@ class StudyTables(Record):
 
     def items_of_table(self, section: str, kind: type[TableT]) -> list[tuple[TableItem, TableT]]:
         """The elements of `section` that could be read, as tables of their kind."""
-        return [(item, item.table) for item in self.items[section] if isinstance(item.table, kind)]
+        return [
+            (item, item.table)
+            for item in self.items_by_section[section]
+            if isinstance(item.table, kind)
+        ]
 
 
 def existing_guest_tables(tables: StudyTables) -> list[HostTable]:
@@ -257,9 +261,9 @@ def add_element_faults(
     Of what one option or line set on many elements, those that need the same change are one.
     """
     for problem in problems:
-        path = (*table_item.path, *problem.key)
+        path = (*table_item.key_path, *problem.key)
         message = (
-            f"{table_name_capitalised(document, table_item.path)} has {problem.conflict_text}."
+            f"{table_name_capitalised(document, table_item.key_path)} has {problem.conflict_text}."
         )
         document.add_fault(path, message, problem.hint, about=f"{problem.key} {problem.hint}")
 
@@ -285,10 +289,10 @@ def add_option_faults(
     for name, value in user_value.items() if isinstance(user_value, dict) else ():
         if not isinstance(value, str | int | float):
             continue  # it is told of where the table is read
-        path = (*table_item.path, key, name)
+        path = (*table_item.key_path, key, name)
         if name not in allowed:
             message = (
-                f"{key} option {quote_value(name)} of {table_name(document, table_item.path)} "
+                f"{key} option {quote_value(name)} of {table_name(document, table_item.key_path)} "
                 "is not allowed."
             )
             hint = advice(name) or suggestion(name, allowed, "allowed options")
@@ -296,7 +300,7 @@ def add_option_faults(
                 hint = f"Write {name} as a key of the workload itself."
             document.add_fault(path, message, hint, about=name)
         elif not allowed[name].accepts_value(text_of(value)):
-            whose = table_name(document, table_item.path)
+            whose = table_name(document, table_item.key_path)
             message = f"{key} option {name} of {whose} is {quote_value(value)}."
             hint = f"Write for example {quote_value(allowed[name].example)}."
             document.add_fault(path, message, hint, about=name)

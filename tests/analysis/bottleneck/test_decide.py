@@ -21,10 +21,10 @@ from tests.analysis.bottleneck.planted import (
 from tests.analysis.records import JOB, Burst, engine_totals, host_run
 
 BENT = LoadStep(
-    "iodepth", 4, 8, 1.02, is_worthwhile=False, is_certain=True, has_single_runs=False, runs=()
+    "iodepth", 4, 8, 1.02, is_worthwhile=False, is_certain=True, has_single_runs=False, run_keys=()
 )
 PAYING = LoadStep(
-    "iodepth", 4, 8, 1.9, is_worthwhile=True, is_certain=True, has_single_runs=False, runs=()
+    "iodepth", 4, 8, 1.9, is_worthwhile=True, is_certain=True, has_single_runs=False, run_keys=()
 )
 FULL_DISK = {**QUIET, **disk(1.0)}
 

@@ -26,7 +26,7 @@ def test_a_last_step_that_gives_more_than_the_root_of_the_load_pays() -> None:
     assert (step.axis, step.load, step.next_load) == ("threads", 4, 16)
     assert (step.is_worthwhile, step.is_certain, step.has_single_runs) == (True, True, False)
     assert step.rate_gain_share == pytest.approx(3.0, rel=0.01)  # the root of four is two
-    assert len(step.runs) == 2 * REPEATS
+    assert len(step.run_keys) == 2 * REPEATS
 
 
 def test_a_last_step_that_gives_less_has_met_a_limit() -> None:

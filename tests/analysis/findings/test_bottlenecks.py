@@ -33,8 +33,8 @@ def test_a_curve_that_bends_over_a_busy_device_names_it() -> None:
     assert (one.decision.cause, one.decision.limiting_use) == (BottleneckCause.DEVICE, BUSY)
     assert one.decision.step is not None
     assert (one.decision.step.load, one.decision.step.next_load) == (16, 64)
-    assert len(one.runs) == 2 * REPEATS
-    assert one.runs[0] == (f"{BASE}-readrandom-4k-64", 1)  # the one that was watched
+    assert len(one.run_keys) == 2 * REPEATS
+    assert one.run_keys[0] == (f"{BASE}-readrandom-4k-64", 1)  # the one that was watched
 
 
 def test_a_curve_that_rises_over_a_busy_device_does_not() -> None:

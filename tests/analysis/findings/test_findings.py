@@ -33,8 +33,8 @@ def test_the_best_is_the_highest_of_all_places_with_its_runs() -> None:
     (best,) = of(BestPointFinding, found_in(curve(BASE, RISING)))
     assert (best.axis, best.point_count, best.indistinguishable_axes) == ((("threads", 64),), 3, ())
     assert best.value.value == pytest.approx(20_000, rel=0.01)
-    assert len(best.runs) == REPEATS
-    assert {digest for digest, _ in best.runs} == {f"{BASE}-readrandom-4k-64"}
+    assert len(best.run_keys) == REPEATS
+    assert {digest for digest, _ in best.run_keys} == {f"{BASE}-readrandom-4k-64"}
 
 
 def test_places_whose_intervals_meet_the_best_are_named() -> None:
@@ -67,7 +67,7 @@ def test_the_largest_supported_gain_is_not_the_largest_noisy_one() -> None:
     assert gain.low is not None
     assert gain.high is not None
     assert gain.low < 0.3 < gain.high
-    assert len(gain.runs) == 2 * REPEATS
+    assert len(gain.run_keys) == 2 * REPEATS
 
 
 def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> None:

@@ -54,7 +54,7 @@ def best(owner: str, workload: str, value: float, width: float | None = 0.005) -
         level=VerdictLevel.VALID,
         indistinguishable_axes=(),
         point_count=1,
-        runs=((f"{owner}-{workload}", 1),),
+        run_keys=((f"{owner}-{workload}", 1),),
     )
 
 
@@ -77,7 +77,7 @@ def test_without_costs_capacity_and_performance_decide_alone() -> None:
     capacity = found[BuyerNeed.CAPACITY]
     assert (capacity.configuration, capacity.terabytes) == ("high-capacity", 973.0)
     assert capacity.lead_factor == pytest.approx(973 / 304)
-    assert (capacity.cost_unit, capacity.is_certain, capacity.level, capacity.runs) == (
+    assert (capacity.cost_unit, capacity.is_certain, capacity.level, capacity.run_keys) == (
         "",
         True,
         None,
@@ -128,7 +128,7 @@ def test_the_two_to_decide_between_are_the_best_and_the_next() -> None:
     assert leading_pair(found) == ("high-capacity", "performance")
     two = [figure for figure in found if figure.configuration != "mainstream"]
     assert leading_pair(two) is None  # there is one pair alone
-    without = [figure for figure in found if figure.runs[0][0] != "mainstream-seq-read-1m"]
+    without = [figure for figure in found if figure.run_keys[0][0] != "mainstream-seq-read-1m"]
     assert leading_pair(without) is None  # one of the three cannot be ranked
 
 

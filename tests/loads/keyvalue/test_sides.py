@@ -61,7 +61,7 @@ def repeats(*ops: float, mean: float = 5e5, p99: float = 2e6) -> list[Values]:
 def test_the_rate_and_the_first_operations_latency_are_compared() -> None:
     one = side("a", results(BASE, repeats(100.0, 101.0, 99.0)))
     other = side("b", results(BASE, repeats(150.0, 151.0, 149.0, mean=3e5)))
-    rows = {row.metric: row for row in compare_sides(one, other).rows}
+    rows = {row.metric: row for row in compare_sides(one, other).compared_metrics}
     assert list(rows) == ["ops_per_s", "read_lat_ns_mean", "read_lat_ns_p99"]
     assert rows["ops_per_s"].better is BetterDirection.HIGHER
     assert rows["read_lat_ns_mean"].better is BetterDirection.LOWER
@@ -75,7 +75,7 @@ def test_the_rate_and_the_first_operations_latency_are_compared() -> None:
 def test_a_tail_that_is_not_supported_is_not_compared() -> None:
     without = [{**one, "read_lat_ns_p99": Metric(None, "ns")} for one in repeats(100.0, 101.0)]
     found = compare_sides(side("a", results(BASE, without)), side("b", results(BASE, without)))
-    assert [row.metric for row in found.rows] == ["ops_per_s", "read_lat_ns_mean"]
+    assert [row.metric for row in found.compared_metrics] == ["ops_per_s", "read_lat_ns_mean"]
 
 
 def test_the_rate_is_tracked_over_sessions() -> None:

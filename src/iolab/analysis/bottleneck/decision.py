@@ -64,7 +64,7 @@ class LoadStep(Record):
     is_worthwhile: bool
     is_certain: bool
     has_single_runs: bool
-    runs: tuple[RunKey, ...]
+    run_keys: tuple[RunKey, ...]
 
 
 def load_step_of_best(
@@ -99,7 +99,7 @@ def load_step_of_best(
         is_worthwhile=pays,
         is_certain=sure,
         has_single_runs=min(len(low.results), len(high.results)) < REPLICATED,
-        runs=tuple(run.key for point in (low, high) for run in point.results),
+        run_keys=tuple(run.key for point in (low, high) for run in point.results),
     )
 
 

@@ -73,7 +73,7 @@ class CheckpointStudyKind(LoadStudyKind):
         )
         message = f"{counted_noun(len(own_runs), 'checkpoint')} saved and restored"
         return LoadDemand(
-            load=((message, seconds),),
+            load_time_items=((message, seconds),),
             prepared_runs=len(own_runs),
             space_bytes=max(spaces.values()),
         )

@@ -81,13 +81,13 @@ class FileIoStudyKind(LoadStudyKind):
                 f"{format_duration_s(least_s)} to {format_duration_s(max_duration_s)}, until steady"
             )
         return LoadDemand(
-            load=(
+            load_time_items=(
                 (
                     f"{counted_noun(len(points), 'run')}: {length}",
                     len(points) * max_duration_s,
                 ),
             ),
-            generator_limit_measurements=generator_limit_time_items(study, runs),
+            generator_limit_time_items=generator_limit_time_items(study, runs),
             prepared_runs=len(points),
             avoidable_s=(max_duration_s - least_s) * len(points),
         )

@@ -63,7 +63,7 @@ _ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or re
 
 def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
-    for item in tables.items["workload"]:
+    for item in tables.items_by_section["workload"]:
         add_option_faults(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
         add_option_faults(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_option_text)
     for item, bench in tables.items_of_table("workload", DbBenchTable):
@@ -123,7 +123,9 @@ def _add_server_faults(document: StudyDocument, tables: StudyTables) -> None:
     if not isinstance(written, dict):
         return
     workloads = tables.items_of_table("workload", YcsbTable)
-    if not any(item.user_values.get("engine") == "ycsb" for item in tables.items["workload"]):
+    if not any(
+        item.user_values.get("engine") == "ycsb" for item in tables.items_by_section["workload"]
+    ):
         message = "[server] has no effect: no workload of the study has engine = 'ycsb'."
         document.add_fault(("server",), message, "Leave it out.")
         return
@@ -150,14 +152,14 @@ def _add_differing_record_set_faults(
     shapes = [(w.records, w.fields, parse_size(w.field_size)) for _, w in workloads]
     for (item, _), shape in zip(workloads, shapes, strict=True):
         if shape != shapes[0]:
-            first = table_name(document, workloads[0][0].path)
+            first = table_name(document, workloads[0][0].key_path)
             message = (
-                f"{table_name_capitalised(document, item.path)} has other records, fields or "
+                f"{table_name_capitalised(document, item.key_path)} has other records, fields or "
                 "field_size than "
                 f"{first}, but a server holds one set of records."
             )
             hint = "Make them the same, or measure them as two studies."
-            document.add_fault(item.path, message, hint)
+            document.add_fault(item.key_path, message, hint)
 
 
 def _add_single_node_faults(document: StudyDocument, server: ServerTable) -> None:
@@ -195,7 +197,8 @@ def _add_node_host_faults(
             message = (
                 f"The managed server on {quote_value(node)} listens on "
                 f"{server_table_or_default(tables).listen}, where "
-                f"{quote_value(others[0])} of {table_name(document, item.path)} cannot reach it."
+                f"{quote_value(others[0])} of {table_name(document, item.key_path)} cannot "
+                "reach it."
             )
             hint = "Write server.listen with an address of that host that the clients can reach."
             key = "listen" if "listen" in written else "kind"

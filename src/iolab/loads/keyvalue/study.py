@@ -124,11 +124,11 @@ class KeyValueStudyKind(LoadStudyKind):
             if not isinstance(table, DbBenchTable | YcsbTable):
                 continue
             message = (
-                f"{table_name_capitalised(document, item.path)} needs a file system, but "
+                f"{table_name_capitalised(document, item.key_path)} needs a file system, but "
                 "the target is a "
             )
             hint = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
-            document.add_fault(item.path, f"{message}device.", f"{hint}directory.")
+            document.add_fault(item.key_path, f"{message}device.", f"{hint}directory.")
 
     def build_workload(
         self, table_item: TableItem, table: DbBenchTable | YcsbTable, tables: StudyTables
@@ -151,7 +151,7 @@ class KeyValueStudyKind(LoadStudyKind):
     ) -> LoadDemand:
         """Loading, copying and what runs write; its runs prepare themselves."""
         return LoadDemand(
-            own_preparation=tuple(key_value_time_items(study, runs, rate)),
+            own_preparation_time_items=tuple(key_value_time_items(study, runs, rate)),
             set_up_bytes=fill_bytes_on_all_hosts(study, runs),
             space_bytes=max_space_bytes_on_a_host(study, runs, rate),
         )

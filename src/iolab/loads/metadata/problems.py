@@ -53,7 +53,7 @@ _HINT: Final = "Make room, give another path, or set fewer workload.*.files_per_
 def add_metadata_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of metadata workloads that no single key shows."""
     clients = _largest_client_count(tables)
-    for item in tables.items["workload"]:
+    for item in tables.items_by_section["workload"]:
         add_option_faults(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS)
     for item, workload in tables.items_of_table("workload", MetadataTable):
         add_element_faults(document, item, _workload_element_faults(workload, clients))

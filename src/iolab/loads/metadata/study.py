@@ -97,7 +97,7 @@ class MetadataStudyKind(LoadStudyKind):
         done = "files on each host made, read, removed (assumed rates)"
         message = f"{counted_noun(len(jobs), 'run')}: {most}{files:,} {done}"
         return LoadDemand(
-            load=((message, sum(expected_iteration_seconds(job) for job in jobs)),),
+            load_time_items=((message, sum(expected_iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
             space_bytes=max(space_bytes_per_client(job) for job in jobs),
         )

@@ -80,8 +80,8 @@ class ObjectsStudyKind(LoadStudyKind):
         read_back_items = _read_back_time_items(study, self.runs_of_kind(runs))
         demand = replace(
             demand,
-            generator_limit_measurements=generator_limit_items,
-            own_preparation=read_back_items,
+            generator_limit_time_items=generator_limit_items,
+            own_preparation_time_items=read_back_items,
         )
         data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
         if not data_sets:
@@ -95,7 +95,9 @@ class ObjectsStudyKind(LoadStudyKind):
             )
         text = f"{counted_noun(len(data_sets), 'set')} of objects, {format_bytes(total)}"
         return replace(
-            demand, own_preparation=((text, seconds), *read_back_items), set_up_bytes=total
+            demand,
+            own_preparation_time_items=((text, seconds), *read_back_items),
+            set_up_bytes=total,
         )
 
     def host_faults(
