@@ -217,7 +217,9 @@ def test_a_run_that_cannot_be_read_costs_the_page_nothing_else() -> None:
     damaged = Damaged(**parts, nodes=source.nodes, results_given=source.results())
     brief = build_brief(damaged)
     message = "'points/x/run-1/manifest.json' is damaged: it's torn."
-    assert [hurt.message for hurt in brief.damaged] == [message]  # and not where the session lies
+    assert [hurt.message for hurt in brief.damaged_runs] == [
+        message
+    ]  # and not where the session lies
     assert brief.node_timeline is None
     assert len(guest_fleets_by_run(brief)) == 11
 
@@ -286,7 +288,7 @@ def test_a_fleet_of_96_is_told_in_few_rows() -> None:
 
 
 def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
-    detail = next(iter(brief.details.values()))
+    detail = next(iter(brief.chart_data_by_run.values()))
     assert detail.timeline is not None
     titles = [panel.title for panel in detail.timeline.panels]
     assert titles[-3:] == ["Node disks", "Node ports", "Node processors"]
@@ -324,7 +326,7 @@ def test_published_figures_of_a_fleet_stand_apart(brief: Brief) -> None:
         "IOPS of each SSD",
         "50,000 to 60,000",
     ]
-    html = shared.drawn(replace(brief, published=published, details={}))
+    html = shared.drawn(replace(brief, published=published, chart_data_by_run={}))
     assert "1,900,000" in html
     assert "not to be compared" in html
 

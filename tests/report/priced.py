@@ -88,9 +88,9 @@ def section(source: Source, make: SectionMaker) -> ReportSection | None:
         facts=source.facts,
         results=results,
         points=points,
-        details={},
+        chart_data_by_run={},
         manifests={},
-        damaged=(),
+        damaged_runs=(),
     )
     return make(brief)
 

@@ -103,4 +103,4 @@ def drawn(told: Brief) -> str:
 
 def undrawn(told: Brief) -> Brief:
     """The brief without the charts of its runs, where a page is about something else."""
-    return replace(told, details={})
+    return replace(told, chart_data_by_run={})

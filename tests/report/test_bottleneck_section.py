@@ -190,6 +190,6 @@ def test_hostile_names_of_devices_and_hosts_stay_text() -> None:
         key: replace(one, uses=tuple(replace(use, name=bad, host=bad) for use in one.uses))
         for key, one in whole().run_resources.items()
     }
-    page = shared.drawn(replace(whole(), run_resources=seen, details={}))
+    page = shared.drawn(replace(whole(), run_resources=seen, chart_data_by_run={}))
     assert "<img src=x" not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page

@@ -57,8 +57,8 @@ def test_the_stores_reader_is_a_source() -> None:
 
 def test_a_curve_and_its_result_tell_the_same_percentiles(source: Source) -> None:
     brief = build_brief(source)
-    assert len(brief.details) == len([r for r in brief.results if r.failure is None])
-    for detail in brief.details.values():
+    assert len(brief.chart_data_by_run) == len([r for r in brief.results if r.failure is None])
+    for detail in brief.chart_data_by_run.values():
         metrics = detail.result.metrics
         for key, percent in (("p50", 50.0), ("p99", 99.0), ("p99_5", 99.5), ("p99_9", 99.9)):
             assert (
@@ -69,8 +69,8 @@ def test_a_curve_and_its_result_tell_the_same_percentiles(source: Source) -> Non
 
 def test_only_the_first_runs_have_timelines(source: Source) -> None:
     brief = build_brief(source)
-    drawn = [detail for detail in brief.details.values() if detail.timeline is not None]
-    assert len(drawn) == min(TIMELINES_MAX, len(brief.details))
+    drawn = [detail for detail in brief.chart_data_by_run.values() if detail.timeline is not None]
+    assert len(drawn) == min(TIMELINES_MAX, len(brief.chart_data_by_run))
 
 
 def test_the_timeline_adds_up_to_the_intervals() -> None:
@@ -106,7 +106,7 @@ def test_a_long_run_is_drawn_with_few_cells() -> None:
 
 def test_telemetry_stands_on_the_same_grid_as_the_load(source: Source) -> None:
     brief = build_brief(source)
-    timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
+    timeline = next(d.timeline for d in brief.chart_data_by_run.values() if d.timeline is not None)
     assert {len(t.values) for p in timeline.panels for t in p.lines} == {len(timeline.at_s)}
     busy = panel(timeline, "Device busy")["busy"]
     assert [v for v in busy if v is not None] == pytest.approx([0.93] * 17, abs=0.01)
@@ -131,9 +131,9 @@ def test_a_damaged_run_keeps_its_result_and_is_told(source: Source) -> None:
     broken = Damaged(**asdict(source))
     brief = build_brief(broken)
     key = (broken.plan.runs[0].point.digest, 1)
-    assert key not in brief.details
+    assert key not in brief.chart_data_by_run
     assert len(brief.results) == len(source.results())
-    assert "damaged" in brief.damaged[0].message
+    assert "damaged" in brief.damaged_runs[0].message
 
 
 def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> 
             writer.commit_run(record_of(source, run), result, analysis_version=1)
         writer.end_session(SessionStatus.DONE)
     brief, wanted = build_brief(SessionReader(directory)), build_brief(source)
-    assert brief.details == wanted.details
+    assert brief.chart_data_by_run == wanted.chart_data_by_run
     assert brief.results == wanted.results
     assert brief.facts == wanted.facts
 
@@ -180,10 +180,10 @@ class Stillborn(Source):
 def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:
     still = Stillborn(**asdict(source))
     brief = build_brief(still)
-    timeline = next(d.timeline for d in brief.details.values() if d.timeline is not None)
+    timeline = next(d.timeline for d in brief.chart_data_by_run.values() if d.timeline is not None)
     assert panel(timeline, "Latency") == {"mean": (None,), "p99": (None,)}
-    one = next(iter(brief.details.items()))
-    told = shared.drawn(replace(brief, details=dict([one])))
+    one = next(iter(brief.chart_data_by_run.items()))
+    told = shared.drawn(replace(brief, chart_data_by_run=dict([one])))
     assert "nothing known" in told
 
 

@@ -132,17 +132,20 @@ def test_there_is_no_map_of_no_bins_or_of_a_moment(record: RunRecord) -> None:
 
 def test_only_the_first_runs_of_io_have_maps() -> None:
     brief = shared.brief("sweep")
-    drawn = [detail for detail in brief.details.values() if detail.heat_map is not None]
-    assert len(drawn) == min(HEAT_MAPS_MAX, len(brief.details))
+    drawn = [detail for detail in brief.chart_data_by_run.values() if detail.heat_map is not None]
+    assert len(drawn) == min(HEAT_MAPS_MAX, len(brief.chart_data_by_run))
     assert all(detail.timeline is not None for detail in drawn)
 
 
 def test_operations_on_files_have_no_map() -> None:
     brief = shared.brief("files")
-    kinds = {detail.result.workload: detail.heat_map is None for detail in brief.details.values()}
+    kinds = {
+        detail.result.workload: detail.heat_map is None
+        for detail in brief.chart_data_by_run.values()
+    }
     assert set(kinds.values()) == {True, False}
     assert all(
         without == any("file_" in name for name in detail.result.metrics)
-        for detail in brief.details.values()
+        for detail in brief.chart_data_by_run.values()
         for without in [detail.heat_map is None]
     )

@@ -171,7 +171,7 @@ def test_an_invalid_figure_is_no_figure_on_the_first_page(brief: Brief) -> None:
         replace(one, verdict=objecting(VerdictLevel.INVALID, "run-too-short", "It was short."))
         for one in brief.results
     )
-    page = build_report_page(with_results(replace(brief, details={}), spoilt))
+    page = build_report_page(with_results(replace(brief, chart_data_by_run={}), spoilt))
     shown = [cell.text for row in page.answer.best_table.rows for cell in row[1:] if cell.text]
     measured = [text for text in shown if not text.endswith(("TB", "EUR", "×"))]
     assert set(measured) == {"not measurable"}
@@ -192,7 +192,9 @@ def test_titles_that_tables_shorten_stand_in_the_masthead() -> None:
         replace(owner, title=f"{owner.title} (Micron {owner.id} 7.68 TB)")
         for owner in brief.study.configurations
     )
-    titled = replace(brief, study=replace(brief.study, configurations=tuple(long)), details={})
+    titled = replace(
+        brief, study=replace(brief.study, configurations=tuple(long)), chart_data_by_run={}
+    )
     page = build_report_page(titled)
     heads = [column.title for column in page.answer.best_table.columns]
     assert heads == ["Workload", "One", "Two"]
@@ -201,7 +203,7 @@ def test_titles_that_tables_shorten_stand_in_the_masthead() -> None:
 
 def test_the_masthead_has_no_session_and_an_alert_stands_once(brief: Brief) -> None:
     session = replace(brief.session, status=SessionStatus.FAILED, reason="The disk is full.")
-    page = shared.drawn(replace(brief, session=session, details={}))
+    page = shared.drawn(replace(brief, session=session, chart_data_by_run={}))
     assert brief.session.id not in page[: page.index("<main>")]
     assert page.count("The disk is full.") == 1
 
@@ -227,7 +229,7 @@ def test_how_to_repeat_it_is_complete(brief: Brief, page: str) -> None:
 
 def test_a_fleet_is_repeated_with_its_inventory_whose_text_is_not_told(brief: Brief) -> None:
     fleet = replace(brief.study, inventory='[[host]]\nkey = "/keys/bench"\n')
-    page = shared.drawn(with_results(replace(brief, study=fleet, details={}), ()))
+    page = shared.drawn(with_results(replace(brief, study=fleet, chart_data_by_run={}), ()))
     assert "--hosts hosts.toml" in page
     assert "/keys/bench" not in page
 
@@ -244,14 +246,14 @@ def test_an_unfinished_session_says_so(
     brief: Brief, status: SessionStatus, told: tuple[str, ...]
 ) -> None:
     session = replace(brief.session, status=status, reason="The disk is full.")
-    part = with_results(replace(brief, session=session, details={}), brief.results[:-3])
+    part = with_results(replace(brief, session=session, chart_data_by_run={}), brief.results[:-3])
     (alert, *_) = build_report_page(part).alerts
     assert [text for text in told if text not in alert] == []
 
 
 def test_a_session_without_any_run_is_a_page(brief: Brief) -> None:
     session = replace(brief.session, status=SessionStatus.FAILED, reason="The disk is full.")
-    nothing = with_results(replace(brief, details={}, manifests={}, facts={}), ())
+    nothing = with_results(replace(brief, chart_data_by_run={}, manifests={}, facts={}), ())
     page = shared.drawn(replace(nothing, session=session))
     assert "No run is committed yet." in page
     assert "The disk is full." in page

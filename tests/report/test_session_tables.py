@@ -139,10 +139,10 @@ def test_damage_is_told_by_session_and_real_place() -> None:
         sound.study, sound.plan, sound.facts, sound.session, sound.seconds, failed=sound.failed
     )
     brief = briefed(("a", session("one")), ("b", hurt))
-    first = brief.damaged[0]
+    first = brief.damaged_runs[0]
     assert first == Damage("b: points/abc/run-1", "It is no JSON.")
     real = {run.point.digest for run in sound.plan.runs}
-    told = [re.match(r"b: (\w+), repeat 1$", one.path) for one in brief.damaged[1:]]
+    told = [re.match(r"b: (\w+), repeat 1$", one.path) for one in brief.damaged_runs[1:]]
     assert told
     assert {match[1] for match in told if match} <= real
     assert None not in told

@@ -194,7 +194,7 @@ def _unnumbered_brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
         yield from page.session_tables
     yield Heading("Method", 1, "method")
     yield _table_without_title(page.method_table)
-    yield from _first_caveat_blocks(page)
+    yield from _answer_caveat_blocks(page)
     yield from _bottom_line_blocks(page)
     if brief.user_text.conclusion:
         yield Heading("Conclusion", 1, "conclusion")
@@ -288,7 +288,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
         yield from _note_paragraphs(page.chart_notes)
 
 
-def _first_caveat_blocks(page: ReportPage) -> Iterator[Block]:
+def _answer_caveat_blocks(page: ReportPage) -> Iterator[Block]:
     """The caveats that touch a figure of the first page."""
     answer = page.answer
     if not answer.caveats and not answer.failed_runs_text:

@@ -142,7 +142,7 @@ NO_UNION: Final = SessionUnion()
 class Brief(Record, dict=True):
     """A report's whole content.
 
-    `points` are the results' repeats together. `details` holds the runs that get charts;
+    `points` are the results' repeats together. `chart_data_by_run` holds the runs that get charts;
     `manifests` those of these runs, and of others that `kinds` have more to tell of. `published` is
     what others published of the same study, and `sections` are made after those of every report.
     `node_timeline` is a node of guests over one run.
@@ -155,9 +155,9 @@ class Brief(Record, dict=True):
     facts: Mapping[str, HostFacts]
     results: tuple[RunResult, ...]
     points: tuple[PointSummary, ...]
-    details: Mapping[RunKey, RunChartData]
+    chart_data_by_run: Mapping[RunKey, RunChartData]
     manifests: Mapping[RunKey, Manifest]
-    damaged: tuple[Damage, ...]
+    damaged_runs: tuple[Damage, ...]
     published: PublishedResultTables | None = None
     node_timeline: NodeTimeline | None = None
     sections: tuple[SectionMaker, ...] = ()
@@ -346,7 +346,7 @@ class LoadReport(ABC):
 
     @abstractmethod
     def latency_distribution_chart(
-        self, subject: str, detail: RunChartData, token: ColorToken
+        self, subject: str, chart_data: RunChartData, token: ColorToken
     ) -> Figure | None:
         """One run's latency by percentile; None where none is known."""
 

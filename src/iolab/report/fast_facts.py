@@ -67,7 +67,7 @@ class FastFact(Record):
 
 
 def fast_facts(
-    brief: Brief, rows: Sequence[WorkloadRow], costs: Sequence[CostCapacityRow]
+    brief: Brief, rows: Sequence[WorkloadRow], cost_rows: Sequence[CostCapacityRow]
 ) -> tuple[FastFact, ...]:
     """The facts of a brief with these rows of its matrix, at most four.
 
@@ -75,7 +75,9 @@ def fast_facts(
     figure, that and rates come before the latency at the least load.
     """
     titles = {name: style.label for name, style in brief.series_styles.items()}
-    value = [*_cost_capacity_facts(costs, titles)] or [*_capacity_for_money_facts(brief, titles)]
+    value = [*_cost_capacity_facts(cost_rows, titles)] or [
+        *_capacity_for_money_facts(brief, titles)
+    ]
     has_latency_rows = any(row.unit == "ns" for row in rows)
     last = [*([] if has_latency_rows else _least_load_latency_facts(brief)), *value]
     leads = islice(_winning_margin_facts(rows, titles), max(FACTS_SHOWN - len(last), 1))
@@ -218,12 +220,12 @@ def _latency_fact(
 
 
 def _cost_capacity_facts(
-    costs: Sequence[CostCapacityRow], titles: Mapping[str, str]
+    cost_rows: Sequence[CostCapacityRow], titles: Mapping[str, str]
 ) -> Iterator[FastFact]:
     """The best value for money, and the lowest cost of capacity, each with what others have."""
-    titles_of_cost = (row.title for row in costs if row.title.startswith(f"{COST} of "))
+    titles_of_cost = (row.title for row in cost_rows if row.title.startswith(f"{COST} of "))
     contents = "".join(title.lower() for title in titles_of_cost)
-    for row in costs:
+    for row in cost_rows:
         ratio = row.lead_ratio
         # What intervals leave open is told by the answer, not by a card.
         if ratio is None or row.is_undecided or row.is_of_storage_alone:

@@ -165,7 +165,7 @@ def build_brief(
     by_key = {result.key: result for result in results}
     titles = study.configuration_titles
     kernels = boot_ids_by_host(source.facts)
-    details: dict[RunKey, RunChartData] = {}
+    chart_data_by_run: dict[RunKey, RunChartData] = {}
     best_runs, watched = _median_run_keys_of_best_points(best), dict[RunKey, RunResources]()
     for key in chosen.with_distribution:
         with_timeline = key in chosen.with_timeline
@@ -180,7 +180,7 @@ def build_brief(
         if len(record.intervals):
             result = by_key[key]
             name = run_curve_label(result, titles[result.configuration] if len(titles) > 1 else "")
-            detail = _run_chart_data(
+            chart_data = _run_chart_data(
                 kinds.report_of_result(result),
                 result,
                 record,
@@ -188,8 +188,8 @@ def build_brief(
                 kernels if with_timeline else None,
                 with_heat=key in chosen.with_heat_map,
             )
-            details[key] = replace(
-                detail,
+            chart_data_by_run[key] = replace(
+                chart_data,
                 byte_balance=storage_byte_balance(record, source.facts),
                 slow_ios=read_slow_ios(source, key),
             )
@@ -201,12 +201,12 @@ def build_brief(
         facts=source.facts,
         results=results,
         points=points,
-        details=details,
+        chart_data_by_run=chart_data_by_run,
         manifests=manifests,
         node_timeline=reader.node_timeline(
             kinds.booted_hosts, kinds.booted_hosts.run_for_node_timeline(source.plan, points)
         ),
-        damaged=tuple(dict.fromkeys(reader.damaged_runs)),
+        damaged_runs=tuple(dict.fromkeys(reader.damaged_runs)),
         published=published,
         sections=section_makers,
         segment_starts_ns=tuple(start.real_ns for start in source.starts),

@@ -313,7 +313,7 @@ def hardware_fact_rows(
             [
                 owner.object_store.url_text
                 if owner.object_store
-                else _first_of_kinds_text(_disk_texts(hosts))
+                else _first_and_other_kinds_count_text(_disk_models_texts(hosts))
                 for owner, hosts in own
             ],
         )
@@ -349,7 +349,7 @@ def _processor_and_memory_text(hosts: Mapping[str, HostFacts]) -> str:
         f"{format_bytes(host.memory.total_bytes)}"
         for host in hosts.values()
     ]
-    return _first_of_kinds_text(lines)
+    return _first_and_other_kinds_count_text(lines)
 
 
 def _stated_drive_text(configuration: Configuration) -> str:
@@ -358,11 +358,11 @@ def _stated_drive_text(configuration: Configuration) -> str:
     return next((text for name, text in names if name in _DRIVE_NAMES), "")
 
 
-def _disk_texts(hosts: Mapping[str, HostFacts]) -> list[str]:
+def _disk_models_texts(hosts: Mapping[str, HostFacts]) -> list[str]:
     return [_disk_models_text(host).replace(DASH, "") for host in hosts.values()]
 
 
-def _first_of_kinds_text(texts: Iterable[str]) -> str:
+def _first_and_other_kinds_count_text(texts: Iterable[str]) -> str:
     kinds = list(dict.fromkeys(filter(None, texts)))
     more = f" and {counted_noun(len(kinds) - 1, 'other kind')}" if len(kinds) > 1 else ""
     return f"{kinds[0]}{more}" if kinds else ""

@@ -608,7 +608,7 @@ def _session_parts(
 
 
 def _merged_digests(
-    session: str,
+    session_id: str,
     plan: Plan,
     results: Iterable[RunResult],
     configuration_ids: NewHostNames,
@@ -628,7 +628,7 @@ def _merged_digests(
     return {
         own: build_point_at(study, configuration_ids[configuration], workload, axis).digest
         if workload in alike
-        else content_digest({"session": session, "point": own})
+        else content_digest({"session": session_id, "point": own})
         for own, (configuration, workload, axis) in points.items()
     }
 

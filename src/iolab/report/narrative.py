@@ -327,7 +327,9 @@ def recommendation_sentence(recommendation: Recommendation, names: Configuration
     return f"{_NEED_PREFIXES[recommendation.need]}{choice}.{level}"
 
 
-def _lead_by_weighting_text(recommendation: Recommendation, best: str, leader: str) -> str:
+def _lead_by_weighting_text(
+    recommendation: Recommendation, best_title: str, leader_title: str
+) -> str:
     """Who leads by kinds of performance, and who by workloads, where these are not the same."""
     of = _UNDECIDED_FIGURES[recommendation.need](recommendation)
     factor = ratio_text(recommendation.lead_factor_by_workload)
@@ -337,8 +339,9 @@ def _lead_by_weighting_text(recommendation: Recommendation, best: str, leader: s
         else "each workload counts the same"
     )
     return (
-        f"which leads depends on the weighing: {best} by {ratio_text(recommendation.lead_factor)}"
-        f"{of}, {leader} by {factor} where {where}"
+        f"which leads depends on the weighing: {best_title} by "
+        f"{ratio_text(recommendation.lead_factor)}"
+        f"{of}, {leader_title} by {factor} where {where}"
     )
 
 
@@ -348,9 +351,11 @@ def kind_weights_text(kinds: Sequence[str]) -> str:
     return f"{list_text(kinds)} {shares.get(len(kinds), 'equal weight')} each"
 
 
-def _undecided_recommendation_text(recommendation: Recommendation, best: str, second: str) -> str:
+def _undecided_recommendation_text(
+    recommendation: Recommendation, best_title: str, runner_up_title: str
+) -> str:
     if recommendation.lead_factor < 1 + NEGLIGIBLE_LEAD:
-        return f"{best} and {second} are alike"
+        return f"{best_title} and {runner_up_title} are alike"
     is_close = recommendation.lead_factor <= CLOSE_RATIO
     undecided = NOT_DISTINGUISHABLE if is_close else "not decided"
     call = "too few runs to call" if recommendation.has_single_runs else undecided
@@ -360,30 +365,32 @@ def _undecided_recommendation_text(recommendation: Recommendation, best: str, se
         else "but their intervals do not decide it"
     )
     of = _UNDECIDED_FIGURES.get(recommendation.need)
-    ratio = f"{ratio_text(recommendation.lead_factor)} what {second} has"
-    ahead = f"{best} has {ratio}{of(recommendation) if of else ''}"
+    ratio = f"{ratio_text(recommendation.lead_factor)} what {runner_up_title} has"
+    ahead = f"{best_title} has {ratio}{of(recommendation) if of else ''}"
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity_recommendation_text(recommendation: Recommendation, second: str) -> str:
+def _capacity_recommendation_text(recommendation: Recommendation, runner_up_title: str) -> str:
     kind = recommendation.metric.removesuffix("_tb")
     size = f"{terabytes_text(recommendation.terabytes or 0.0)} {kind}"
-    more = f"{ratio_text(recommendation.lead_factor)} that of {second}"
+    more = f"{ratio_text(recommendation.lead_factor)} that of {runner_up_title}"
     return f"with {size}{_per_cost_suffix(recommendation)}, {more}"
 
 
-def _performance_recommendation_text(recommendation: Recommendation, second: str) -> str:
-    more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {second}"
+def _performance_recommendation_text(recommendation: Recommendation, runner_up_title: str) -> str:
+    more = f"with best rates {ratio_text(recommendation.lead_factor)} those of {runner_up_title}"
     return f"{more}{_over_workloads_suffix(recommendation)}"
 
 
-def _value_for_money_recommendation_text(recommendation: Recommendation, second: str) -> str:
-    more = f"{ratio_text(recommendation.lead_factor)} those of {second}"
+def _value_for_money_recommendation_text(
+    recommendation: Recommendation, runner_up_title: str
+) -> str:
+    more = f"{ratio_text(recommendation.lead_factor)} those of {runner_up_title}"
     rates = f"with best rates{_per_cost_suffix(recommendation)}"
     return f"{rates} {more}{_over_workloads_suffix(recommendation)}"
 
 
-def _balance_recommendation_text(recommendation: Recommendation, second: str) -> str:
+def _balance_recommendation_text(recommendation: Recommendation, runner_up_title: str) -> str:
     weakest = min(recommendation.need_dimensions, key=lambda side: side.share_of_best)
     least = percent_text(weakest.share_of_best / recommendation.lead_factor)
     if weakest.share_of_best >= 1:
@@ -395,7 +402,7 @@ def _balance_recommendation_text(recommendation: Recommendation, second: str) ->
             for side in recommendation.need_dimensions
         ]
         best = f"with {list_text(parts)}{_per_cost_suffix(recommendation)}"
-    return f"{best}; {second} has {least} of the best where it is weakest"
+    return f"{best}; {runner_up_title} has {least} of the best where it is weakest"
 
 
 _NEED_TEXTS: Final = {

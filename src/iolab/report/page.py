@@ -235,10 +235,10 @@ def factor_out_shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGr
 
 
 def appendix_chart_sections(
-    workloads: Sequence[ChartGroup], sections: Sequence[ReportSection]
+    workload_groups: Sequence[ChartGroup], sections: Sequence[ReportSection]
 ) -> Iterator[ReportSection]:
     """What backs the charts of the brief: their other charts and tables, as one section."""
-    groups = (*workloads, *(group for section in sections for group in section.groups))
+    groups = (*workload_groups, *(group for section in sections for group in section.groups))
     further = tuple(
         replace(
             group,

@@ -174,7 +174,7 @@ def _software_versions_text(brief: Brief, engine_notes: Sequence[str]) -> str:
 
 def session_alerts(brief: Brief) -> tuple[str, ...]:
     """What is wrong with a session as a whole, or with several of them together."""
-    damage = [f"Damaged and left out: {hurt}" for hurt in brief.damaged]
+    damage = [f"Damaged and left out: {hurt}" for hurt in brief.damaged_runs]
     guests = brief.kinds.booted_hosts.caveat_texts(brief)
     return tuple(
         text.strip() for text in (*_session_fault_sentences(brief), *damage, *guests) if text
@@ -298,7 +298,9 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
     keys = [result.key for result in brief.results]
     if not brief.sessions.is_merged:
-        missing = brief.plan.missing_run_count(keys) - sum(1 for hurt in brief.damaged if hurt.run)
+        missing = brief.plan.missing_run_count(keys) - sum(
+            1 for hurt in brief.damaged_runs if hurt.run
+        )
         yield _unfinished_session_sentence("The session", brief.session, missing)
     for member in brief.sessions.members:
         yield _unfinished_session_sentence(
@@ -459,10 +461,10 @@ def method_table(
     kinds: LoadReportKinds,
     study: Study,
     plan: Plan,
-    engines: Iterable[str],
+    engine_versions: Iterable[str],
     measured_s: Sequence[float] = (),
 ) -> Table:
-    """How the study measures, one row a choice; `engines` are those that ran, with versions.
+    """How the study measures, one row a choice; `engine_versions` are those that ran.
 
     `measured_s` are the seconds that its runs were measured for.
     """
@@ -486,7 +488,7 @@ def method_table(
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
     if all(configuration.object_store for configuration in study.configurations):
         caches = "left as they are in the store"
-    versions = ", ".join(engines)
+    versions = ", ".join(engine_versions)
     rows = (
         *((row_of_cells("Engine", versions),) if versions else ()),
         *(

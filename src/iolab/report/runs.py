@@ -366,7 +366,11 @@ def _select_detailed_runs(brief: Brief, cited_anchors: Iterable[str]) -> list[Ru
     Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
     """
     by_key = {result.key: result for result in brief.results}
-    drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
+    drawn = [
+        key
+        for key, chart_data in brief.chart_data_by_run.items()
+        if chart_data.timeline is not None
+    ]
     order = list(dict.fromkeys([*drawn, *by_key]))
     if len(order) > RUNS_SHOWN:
         keys = {anchor: key for key, anchor in brief.run_anchors.items()}
@@ -384,14 +388,14 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
     token = brief.series_styles[result.configuration].token
     kind, hosts = brief.kinds.report_of_result(result), brief.kinds.booted_hosts
     workload = brief.study.workload(result.workload)
-    detail = brief.details.get(run_key)
+    chart_data = brief.chart_data_by_run.get(run_key)
     figures: list[Figure] = []
-    if detail is not None and detail.timeline is not None:
+    if chart_data is not None and chart_data.timeline is not None:
         name = result_run_name_text(result)
-        figures.append(timeline_chart(name, detail.timeline, token, kind.item_name))
-        if detail.heat_map is not None:
-            figures.append(heat_map_chart(name, detail.heat_map, token))
-        curves = kind.latency_distribution_chart(name, detail, token)
+        figures.append(timeline_chart(name, chart_data.timeline, token, kind.item_name))
+        if chart_data.heat_map is not None:
+            figures.append(heat_map_chart(name, chart_data.heat_map, token))
+        curves = kind.latency_distribution_chart(name, chart_data, token)
         figures += [curves] if curves else []
         if kind.is_single_rate:
             key = kind.host_ranking_metric_key(result, workload)
@@ -413,11 +417,11 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
         else None,
         fleet_tables=(
             *hosts.run_node_tables(result),
-            *_fleet_tables(kind, result, detail),
+            *_fleet_tables(kind, result, chart_data),
             *kind.run_detail_tables(result),
         ),
         folded_tables=(
-            *_slow_ios_tables(detail),
+            *_slow_ios_tables(chart_data),
             *kind.engine_tables(brief, result),
             *hosts.run_guest_tables(brief, result),
         ),
@@ -426,19 +430,19 @@ def _run_section(brief: Brief, result: RunResult) -> RunSection:
 
 
 def _fleet_tables(
-    load_report: LoadReport, result: RunResult, detail: RunChartData | None
+    load_report: LoadReport, result: RunResult, chart_data: RunChartData | None
 ) -> tuple[Table, ...]:
     """How alike and how much together the hosts ran; the balance of bytes."""
     spread = evenness_tables(load_report, result)
-    balance = detail.byte_balance if detail is not None else None
+    balance = chart_data.byte_balance if chart_data is not None else None
     return spread if balance is None else (*spread, byte_balance_table(balance))
 
 
-def _slow_ios_tables(detail: RunChartData | None) -> tuple[Table, ...]:
+def _slow_ios_tables(chart_data: RunChartData | None) -> tuple[Table, ...]:
     """The slowest I/Os, where they were requested."""
-    if detail is None or not detail.slow_ios:
+    if chart_data is None or not chart_data.slow_ios:
         return ()
-    return (slow_ios_table("Slowest I/Os", detail.slow_ios),)
+    return (slow_ios_table("Slowest I/Os", chart_data.slow_ios),)
 
 
 def _distinct_engine_commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:
@@ -454,7 +458,9 @@ def _distinct_engine_commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, 
 
 def run_charts_note(brief: Brief) -> str:
     """Which runs have charts."""
-    drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
+    drawn = sum(
+        1 for chart_data in brief.chart_data_by_run.values() if chart_data.timeline is not None
+    )
     if len(brief.results) > RUNS_SHOWN:
         return (
             f"{RUNS_SHOWN} of {counted_noun(len(brief.results), 'run')}: {drawn} headline runs "

@@ -135,7 +135,7 @@ def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
 def test_published_results_are_named_as_such() -> None:
     text = (PUBLISHED / "rocksdb.toml").read_text(encoding="utf-8")
     told = published_tables(parse_published_set(text))
-    brief = replace(shared.brief("paced"), published=told, details={})
+    brief = replace(shared.brief("paced"), published=told, chart_data_by_run={})
     page = build_report_page(brief)
     assert ("published", "Published elsewhere") in page.appendix_contents
     assert page.published is not None

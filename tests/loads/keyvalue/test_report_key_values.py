@@ -197,7 +197,7 @@ def test_a_chart_says_why_the_published_percentile_is_missing() -> None:
 
 
 def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) -> None:
-    detail = next(d for d in build_brief(paced).details.values() if d.timeline)
+    detail = next(d for d in build_brief(paced).chart_data_by_run.values() if d.timeline)
     assert detail.timeline is not None
     panels = {panel.title: panel for panel in detail.timeline.panels}
     assert [one.name for one in panels["Operations"].lines] == ["read", "update"]
@@ -206,7 +206,7 @@ def test_a_run_shows_its_operations_over_time(paced: KeySource, brief: Brief) ->
     assert "Device throughput" in panels
     beside = next(
         d
-        for d in brief.details.values()
+        for d in brief.chart_data_by_run.values()
         if d.timeline and d.result.workload == "read-while-writing"
     )
     assert beside.timeline is not None
@@ -219,7 +219,7 @@ def test_what_a_server_counts_stands_below_the_operations(paced: KeySource) -> N
     record = paced.record(*key)
     with_server = replace(record, counters=with_node(record.counters))
     brief = build_brief(replace(source, kept={**paced.kept, key: with_server}))
-    timeline = brief.details[key].timeline
+    timeline = brief.chart_data_by_run[key].timeline
     assert timeline is not None
     panels = {panel.title: panel for panel in timeline.panels}
     requests = panels["Server requests"]

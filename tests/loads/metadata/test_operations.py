@@ -139,7 +139,7 @@ def test_the_page_tells_metadata_apart_from_io(brief: Brief) -> None:
 
 
 def test_a_run_shows_its_phases_over_time(brief: Brief) -> None:
-    detail = next(d for d in brief.details.values() if d.result.workload == "metadata")
+    detail = next(d for d in brief.chart_data_by_run.values() if d.result.workload == "metadata")
     assert detail.timeline is not None
     panels = {panel.title: panel for panel in detail.timeline.panels}
     names = [trace.name for trace in panels["Operations"].lines]

@@ -179,10 +179,10 @@ class KeyValueReport(LoadReport):
         ]
 
     def latency_distribution_chart(
-        self, subject: str, detail: RunChartData, token: ColorToken
+        self, subject: str, chart_data: RunChartData, token: ColorToken
     ) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
-        curves = [curve for curve in detail.per_operation if curve.inverse_tail_fractions]
+        curves = [curve for curve in chart_data.per_operation if curve.inverse_tail_fractions]
         drawn = [
             StyledLatencyCurve(curve, curve.name, series_token(index) if len(curves) > 1 else token)
             for index, curve in enumerate(curves)
@@ -190,7 +190,7 @@ class KeyValueReport(LoadReport):
         if not drawn:
             return None
         figure = latency_distribution_figure(subject, "Latency by percentile", drawn, "operations")
-        if not any(metric.has_bin_edge_interval for metric in detail.result.metrics.values()):
+        if not any(metric.has_bin_edge_interval for metric in chart_data.result.metrics.values()):
             return figure
         return replace(figure, note=f"{figure.note} {_WIDE_NOTE}")
 

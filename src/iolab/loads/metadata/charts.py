@@ -104,8 +104,8 @@ def operation_charts(
             (operation for operation in point.operations if operation.operation is HEADLINE),
             point.operations[0],
         ).median_result
-        detail = brief.details.get((shown.digest, shown.repeat))
-        if detail is None:
+        chart_data = brief.chart_data_by_run.get((shown.digest, shown.repeat))
+        if chart_data is None:
             continue
         name = point_statistics_text(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
@@ -114,7 +114,7 @@ def operation_charts(
             OPERATION_NAMES[operation.operation]: operation.highest_percentile
             for operation in point.operations
         }
-        curves = operations_distribution(workload.title, title, detail, tails)
+        curves = operations_distribution(workload.title, title, chart_data, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, brief.run_anchors)
     iterations = "; ".join(dict.fromkeys(iteration_count_text(point) for point in points))
@@ -277,7 +277,7 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
 def operations_distribution(
     subject: str,
     title: str,
-    detail: RunChartData,
+    chart_data: RunChartData,
     tails: Mapping[str, float] = MappingProxyType({}),
 ) -> Figure | None:
     """One run's latency by percentile, a curve for each operation; None without any.
@@ -289,7 +289,7 @@ def operations_distribution(
         curve
         if curve.name not in tails
         else curve.truncated_at_one_in(inverse_tail_fraction(tails[curve.name]))
-        for curve in detail.per_operation
+        for curve in chart_data.per_operation
     ]
     drawn = [
         StyledLatencyCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))

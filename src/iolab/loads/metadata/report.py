@@ -89,13 +89,13 @@ class MetadataReport(LoadReport):
     def latency_distribution_chart(
         self,
         subject: str,
-        detail: RunChartData,
+        chart_data: RunChartData,
         token: ColorToken,  # noqa: ARG002
     ) -> Figure | None:
         """Each operation in a colour of its own."""
         from iolab.loads.metadata.charts import operations_distribution
 
-        return operations_distribution(subject, "Latency by percentile", detail)
+        return operations_distribution(subject, "Latency by percentile", chart_data)
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""

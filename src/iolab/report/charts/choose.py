@@ -93,7 +93,7 @@ def _workload_chart_groups(
     results = [result for result in brief.results if result.workload == workload.id]
     best = best_point_headlines(brief.study, own)
     by_percentile = latency_distribution_charts(
-        workload, best, results, brief.details, brief.series_styles
+        workload, best, results, brief.chart_data_by_run, brief.series_styles
     )
     further = (*others, *by_percentile)
     if figures or further:
@@ -209,7 +209,7 @@ def latency_distribution_charts(
     workload: Workload,
     headlines: Sequence[BestPointHeadline],
     results: Sequence[RunResult],
-    details: Mapping[RunKey, RunChartData],
+    chart_data_by_run: Mapping[RunKey, RunChartData],
     styles: SeriesStyles,
 ) -> list[Figure]:
     """A workload's latency by percentile: of one configuration each point, of several the best.
@@ -220,27 +220,27 @@ def latency_distribution_charts(
     several = len(headlines) > 1
     by_point: dict[str, RunChartData] = {}
     for result in results:
-        detail = details.get(result.key)
-        if detail is None or not detail.all_operations.inverse_tail_fractions:
+        chart_data = chart_data_by_run.get(result.key)
+        if chart_data is None or not chart_data.all_operations.inverse_tail_fractions:
             continue
-        if detail.key in keys or (not several and result.digest not in by_point):
-            by_point[result.digest] = detail
+        if chart_data.key in keys or (not several and result.digest not in by_point):
+            by_point[result.digest] = chart_data
     chosen = list(by_point.values())
     if len(chosen) < 2:
         return []
     drawn = [
         StyledLatencyCurve(
-            curve=detail.all_operations,
-            label=styles[detail.result.configuration].label
+            curve=chart_data.all_operations,
+            label=styles[chart_data.result.configuration].label
             if several
-            else _axis_values_label(detail.result),
-            token=styles[detail.result.configuration].token,
+            else _axis_values_label(chart_data.result),
+            token=styles[chart_data.result.configuration].token,
             opacity=1.0
             if several
             else _OPACITY_MIN + (1 - _OPACITY_MIN) * index / (len(chosen) - 1),
-            title=styles[detail.result.configuration].title if several else "",
+            title=styles[chart_data.result.configuration].title if several else "",
         )
-        for index, detail in enumerate(chosen)
+        for index, chart_data in enumerate(chosen)
     ]
     title = (
         "at the best point"
@@ -267,11 +267,11 @@ def _axis_values_label(result: RunResult) -> str:
 
 
 def run_latency_distribution_chart(
-    subject: str, detail: RunChartData, token: ColorToken
+    subject: str, chart_data: RunChartData, token: ColorToken
 ) -> Figure | None:
     """One run's latency by percentile: reads, and writes dashed."""
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
-    curves = [curve for curve in detail.per_operation if curve.inverse_tail_fractions]
+    curves = [curve for curve in chart_data.per_operation if curve.inverse_tail_fractions]
     drawn = [
         StyledLatencyCurve(curve, curve.name, token, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)

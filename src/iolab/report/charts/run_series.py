@@ -227,7 +227,7 @@ def _distinct_disk_series(
 
 
 def _server_panels(
-    server: Sequence[CounterSeries],
+    server_series: Sequence[CounterSeries],
     metric_series_on_grid: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
@@ -235,7 +235,7 @@ def _server_panels(
     def server_panel_lines(*pairs: tuple[str, str]) -> tuple[PanelLine, ...]:
         return _nonzero_panel_lines(
             *(
-                (name, _sum_over_hosts(metric_series_on_grid(server, metric)))
+                (name, _sum_over_hosts(metric_series_on_grid(server_series, metric)))
                 for name, metric in pairs
             )
         )

@@ -193,11 +193,11 @@ def value_axis_of_scale(scale: Scale) -> ChartAxis:
 
 
 def integer_axis(
-    last: float, title: str, labelled_values: Iterable[float], *, low: float
+    high: float, title: str, labelled_values: Iterable[float], *, low: float
 ) -> ChartAxis:
     """Whole numbers: runs or rounds in their order, hosts by their rank."""
     ticks = tuple((float(value), axis_number_text(value)) for value in labelled_values)
-    return ChartAxis(Scale(1.0, "", low, last, ()), ticks, title)
+    return ChartAxis(Scale(1.0, "", low, high, ()), ticks, title)
 
 
 def seconds_axis(end: float, title: str = "") -> ChartAxis:

@@ -220,9 +220,9 @@ class TimeGrid(Record):
         edges = width * np.arange(count + 1, dtype=np.float64)
         return TimeGrid(start, span, edges, round(width / 1e9, 3), offsets)
 
-    def since_start_ns(self, host_ns: Ints, host: Ints | int) -> Floats:
+    def since_start_ns(self, host_ns: Ints, host_indexes: Ints | int) -> Floats:
         """Times of hosts' own clocks, in ns since the first I/O."""
-        times = to_controller_clock_ns(host_ns, self.offsets_ns[host]) - self.start_ns
+        times = to_controller_clock_ns(host_ns, self.offsets_ns[host_indexes]) - self.start_ns
         return np.asarray(times, dtype=np.float64)
 
     def cell_indexes(self, times_ns: Floats) -> Ints:

@@ -279,7 +279,7 @@ class _SvgWriter:
                         [box for box, is_drawn in zip(corners, drawn, strict=False) if is_drawn],
                         [level for level in mark.levels if level is not VerdictLevel.INVALID],
                     )
-                    + self._cross_element(mark, corners)
+                    + self._invalid_bar_cross_element(mark, corners)
                     + self._bar_interval_elements(mark, corners, plot)
                 )
         return ""
@@ -303,7 +303,7 @@ class _SvgWriter:
         look = {"stroke": self.paint(PAPER), "stroke_width": _stroke_width_text(1.6)}
         return _element_text("path", d=path, **look) if path else ""
 
-    def _cross_element(
+    def _invalid_bar_cross_element(
         self, mark: Bars, corners: Sequence[tuple[float, float, float, float]]
     ) -> str:
         """The frames of invalid bars, each crossed out."""

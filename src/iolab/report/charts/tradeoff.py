@@ -148,7 +148,7 @@ def points_along_line(
 
 
 def _line_marks(
-    line_places: Sequence[TradeoffPoint],
+    line_points: Sequence[TradeoffPoint],
     line: ChartLine,
     metric_key: str,
     dash: tuple[int, ...],
@@ -158,16 +158,16 @@ def _line_marks(
     """The line through the points, intervals, and markers by verdict."""
     places = [
         (scales[0].to_scale_unit(rate), scales[1].to_scale_unit(latency))
-        for _, rate, latency, _ in line_places
+        for _, rate, latency, _ in line_points
     ]
     ends = [
         interval_in_scale_unit(
             point.metrics.get(metric_key, UNKNOWN_METRIC).displayable_interval, scales[1]
         )
-        for *_, point in line_places
+        for *_, point in line_points
     ]
-    levels = [point.level for *_, point in line_places]
-    tip = MarkTooltip(name, ends, texts=[text for text, *_ in line_places])
+    levels = [point.level for *_, point in line_points]
+    tip = MarkTooltip(name, ends, texts=[text for text, *_ in line_points])
     return [
         *connecting_line_marks(line.token, places, levels, dash),
         *markers_with_intervals(line.token, places, levels, tip),
@@ -175,7 +175,7 @@ def _line_marks(
 
 
 def _knee_and_limit_marks(
-    line_places: Sequence[TradeoffPoint],
+    line_points: Sequence[TradeoffPoint],
     line: ChartLine,
     metric_key: str,
     limit: LatencyLimit | None,
@@ -183,19 +183,19 @@ def _knee_and_limit_marks(
 ) -> Iterator[Mark]:
     """A ring with its name around the knee, and around the most that stays under a limit."""
     remarks: dict[int, list[str]] = {}
-    for index, place in enumerate(line_places):
+    for index, place in enumerate(line_points):
         if line.knee is not None and place[0] == str(line.knee):
             remarks.setdefault(index, []).append(f"knee at {place[0]}")
     under = [
         index
-        for index, place in enumerate(line_places)
+        for index, place in enumerate(line_points)
         if limit and metric_key == limit.metric and place[2] <= limit.latency_ns
     ]
-    if under and len(under) < len(line_places):
-        most = max(under, key=lambda index: line_places[index][1])
+    if under and len(under) < len(line_points):
+        most = max(under, key=lambda index: line_points[index][1])
         remarks.setdefault(most, []).append("limit")
     for index, names in remarks.items():
-        _, rate, latency, _ = line_places[index]
+        _, rate, latency, _ = line_points[index]
         at = scales[0].to_scale_unit(rate), scales[1].to_scale_unit(latency)
         ring = Markers(token=line.token, places=[at], marker_style=MarkerStyle.RING, size=190)
         yield ring
@@ -217,8 +217,8 @@ def _knee_and_limit_notes(lines: Sequence[ChartLine], limit: LatencyLimit | None
         yield f"Dotted: the limit, {name}; ringed is the most that stays under it."
 
 
-def _error_bar_notes(places: Sequence[TradeoffPoint], keys: Sequence[str]) -> list[str]:
-    metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in places for key in keys)
+def _error_bar_notes(points: Sequence[TradeoffPoint], keys: Sequence[str]) -> list[str]:
+    metrics = (place[3].metrics.get(key, UNKNOWN_METRIC) for place in points for key in keys)
     return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
 
 

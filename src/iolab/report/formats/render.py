@@ -232,13 +232,15 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 
 
 def _typeset_document(
-    frame: dict[str, Any], blocks: Iterable[Block], figures: _FigureFiles
+    frame: dict[str, Any], blocks: Iterable[Block], figure_files: _FigureFiles
 ) -> bytes:
-    document = _escape_invisible_texts({**frame, "blocks": _blocks_typst_data(blocks, figures)})
-    return typeset_pdf(_TEMPLATE.read_text(encoding="utf-8"), document, figures.files)
+    document = _escape_invisible_texts(
+        {**frame, "blocks": _blocks_typst_data(blocks, figure_files)}
+    )
+    return typeset_pdf(_TEMPLATE.read_text(encoding="utf-8"), document, figure_files.files)
 
 
-def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str, Any]]:
+def _block_typst_data(block: Block, figure_files: _FigureFiles) -> Iterator[dict[str, Any]]:
     """The block as the typesetter's template takes it."""
     match block:
         case Heading():
@@ -258,7 +260,7 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
         case Table():
             yield from ({"kind": "table", **table_typst_data(block)} for _ in block.rows[:1])
         case FigureGroup():
-            found = figures.add_figures(block.figures, is_detailed=block.is_detailed)
+            found = figure_files.add_figures(block.figures, is_detailed=block.is_detailed)
             yield {"kind": "charts", "figures": found, "detailed": block.is_detailed}
         case TopologyBlock():
             yield {
@@ -268,11 +270,11 @@ def _block_typst_data(block: Block, figures: _FigureFiles) -> Iterator[dict[str,
                 "narrow": NARROW_DRAWING,
             }
         case LandscapeBlocks() | FastFactsBlock() | SideBySideBlocks():
-            yield _layout_typst_data(block, figures)
+            yield _layout_typst_data(block, figure_files)
 
 
 def _layout_typst_data(
-    block: LandscapeBlocks | FastFactsBlock | SideBySideBlocks, figures: _FigureFiles
+    block: LandscapeBlocks | FastFactsBlock | SideBySideBlocks, figure_files: _FigureFiles
 ) -> dict[str, Any]:
     """What stands beside other things, or on pages of its own."""
     match block:
@@ -287,14 +289,16 @@ def _layout_typst_data(
             ]
             return {"kind": "facts", "facts": facts}
         case SideBySideBlocks():
-            left, right = (_blocks_typst_data(side, figures) for side in (block.left, block.right))
+            left, right = (
+                _blocks_typst_data(side, figure_files) for side in (block.left, block.right)
+            )
             return {"kind": "columns", "left": left, "right": right}
         case LandscapeBlocks():
-            return {"kind": "landscape", "blocks": _blocks_typst_data(block.blocks, figures)}
+            return {"kind": "landscape", "blocks": _blocks_typst_data(block.blocks, figure_files)}
 
 
-def _blocks_typst_data(blocks: Iterable[Block], figures: _FigureFiles) -> list[dict[str, Any]]:
-    every = (data for block in blocks for data in _block_typst_data(block, figures))
+def _blocks_typst_data(blocks: Iterable[Block], figure_files: _FigureFiles) -> list[dict[str, Any]]:
+    every = (data for block in blocks for data in _block_typst_data(block, figure_files))
     parts: list[dict[str, Any]] = []
     for is_list, own in groupby(every, _is_list_item_without_verdict):
         members = list(own)
@@ -393,7 +397,7 @@ def _run_blocks(page: ReportPage, configuration_titles: Mapping[str, str]) -> It
             yield part.hosts_table
         yield from (*part.fleet_tables, objections_table(part.result))
     yield from _objection_tables(others, configuration_titles)
-    yield _run_folders_table(others, configuration_titles, usual, session)
+    yield _verdicts_and_folders_table(others, configuration_titles, usual, session)
 
 
 def _checks_note_if_unusual(result: RunResult, usual_checks_note: str) -> str:
@@ -402,11 +406,11 @@ def _checks_note_if_unusual(result: RunResult, usual_checks_note: str) -> str:
 
 
 def _objection_tables(
-    parts: Sequence[RunSection], configuration_titles: Mapping[str, str]
+    run_sections: Sequence[RunSection], configuration_titles: Mapping[str, str]
 ) -> Iterator[Table]:
     """A table for each check that objects to any of these runs; evidence that all share once."""
     by_code: dict[str, list[tuple[RunSection, CheckResult]]] = {}
-    for part in parts:
+    for part in run_sections:
         for objection in part.result.verdict.objections:
             by_code.setdefault(objection.code, []).append((part, objection))
     for code, hits in by_code.items():
@@ -432,8 +436,8 @@ def _objection_tables(
         yield Table(f"{code}, as of the first: {first.message}", heads, tuple(rows))
 
 
-def _run_folders_table(
-    parts: Sequence[RunSection],
+def _verdicts_and_folders_table(
+    run_sections: Sequence[RunSection],
     configuration_titles: Mapping[str, str],
     usual_checks_note: str,
     stripped_prefix: str,
@@ -446,7 +450,7 @@ def _run_folders_table(
             part.storage_text.removeprefix(stripped_prefix),
             _checks_note_if_unusual(part.result, usual_checks_note) or DASH,
         )
-        for part in parts
+        for part in run_sections
     )
     heads = text_and_number_columns(("Run", "Verdict", "Stored in", "Checks"))
     return table_without_empty_columns(Table("Where other runs are stored", heads, rows))
@@ -469,7 +473,7 @@ def figure_and_table_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     }  # that of the first page stands twice
     pictures = figure_pngs(list(drawn.values()))
     for number, (figure, picture) in enumerate(zip(drawn.values(), pictures, strict=True), 1):
-        name = _figure_file_name("figure", number, figure)
+        name = _figure_file_stem("figure", number, figure)
         yield f"{name}.svg", svg_document(figure)
         yield f"{name}.png", picture
         yield f"{name}.csv", table_csv(figure.table)
@@ -496,5 +500,5 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
     return dict.fromkeys(table for table in every if table is not None and table.rows)
 
 
-def _figure_file_name(kind: str, number: int, figure: Figure) -> str:
-    return f"{kind}-{number:02d}-{file_name_slug(f'{figure.subject} {figure.title}')}"
+def _figure_file_stem(prefix: str, number: int, figure: Figure) -> str:
+    return f"{prefix}-{number:02d}-{file_name_slug(f'{figure.subject} {figure.title}')}"
