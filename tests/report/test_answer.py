@@ -506,10 +506,10 @@ def test_repeats_that_disagree_are_told_as_a_range_and_make_no_single_factor() -
     one = figure("one", 1000.0, 0.01)
     two = replace(figure("two", 2000.0, 0.8, n=3), repeats_range=(1500.0, 3000.0))
     rows = workload_rows((one, two))
-    assert rows[0].lead_text == "1.50× to 3.00×"
+    assert rows[0].lead_ratio_text == "1.50× to 3.00×"
     (row,) = told(one, two)
     assert tells(row[2].note.replace("\N{NO-BREAK SPACE}", " "), "repeats 1.50 to 3"), row[2].note
-    assert workload_rows((one, figure("two", 2000.0)))[0].lead_text == "2.00×"
+    assert workload_rows((one, figure("two", 2000.0)))[0].lead_ratio_text == "2.00×"
 
 
 def test_many_configurations_are_rows() -> None:
@@ -620,8 +620,8 @@ def test_repeats_that_are_left_out_stand_beside_their_own_figure() -> None:
     (row,) = workload_rows(brief.best_figures)
     cells = tuple(
         cell if cell is row.best else replace(cell, left_out_repeats_text="1 of 3 repeats invalid")
-        for cell in row.cells
+        for cell in row.figures
     )
-    ahead = replace(row, cells=cells, undecided_reason="", indistinguishable=(), lead_share=0.5)
+    ahead = replace(row, figures=cells, undecided_reason="", indistinguishable=(), lead_share=0.5)
     first = fast_facts(brief, (ahead,), ())[0]
     assert first.note.endswith("of One (1 of 3 repeats invalid)")

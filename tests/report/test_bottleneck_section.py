@@ -34,7 +34,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
     section = bottlenecks_section(whole())
     assert section is not None
     (group,) = section.groups
-    ((shares_table, _), (names, _)) = group.detail_tables
+    ((shares_table, _), (names, _)) = group.detail_tables_with_notes
     heads = [column.title for column in shares_table.columns]
     rows = [dict(zip(heads, row, strict=True)) for row in shares_table.rows]
     found = tuple(best_point_findings(whole().study, whole().points))

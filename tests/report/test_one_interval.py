@@ -90,7 +90,7 @@ def test_the_matrix_calls_no_winner_that_compare_does_not(brief: Brief, compared
     for row in rows:
         best = row.best
         assert best is not None
-        if not _are_at_one_place(row.cells):
+        if not _are_at_one_place(row.figures):
             continue
         at_one_place += 1
         told = compared[best.workload, str(dict(best.axis)), best.metric]

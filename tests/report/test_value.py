@@ -56,7 +56,7 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
         "For each node",
         "For each 1000 EUR",
     ]
-    every = found[""].detail_tables[0][0]
+    every = found[""].detail_tables_with_notes[0][0]
     assert cells(every) == [
         ["Random read", "Plain", "300 k IOPS", "500 IOPS", "750 IOPS", "50 k IOPS", "1 k IOPS",
          "valid"],
@@ -79,12 +79,12 @@ def test_best_figures_stand_over_every_size_and_over_money() -> None:
 def test_what_was_bought_stands_beside_its_cost() -> None:
     found = groups(session(TWO, RATES))[""]
     cost, reads, writes = found.figures
-    assert [figure.columns for figure in found.figures] == [4, 4, 4]
+    assert [figure.page_columns for figure in found.figures] == [4, 4, 4]
     assert "Plain 300 k EUR" in cost.finding
     assert "Random read" in reads.title
     assert "Plain 1 k IOPS and 1.33 TB" in reads.finding
     assert "Fast 20 MB/s" in writes.finding
-    assert cells(found.detail_tables[-1][0])[0] == [
+    assert cells(found.detail_tables_with_notes[-1][0])[0] == [
         "Plain", "6", "600 TB", "400 TB", "100 TB", "150,000 EUR", "30,000 EUR", "120,000 EUR",
         "300,000 EUR", "2 TB for 1000 EUR", "1.33 TB for 1000 EUR",
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
     assert {row[1].text for row in found["For each TB raw"].appendix_figures[0].table.rows} == {
         "Plain"
     }
-    assert told(found[""].detail_tables[-1][0], "Cost") == ["300,000 EUR", "–"]
+    assert told(found[""].detail_tables_with_notes[-1][0], "Cost") == ["300,000 EUR", "–"]
 
 
 def test_there_is_no_section_where_nothing_is_told() -> None:
@@ -140,7 +140,7 @@ def test_the_cost_of_small_volumes_is_not_rounded_away() -> None:
 def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:
     one = replace(TWO[0], id="one", title="One", hosts=("client-1",))
     found = groups(session((*TWO, one), {**RATES, ("one", "rand-read-4k", 8): 1.0}))
-    assert told(found[""].detail_tables[-1][0], "Configuration") == [
+    assert told(found[""].detail_tables_with_notes[-1][0], "Configuration") == [
         "Plain",
         "Fast",
     ]
@@ -149,7 +149,7 @@ def test_some_hosts_of_a_configuration_are_no_purchase_of_their_own() -> None:
 
 def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
     found = groups(published_session())
-    every = found[""].detail_tables[0][0]
+    every = found[""].detail_tables_with_notes[0][0]
     reads = [row for row in cells(every) if row[0] == "rand-read-4k"]
     column = [one.title for one in every.columns].index("For each TB raw")
     assert [row[column] for row in reads] == ["3.53 k IOPS", "11.1 k IOPS", "14.3 k IOPS"]

@@ -177,7 +177,7 @@ def _all_or_best_result_lines(screen: SessionScreen, room: int) -> list[str]:
     while True:
         shown = figures_of_first_lines(figures, line_count)
         left_out = {point.digest for point in screen.points}
-        left_out -= {figure.run[0] for figure in shown if figure.run is not None}
+        left_out -= {figure.run_key[0] for figure in shown if figure.run_key is not None}
         lines = rendered_lines(
             best_figures_terminal_table(shown, titles),
             *(literal_text(note, QUIET_STYLE) for note in left_out_repeats_notes(shown, titles)),

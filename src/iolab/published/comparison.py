@@ -205,7 +205,7 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
         for owner in measured_system_names(figures)
     }
     drawn = (_ratio_chart(owner, own, styles, anchors) for owner, own in by_owner.items() if own)
-    charts = tuple(replace(figure, columns=6) for figure in drawn if figure is not None)
+    charts = tuple(replace(figure, page_columns=6) for figure in drawn if figure is not None)
     source = f"Published by: {request.published.source or DASH}."
     owned = [figure.system for figure in figures]
     note = f"{source}{_unmeasured_figures_note(figures, pairs)}"

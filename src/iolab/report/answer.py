@@ -107,7 +107,7 @@ def build_answer(
     costs = cost_capacity_rows(brief, best_figures)
     labels = {name: style.label for name, style in brief.series_styles.items()}
     failed = _failed_runs_text(brief)
-    quoted = {figure.run for figure in best_figures}
+    quoted = {figure.run_key for figure in best_figures}
     quoted_codes = {
         figure.objection_code_and_text[0] for figure in best_figures if not figure.is_quotable
     }

@@ -82,7 +82,7 @@ class BestFigure(Record):
     `operation` is what it does: `read`, `write`, `read/write`; empty for metadata and keys.
 
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
-    with a name, `axis_text` is the place of the axes where it was reached, `run` the one that
+    with a name, `axis_text` is the place of the axes where it was reached, `run_key` the one that
     stands for it, and `objection_code_and_text` the check that says most against it, and what that
     says. `sufficient_axis` is the place of the least load whose figure lies within its interval,
     and `left_out_repeats_text` says that not every repeat of it counts. `comparisons` hold others'
@@ -103,7 +103,7 @@ class BestFigure(Record):
     latencies: tuple[tuple[str, str], ...] = ()
     axis_text: str = ""
     level: VerdictLevel | None = None
-    run: RunKey | None = None
+    run_key: RunKey | None = None
     objection_code_and_text: tuple[str, str] = ("", "")
     axes_of_unusable_points: tuple[Axis, ...] = ()
     better: BetterDirection = BetterDirection.HIGHER

@@ -41,8 +41,8 @@ def figures_of_first_lines(
     """The figures of so many lines."""
     rows = workload_rows(best_figures)
     if _has_configuration_columns(best_figures):
-        return tuple(figure for row in rows[:line_count] for figure in row.cells)
-    return tuple(figure for row in rows for figure in row.cells)[:line_count]
+        return tuple(figure for row in rows[:line_count] for figure in row.figures)
+    return tuple(figure for row in rows for figure in row.figures)[:line_count]
 
 
 def hidden_lines_text(
@@ -90,7 +90,7 @@ def best_figures_terminal_table(
     rows = workload_rows(best_figures)
     if _has_configuration_columns(best_figures):
         return _configuration_columns_table(rows, _configuration_ids(best_figures), titles)
-    own = [figure for row in rows for figure in row.cells]
+    own = [figure for row in rows for figure in row.figures]
     return _figure_lines_table(own, titles if len(_configuration_ids(best_figures)) > 1 else {})
 
 
@@ -125,7 +125,7 @@ def _lead_or_chance_text(workload_row: WorkloadRow) -> str:
             for figure in workload_row.indistinguishable
         )
         return next(filter(None, marks), MAYBE_CHANCE)
-    return workload_row.lead_text if workload_row.figure_count > 1 else DASH
+    return workload_row.lead_ratio_text if workload_row.figure_count > 1 else DASH
 
 
 def _configuration_cell(workload_row: WorkloadRow, configuration: str) -> TerminalCell:

@@ -355,10 +355,10 @@ def _chart_group_blocks(
         (table,) = _without_repeated_titles(section_title, [group.table])
         yield table_without_constant_columns(table) if in_brief else table
     yield from _note_paragraphs(group.note)
-    yield from _noted_table_blocks(group.tables_below)
+    yield from _noted_table_blocks(group.tables_below_with_notes)
     if group.figures:
         yield FigureGroup(group.figures, is_detailed=not in_brief)
-    yield from _noted_table_blocks(() if in_brief else group.detail_tables)
+    yield from _noted_table_blocks(() if in_brief else group.detail_tables_with_notes)
 
 
 def _noted_table_blocks(noted_tables: Iterable[tuple[Table, str]]) -> Iterator[Block]:

@@ -638,7 +638,7 @@ def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[Wor
             limit_texts=tuple(
                 (limit.configuration, _limit_of_figure_text(limit, row))
                 for limit in shown
-                if limit.workload == row.cells[0].workload
+                if limit.workload == row.figures[0].workload
             ),
         )
         for row in rows

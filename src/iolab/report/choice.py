@@ -87,7 +87,7 @@ def _winners_sentence(
 def _workloads_and_leads_text(rows: Sequence[WorkloadRow]) -> str:
     if len(rows) > TITLES_SHOWN:
         return f"{len(rows)} workloads ({_leads_range_text(rows)})"
-    return list_text([f"{row.title} ({row.lead_text})" for row in rows])
+    return list_text([f"{row.title} ({row.lead_ratio_text})" for row in rows])
 
 
 def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:

@@ -34,7 +34,7 @@ def conclusion_sentences(
     measured = [row for row in rows if row.best is not None]
     if not measured:
         return ""
-    compared = [row for row in measured if len(row.cells) > 1]
+    compared = [row for row in measured if len(row.figures) > 1]
     if compared:
         value = _best_value_sentence(brief, costs)
         if virtual_disk_demonstration_prefix(brief.study, brief.facts):

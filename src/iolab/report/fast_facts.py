@@ -126,9 +126,9 @@ def _lead_of_row(workload_row: WorkloadRow) -> float:
 
 
 def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact:
-    best = workload_row.best or workload_row.cells[0]
+    best = workload_row.best or workload_row.figures[0]
     second = winning_best_figure(
-        [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
+        [cell for cell in workload_row.figures if cell.is_quotable and cell is not best]
     )
     note = " against ".join(
         f"{metric_value_text(figure.value)} of "
@@ -136,7 +136,7 @@ def _lead_fact(workload_row: WorkloadRow, titles: Mapping[str, str]) -> FastFact
         f"{f' ({figure.left_out_repeats_text})' if figure.left_out_repeats_text else ''}"
         for figure in (best, second)
     )
-    return FastFact(workload_row.lead_text, workload_row.title, note)
+    return FastFact(workload_row.lead_ratio_text, workload_row.title, note)
 
 
 def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Iterator[FastFact]:
@@ -145,14 +145,14 @@ def _best_facts(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> Itera
     bests = [best for best in every if not best.noise_text] or every
     for best in dict.fromkeys((*best_figures_by_operation(bests), *bests)):
         value = metric_value_text(best.value)
-        others = next(row for row in rows if best in row.cells)
+        others = next(row for row in rows if best in row.figures)
         yield FastFact(value, best.title, _best_fact_note(best, others, titles))
 
 
 def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
     """Whose it is, against what where there is another, and what speaks against it."""
     who = titles.get(best.configuration, "") if len(titles) > 1 else ""
-    sound = [cell for cell in workload_row.cells if cell.is_quotable and cell is not best]
+    sound = [cell for cell in workload_row.figures if cell.is_quotable and cell is not best]
     if sound:
         second = winning_best_figure(sound)
         name = titles.get(second.configuration, second.configuration)
@@ -188,7 +188,8 @@ def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
         ]
         if curves:
             workload, ranked = min(
-                curves, key=lambda curve: (*read_workload_sort_key(curve[0]), curve[1][0].value)
+                curves,
+                key=lambda curve: (*read_workload_sort_key(curve[0]), curve[1][0].latency_ns),
             )
             yield _latency_fact(brief, workload, text, ranked)
             return

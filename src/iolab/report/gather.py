@@ -223,10 +223,10 @@ class _StoredRunReader(Record):
     damaged_runs: list[Damage]
     sessions: SessionUnion
 
-    def read_manifests(self, keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
+    def read_manifests(self, run_keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
         """Those runs' manifests, of those that are not damaged."""
         manifests = {}
-        for key in keys:
+        for key in run_keys:
             try:
                 manifests[key] = self.source.manifest(*key)
             except StoreError as error:
@@ -271,9 +271,9 @@ class _StoredRunReader(Record):
         self.damaged_runs.append(Damage(f"{trace.label}: {run}" if trace.label else run, message))
 
 
-def _median_run_keys_of_best_points(best: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
+def _median_run_keys_of_best_points(headlines: Sequence[BestPointHeadline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
-    shown = (headline.best.median_run for headline in best if headline.best is not None)
+    shown = (headline.best.median_run for headline in headlines if headline.best is not None)
     return frozenset([run.key for run in shown][:BOTTLENECK_RUNS_MAX])
 
 

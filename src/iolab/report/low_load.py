@@ -47,22 +47,22 @@ class PointLatency(Record):
     """The latency of one point."""
 
     point: PointSummary
-    key: str
+    metric_key: str
 
     @property
     def metric(self) -> Metric:
         """The latency with its interval."""
-        return self.point.metrics[self.key]
+        return self.point.metrics[self.metric_key]
 
     @property
-    def value(self) -> float:
-        """Nanoseconds."""
+    def latency_ns(self) -> float:
+        """The latency alone."""
         return self.metric.value or 0.0
 
     @property
     def repeats_text(self) -> str:
         """`repeats 35.9 to 78.1 ms` where these disagree and no interval is known; else empty."""
-        known = (finite_metric_value(run, self.key) for run in self.point.results)
+        known = (finite_metric_value(run, self.metric_key) for run in self.point.results)
         values = sorted(value for value in known if value)
         if self.metric.displayable_interval is not None or len(values) < 2:
             return ""
@@ -74,12 +74,12 @@ class PointLatency(Record):
 
     def operation_text(self, job: AnyJob) -> str:
         """What it is of, where that is not the only operation of the load."""
-        if self.key.startswith("lat_ns"):
+        if self.metric_key.startswith("lat_ns"):
             return "reads and writes together" if len(job.data_directions) > 1 else ""
         own = (
             operation
             for operation in job.limited_operations
-            if self.key in _mean_and_p99_latency_keys(operation)
+            if self.metric_key in _mean_and_p99_latency_keys(operation)
         )
         return next((operation.display_name.replace("-", " ") for operation in own), "")
 
@@ -104,7 +104,7 @@ def latencies_at_common_low_load(
         key = _latency_key(point, workload.job, latency_name)
         if key is not None:
             found.setdefault(point.key.configuration, PointLatency(point, key))
-    return sorted(found.values(), key=lambda latency: latency.value)
+    return sorted(found.values(), key=lambda latency: latency.latency_ns)
 
 
 def _latency_key(point: PointSummary, job: AnyJob, latency_name: str) -> str | None:
@@ -125,8 +125,8 @@ def is_surely_lower(brief: Brief, best: PointLatency, other: PointLatency) -> bo
     """Whether a comparison of both points supports the lower latency, as `iolab compare` tells."""
     names = best.point.key.configuration, other.point.key.configuration
     place = best.point.key.workload, best.point.key.axis
-    if best.key == other.key:
-        compared = brief.gains_by_pair.comparison(names, place, best.key)
+    if best.metric_key == other.metric_key:
+        compared = brief.gains_by_pair.comparison(names, place, best.metric_key)
         if compared is not None:
             return compared.verdict is ComparisonVerdict.WORSE
     high, low = best.metric.high, other.metric.low
@@ -172,7 +172,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         CostCapacityFigure(
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
-            latency.value,
+            latency.latency_ns,
             _p99_note(latency, tails, workload.job),
         )
         for latency in means

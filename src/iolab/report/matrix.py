@@ -111,7 +111,7 @@ class WorkloadRow(Record):
     """
 
     title: str
-    cells: tuple[BestFigure, ...]
+    figures: tuple[BestFigure, ...]
     best: BestFigure | None = None
     indistinguishable: tuple[BestFigure, ...] = ()
     undecided_reason: str = ""
@@ -125,9 +125,9 @@ class WorkloadRow(Record):
         return 1 / (1 + self.lead_share) if is_lower else 1 + self.lead_share
 
     @property
-    def lead_text(self) -> str:
+    def lead_ratio_text(self) -> str:
         """The ratio to the next best; where repeats disagree from the least to the most of it."""
-        others = [cell for cell in self.cells if cell.is_quotable and cell is not self.best]
+        others = [cell for cell in self.figures if cell.is_quotable and cell is not self.best]
         if self.best is None or not others:
             return ratio_text(self.next_best_ratio)
         second = winning_best_figure(others)
@@ -144,12 +144,12 @@ class WorkloadRow(Record):
     @property
     def unit(self) -> str:
         """The unit of its figures; empty where none has any."""
-        return next((cell.value.unit for cell in self.cells if cell.value.unit), "")
+        return next((cell.value.unit for cell in self.figures if cell.value.unit), "")
 
     @property
     def figure_count(self) -> int:
         """How many configurations have a figure."""
-        return sum(cell.is_quotable for cell in self.cells)
+        return sum(cell.is_quotable for cell in self.figures)
 
     @property
     def has_supported_winner(self) -> bool:
@@ -158,7 +158,7 @@ class WorkloadRow(Record):
 
     def figure_of_configuration(self, configuration: str) -> BestFigure | None:
         """The figure of that configuration."""
-        return next((cell for cell in self.cells if cell.configuration == configuration), None)
+        return next((cell for cell in self.figures if cell.configuration == configuration), None)
 
 
 def workload_rows(figures: Iterable[BestFigure]) -> list[WorkloadRow]:
@@ -237,7 +237,7 @@ def matrix_table(
 
     `cost_capacity_rows` are what these cost and give for it.
     """
-    measured = {cell.configuration for row in rows for cell in row.cells}
+    measured = {cell.configuration for row in rows for cell in row.figures}
     owners = {name: title for name, title in titles.items() if name in measured}
     if len(owners) > CONFIGURATION_COLUMNS_MAX:
         return _workload_columns_table(rows, owners, anchors, cost_capacity_rows)
@@ -250,7 +250,7 @@ def matrix_marks_note(
     rows: Sequence[WorkloadRow], other_rows: Sequence[CostCapacityRow] = ()
 ) -> str:
     """What the marks of the matrix say, what keeps all its leads open, and what is not known."""
-    several = [row for row in rows if len(row.cells) > 1]
+    several = [row for row in rows if len(row.figures) > 1]
     notes = []
     has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in other_rows)
     if has_bold or any(row.has_supported_winner for row in several):
@@ -264,12 +264,12 @@ def matrix_marks_note(
         notes.append(MAYBE_CHANCE_NOTE)
     if reason := _shared_undecided_reason(rows):
         notes.append(f"No row has a winner: {reason}.")
-    unknown = [name for row in rows for cell in row.cells for name in cell.unknown_latency_names]
+    unknown = [name for row in rows for cell in row.figures for name in cell.unknown_latency_names]
     unknown += ["p99"] * any(f"p99 {DASH}" in own.note for row in other_rows for own in row.figures)
     if unknown:
         names = " or ".join(dict.fromkeys(unknown))
         notes.append(f"Figures without {names} had too few I/Os for it.")
-    if any(cell.has_whole_run_latency for row in rows for cell in row.cells):
+    if any(cell.has_whole_run_latency for row in rows for cell in row.figures):
         notes.append(WHOLE_RUN_LATENCY_NOTE)
     return " ".join(notes)
 
@@ -359,7 +359,7 @@ def _matrix_title(rows: Sequence[WorkloadRow]) -> str:
 
 
 def _is_measured_at_one_load(workload_row: WorkloadRow) -> bool:
-    return all(cell.is_only_load for cell in workload_row.cells)
+    return all(cell.is_only_load for cell in workload_row.figures)
 
 
 def _workload_cell(workload_row: WorkloadRow, rows: Sequence[WorkloadRow], note: str = "") -> Cell:
@@ -377,12 +377,12 @@ def _undecided_reason_note(
             "" if workload_row.undecided_reason == shared_reason else workload_row.undecided_reason
         )
     owners: dict[str, list[str]] = {}
-    for cell in workload_row.cells:
+    for cell in workload_row.figures:
         for axis in cell.axes_of_unusable_points:
             owners.setdefault(axis_values_text(axis), []).append(cell.configuration)
     parts = [
         f"{place} ({list_text([titles.get(name, name) for name in own])})"
-        if len(own) < len(workload_row.cells)
+        if len(own) < len(workload_row.figures)
         else place
         for place, own in owners.items()
     ]
@@ -440,9 +440,9 @@ def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) 
     figure = workload_row.figure_of_configuration(configuration)
     if figure is None or figure is not workload_row.best or not _has_lead_ratio(workload_row):
         return cell
-    if figure.repeats_range is None and " to " not in workload_row.lead_text:
+    if figure.repeats_range is None and " to " not in workload_row.lead_ratio_text:
         return replace(cell, difference=next_best_text(workload_row.next_best_ratio))
-    span = f"{workload_row.lead_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
+    span = f"{workload_row.lead_ratio_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
     return replace(cell, difference=span)
 
 
@@ -452,7 +452,7 @@ def _cell_with_bar(
     """The cell with its share of the largest figure of its row as a bar."""
     figure = workload_row.figure_of_configuration(configuration)
     most = max(
-        (cell.value.value or 0.0 for cell in workload_row.cells if cell.is_quotable), default=0.0
+        (cell.value.value or 0.0 for cell in workload_row.figures if cell.is_quotable), default=0.0
     )
     if figure is None or not figure.is_quotable or not most or workload_row.figure_count < 2:
         return cell
@@ -500,7 +500,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
     figure = workload_row.figure_of_configuration(configuration)
     if figure is None or figure.level is None:
         return Cell(NOT_MEASURABLE, note=NO_VALUE)
-    anchor = anchors.get(figure.run) if figure.run else None
+    anchor = anchors.get(figure.run_key) if figure.run_key else None
     if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection_code_and_text[1])
     mark = indistinguishable_mark_text(workload_row, figure)
@@ -615,7 +615,7 @@ def _read_write_pairs(rows: Sequence[WorkloadRow]) -> tuple[_ReadWritePair, ...]
     """Workloads whose titles differ in `read` and `write` alone side by side, others alone."""
     pairs: dict[tuple[str, str], list[WorkloadRow]] = {}
     for place, row in enumerate(rows):
-        word = _OPERATION_WORDS.get(row.cells[0].operation)
+        word = _OPERATION_WORDS.get(row.figures[0].operation)
         rest = "" if word is None else " ".join(word.sub("", row.title).split())
         key = (row.unit, rest.casefold() if rest and rest != row.title else f"\0{place}")
         pairs.setdefault(key, []).append(row)
@@ -632,11 +632,11 @@ def _read_write_pairs(rows: Sequence[WorkloadRow]) -> tuple[_ReadWritePair, ...]
 
 
 def _is_read_and_write_pair(members: Sequence[WorkloadRow]) -> bool:
-    return sorted(row.cells[0].operation for row in members) == ["read", "write"]
+    return sorted(row.figures[0].operation for row in members) == ["read", "write"]
 
 
 def _operation_sort_key(workload_row: WorkloadRow) -> str:
-    return workload_row.cells[0].operation
+    return workload_row.figures[0].operation
 
 
 def _title_without_operation(title: str) -> str:
@@ -657,7 +657,7 @@ def _operation_columns_table(
     most: dict[str, float] = {}
     counts: Counter[str] = Counter()
     for row in rows:
-        values = [cell.value.value or 0.0 for cell in row.cells if cell.is_quotable]
+        values = [cell.value.value or 0.0 for cell in row.figures if cell.is_quotable]
         counts[row.unit] += len(values)
         most[row.unit] = max(most.get(row.unit, 0.0), *values, 0.0)
     # The bar of the only figure of a unit would always be full.
@@ -665,7 +665,7 @@ def _operation_columns_table(
     lines: list[tuple[Cell, ...]] = []
     for pair in pairs:
         cells = [_operation_cell(row, most, anchors) for row in pair.rows]
-        operation = pair.rows[0].cells[0].operation
+        operation = pair.rows[0].figures[0].operation
         if len(cells) < len(names):
             is_mixed = operation not in _OPERATION_WORDS
             cells = [
@@ -690,7 +690,7 @@ def _operation_columns_table(
 def _operation_cell(
     workload_row: WorkloadRow, largest_by_unit: Mapping[str, float], anchors: RunAnchors
 ) -> Cell:
-    figure = workload_row.cells[0]
+    figure = workload_row.figures[0]
     cell = _figure_cell(workload_row, figure.configuration, anchors)
     if (
         not figure.is_quotable

@@ -202,11 +202,11 @@ class BestFigureWithHosts(Record):
 
     `slowest_host` and `fastest_host` are its hosts' values in the run that stands for it.
 
-    They are None where one host made the load, or none is known; `run` is that run's key.
+    They are None where one host made the load, or none is known; `run_key` is that run's key.
     """
 
     maximum: BestValue
-    run: RunKey | None = None
+    run_key: RunKey | None = None
     slowest_host: float | None = None
     fastest_host: float | None = None
 
@@ -214,7 +214,7 @@ class BestFigureWithHosts(Record):
         """The cell of its verdict, which leads to the run."""
         if self.maximum.level is None:
             return Cell(PRINTED_VERDICT)
-        return verdict_cell(self.maximum.level, anchors.get(self.run) if self.run else None)
+        return verdict_cell(self.maximum.level, anchors.get(self.run_key) if self.run_key else None)
 
 
 def best_figures_with_hosts(brief: Brief) -> tuple[BestFigureWithHosts, ...]:
@@ -266,7 +266,7 @@ def _best_figure_of_headline(headline: BestPointHeadline) -> BestFigureWithHosts
             place_count=headline.compared_point_count,
             host_count=0 if run.nodes else best.host_count,
         ),
-        run=run.key,
+        run_key=run.key,
         slowest_host=min(values, default=None),
         fastest_host=max(values, default=None),
     )

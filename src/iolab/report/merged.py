@@ -581,7 +581,7 @@ def _session_parts(
     sources: Sequence[tuple[str, StoredSessionReader]],
     studies_and_results: Sequence[tuple[Study, tuple[RunResult, ...]]],
     configurations_by_id: Sequence[Mapping[str, Configuration]],
-    hosts: Sequence[NewHostNames],
+    host_renames_by_session: Sequence[NewHostNames],
     study_and_identical_workloads: tuple[Study, frozenset[str]],
 ) -> Iterator[SessionPart]:
     before = 0
@@ -597,7 +597,7 @@ def _session_parts(
             plan=plan,
             results=results,
             configuration_ids=ids,
-            new_host_names=hosts[index],
+            new_host_names=host_renames_by_session[index],
             new_digests=_merged_digests(
                 source.session.id, plan, results, ids, study_and_identical_workloads
             ),

@@ -487,8 +487,8 @@ def linked_sentences(
     sentences = distinct_sentences(
         sentences_for_findings(study, every, ConfigurationNames(labels, mixed_workload_ids(study)))
     )
-    rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.cells}
-    noise = {best.run: best.noise_text for best in brief.best_figures if best.noise_text}
+    rows = {best.workload: row for row in workload_rows(brief.best_figures) for best in row.figures}
+    noise = {best.run_key: best.noise_text for best in brief.best_figures if best.noise_text}
     doubted = (_with_lead_doubt(_reworded_if_within_noise(each, noise), rows) for each in sentences)
     return tuple(
         _link_sentence(_with_workload_title(sentence, study), names, brief.run_anchors)

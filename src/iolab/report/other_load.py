@@ -78,7 +78,7 @@ def other_processor_load_text(results: Sequence[RunResult]) -> str:
 def _other_load_parts(
     results: Sequence[RunResult],
     share_of_run: Callable[[RunResult], float],
-    text: str,
+    share_template: str,
     *,
     min_share: float = DOMINANT_OTHER_SHARE,
 ) -> list[str]:
@@ -94,7 +94,7 @@ def _other_load_parts(
     where = f"all {runs}" if len(shares) == len(results) else f"{len(shares)} of {runs}"
     if len(results) == 1:
         where = "the only run"
-    return [f"{text.format(span)} in {where}"]
+    return [f"{share_template.format(span)} in {where}"]
 
 
 def _share_range_text(min_share: float, max_share: float) -> str:

@@ -244,12 +244,12 @@ def appendix_chart_sections(
             group,
             table=None,
             note="",
-            tables_below=(),
+            tables_below_with_notes=(),
             figures=group.appendix_figures,
             appendix_figures=(),
         )
         for group in groups
-        if group.appendix_figures or any(table.rows for table, _ in group.detail_tables)
+        if group.appendix_figures or any(table.rows for table, _ in group.detail_tables_with_notes)
     )
     if further:
         shared, notes = factor_out_shared_notes(further)

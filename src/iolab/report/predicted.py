@@ -133,7 +133,7 @@ def prediction_caveat(outcome: CurvePrediction, load: int) -> str:
 
 def _prediction_basis_table(
     title: str,
-    requested: RequestedLoad,
+    requested_load: RequestedLoad,
     outcomes: Sequence[CurvePrediction],
     brief: Brief,
 ) -> Table:
@@ -155,7 +155,7 @@ def _prediction_basis_table(
             *_predicted_rate_cells(outcome),
             Cell(str(outcome.run_count) if outcome.run_count else DASH),
             Cell(outcome.prediction.law.value if outcome.prediction else DASH),
-            Cell(prediction_caveat(outcome, requested.load)),
+            Cell(prediction_caveat(outcome, requested_load.load)),
         )
         for outcome in outcomes
     )
@@ -195,8 +195,10 @@ def _prediction_charts(
     """Dots that are hollow, as those of points that are not valid."""
     styles = brief.series_styles
 
-    def prediction_dot_chart(own: list[CurvePrediction]) -> Figure | None:
-        groups = rows_by_key(own, lambda outcome: _predicted_curve_title(outcome, brief))
+    def prediction_dot_chart(outcomes_of_unit: list[CurvePrediction]) -> Figure | None:
+        groups = rows_by_key(
+            outcomes_of_unit, lambda outcome: _predicted_curve_title(outcome, brief)
+        )
         figure = dot_chart(
             "Predicted",
             f"Predicted at {title}",
@@ -204,8 +206,10 @@ def _prediction_charts(
                 DotRow(name, tuple(_prediction_dot(outcome, styles) for outcome in rows))
                 for name, rows in groups.items()
             ],
-            finding=statements_text([_prediction_sentence(outcome, brief) for outcome in own]),
-            table=_predicted_rates_table(title, own, brief),
+            finding=statements_text(
+                [_prediction_sentence(outcome, brief) for outcome in outcomes_of_unit]
+            ),
+            table=_predicted_rates_table(title, outcomes_of_unit, brief),
         )
         return figure and replace(figure, note=_CHART_NOTE)
 

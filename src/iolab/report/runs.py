@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iolab.core.bins import PERCENTILE_LABELS
 from iolab.core.metric import Evidence, HostEvenness, Metric, RunResult, Verdict, VerdictLevel
@@ -285,9 +285,21 @@ def evenness_tables(load_report: LoadReport, result: RunResult) -> tuple[Table, 
     return (*tables, phase_evenness_table(result.operation_spreads, load_report.evenness_row_names))
 
 
-def _evenness_texts(spread: HostEvenness) -> tuple[str, ...]:
+class _EvennessTexts(NamedTuple):
+    """The spread of a run's hosts in words."""
+
+    slowest: str
+    fastest: str
+    fastest_over_slowest: str
+    jain_index: str
+    first_ios_apart: str
+    last_ios_apart: str
+    share_together: str
+
+
+def _evenness_texts(spread: HostEvenness) -> _EvennessTexts:
     ratio = DASH if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
-    return (
+    return _EvennessTexts(
         spread.slowest,
         spread.fastest,
         ratio,

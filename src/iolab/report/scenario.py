@@ -387,17 +387,20 @@ def _interval_suffix_of_ratio(ratio: Metric) -> str:
 
 
 def _limit_effect_text(
-    phase: str, metrics: Mapping[str, Metric], longer: Mapping[str, Metric]
+    phase_id: str, metrics: Mapping[str, Metric], increased_latency_ratios: Mapping[str, Metric]
 ) -> str:
     """`undoes that: the p50 is 1.1 times the first phase's in phase 'limited'`.
 
-    `longer` are the latencies that the neighbour makes longer without the limit.
+    `increased_latency_ratios` are the latencies that the neighbour makes longer without the limit.
     """
-    name = next(iter(longer), _RATIOS[0])
-    ratio, unlimited = metrics.get(phase_metric_key(phase, f"{name}_ratio")), longer.get(name)
+    name = next(iter(increased_latency_ratios), _RATIOS[0])
+    ratio, unlimited = (
+        metrics.get(phase_metric_key(phase_id, f"{name}_ratio")),
+        increased_latency_ratios.get(name),
+    )
     if ratio is None or ratio.value is None:
-        return f"has no ratio of latencies to tell by in phase '{phase}'"
-    text = f"the {name} is {_times_text(ratio)} the first phase's in phase '{phase}'"
+        return f"has no ratio of latencies to tell by in phase '{phase_id}'"
+    text = f"the {name} is {_times_text(ratio)} the first phase's in phase '{phase_id}'"
     if unlimited is None or unlimited.value is None:
         return f"has nothing to undo: {text}"
     left = (ratio.value - 1) / (unlimited.value - 1)
@@ -631,8 +634,8 @@ def _chart_group_of_point(brief: Brief, point: PointSummary) -> ChartGroup:
         (chart,),
         phases_table(scenarios, metrics),
         f"{doubt}{phases_note(scenarios, metrics)}".rstrip(),
-        tables_below=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
-        detail_tables=((detected_changes_table(scenarios), _CHANGES_NOTE),),
+        tables_below_with_notes=((neighbours, neighbours_note(scenarios)),) if neighbours else (),
+        detail_tables_with_notes=((detected_changes_table(scenarios), _CHANGES_NOTE),),
     )
 
 

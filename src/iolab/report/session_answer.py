@@ -185,7 +185,7 @@ def answer_sentence(
 def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
     """The best figure of each operation of the only configuration."""
     measured = [row for row in rows if row.best is not None]
-    owner = measured[0].cells[0].configuration
+    owner = measured[0].figures[0].configuration
     title = study.configuration_titles.get(owner, owner)
     # An imported configuration has no name but the session's.
     name = TARGET if owner == DEFAULT_CONFIGURATION or title == study.title else title

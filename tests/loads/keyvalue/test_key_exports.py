@@ -97,7 +97,7 @@ def test_the_largest_gain_names_its_cell() -> None:
     assert len(largest.rows) == 2 * 3
     bars = page.charts_by_workload[0].figures[0]
     assert "New over Old: +2" in bars.finding
-    cells, _ = page.charts_by_workload[0].detail_tables[0]
+    cells, _ = page.charts_by_workload[0].detail_tables_with_notes[0]
     assert cells.title == "Gain over Old, cell by cell"
     heads = [column.title for column in cells.columns]
     assert heads[heads.index("Factor") - 2 :][:2] == ["Gain", "95 % interval"]
@@ -127,7 +127,7 @@ def test_a_point_that_one_side_lacks_is_told(compared: KeySource) -> None:
     first = next(one.digest for one in results if one.configuration == "new")
     fewer = tuple(one for one in results if one.digest != first)
     page = build_report_page(build_brief(replace(compared, results_given=fewer)))
-    cells, note = page.charts_by_workload[0].detail_tables[0]
+    cells, note = page.charts_by_workload[0].detail_tables_with_notes[0]
     assert len(cells.rows) == 3 * 3
     assert tells(note, "Not compared", "1 value", "new"), note
 

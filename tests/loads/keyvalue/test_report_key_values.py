@@ -78,7 +78,9 @@ def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
         w for w in page.charts_by_workload if w.title == "80 % reads, 20 % writes, block size 4k"
     ]
     apart = next(
-        table for table, _ in item.detail_tables if table.title == "Each operation by itself"
+        table
+        for table, _ in item.detail_tables_with_notes
+        if table.title == "Each operation by itself"
     )
     assert [cells[0].text for cells in apart.rows] == ["read", "write"] * 4
 
@@ -104,7 +106,7 @@ def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
 def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
     (device,) = [
         table
-        for table, _ in page.charts_by_workload[0].detail_tables
+        for table, _ in page.charts_by_workload[0].detail_tables_with_notes
         if table.title == "Device I/O beside the operations"
     ]
     heads = [column.title for column in device.columns]
@@ -135,7 +137,7 @@ def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief)
 def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: ReportPage) -> None:
     (told,) = [
         table
-        for table, _ in page.charts_by_workload[-1].detail_tables
+        for table, _ in page.charts_by_workload[-1].detail_tables_with_notes
         if table.title == "Writes, compaction and stalls"
     ]
     heads = [column.title for column in told.columns]
@@ -171,7 +173,9 @@ def test_service_and_intended_latency_stand_side_by_side() -> None:
     due = page.charts_by_workload[0].appendix_figures[-1]
     assert tells(due.title, "service", "since due", "rate")
     assert "Since due: " in due.finding
-    assert any("was due" in table.title for table, _ in page.charts_by_workload[0].detail_tables)
+    assert any(
+        "was due" in table.title for table, _ in page.charts_by_workload[0].detail_tables_with_notes
+    )
 
 
 def test_the_store_behind_ycsb_is_told() -> None:

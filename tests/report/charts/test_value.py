@@ -107,7 +107,7 @@ def test_a_long_name_takes_few_lines() -> None:
 def test_a_chart_is_as_wide_as_its_columns_and_its_letters_stay_as_large(columns: int) -> None:
     figure = drawn(*groups())
     assert figure is not None
-    wide = replace(figure, columns=columns)
+    wide = replace(figure, page_columns=columns)
     svg = draw_inline_svg(wide).svg
     assert f'width="{wide.width}"' in svg
     assert f'viewBox="0 0 {wide.width} ' in svg

@@ -60,7 +60,7 @@ def rank_times_chart(subject: str, hosts: Sequence[HostRun], token: ColorToken) 
         note="From the common start to a rank's last flush, close or rename. Line: the median.",
         plots=plots,
         table=_ranks_table(phases, hosts),
-        columns=6,
+        page_columns=6,
     )
 
 

@@ -435,7 +435,7 @@ def key_value_charts(
         *_detail_tables(point_group, study, host_runs, styles),
     )
     return ChartGroup(
-        point_group.title, figures, detail_tables=tables, appendix_figures=tuple(further)
+        point_group.title, figures, detail_tables_with_notes=tables, appendix_figures=tuple(further)
     )
 
 

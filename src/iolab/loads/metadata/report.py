@@ -210,7 +210,7 @@ def _operation_best_figures(
                 ),
                 axis_text=", ".join(filter(None, places)),
                 level=operation.level,
-                run=(operation.median_result.digest, operation.median_result.repeat),
+                run_key=(operation.median_result.digest, operation.median_result.repeat),
                 objection_code_and_text=_operation_objection_code_and_text(operation, point),
                 left_out_repeats_text=left_out_repeats_text,
                 is_only_load=is_only_load,

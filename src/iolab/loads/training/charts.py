@@ -72,7 +72,7 @@ def step_parts_chart(
         plots=(keys, replace(bars, marks=[*bars.marks, upright])),
         table=_parts_table(workload, known, styles),
         has_configuration_colors=len({point.key.configuration for point in drawn}) > 1,
-        columns=6,
+        page_columns=6,
     )
 
 

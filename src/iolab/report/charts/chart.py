@@ -234,8 +234,8 @@ class Figure(Record):
     `table` has every number, `points_table` those of points alone, without intervals, if it is one
     over a load.
     `subject` is what it is a chart of, `finding` what it shows, `note` how to read it. With
-    `has_configuration_colors` its colours tell configurations apart. It is as wide as `columns` of
-    the 12 that a page has, or has a `fixed_width` in units.
+    `has_configuration_colors` its colours tell configurations apart. It is as wide as so many
+    `page_columns` of the 12 that a page has, or has a `fixed_width` in units.
     """
 
     subject: str
@@ -246,13 +246,13 @@ class Figure(Record):
     table: Table
     points_table: Table | None = None
     has_configuration_colors: bool = False
-    columns: int = 4
+    page_columns: int = 4
     fixed_width: int = 0
 
     @property
     def width(self) -> int:
         """How many units wide it is drawn."""
-        return self.fixed_width or COLUMN_WIDTHS[self.columns]
+        return self.fixed_width or COLUMN_WIDTHS[self.page_columns]
 
     @property
     def height(self) -> int:
@@ -266,7 +266,7 @@ class Figure(Record):
     @property
     def narrowed(self) -> Figure:
         """The same as phones and paper show it: four columns wide."""
-        return replace(self, columns=4)
+        return replace(self, page_columns=4)
 
     @property
     def fitted_plots(self) -> tuple[Plot, ...]:
@@ -294,7 +294,7 @@ def fill_page_width(figures: Sequence[Figure]) -> tuple[Figure, ...]:
     thirds = max(len(figures) - pairs, 0)
     columns = [4] * thirds + [6] * (len(figures) - thirds) if len(figures) > 1 else [12]
     return tuple(
-        replace(figure, columns=wide) for figure, wide in zip(figures, columns, strict=False)
+        replace(figure, page_columns=wide) for figure, wide in zip(figures, columns, strict=False)
     )
 
 
@@ -395,7 +395,7 @@ def too_wide_interval_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
 class ChartGroup(Record):
     """Charts that belong together, as those of one workload, with their table and its note.
 
-    `tables_below` stand below that table, `detail_tables` are folded, each with a note, and
+    `tables_below_with_notes` stand below that table, `detail_tables_with_notes` are folded, and
     `appendix_figures` are figures that go to the appendix.
     """
 
@@ -403,9 +403,9 @@ class ChartGroup(Record):
     figures: tuple[Figure, ...]
     table: Table | None = None
     note: str = ""
-    detail_tables: tuple[tuple[Table, str], ...] = ()
+    detail_tables_with_notes: tuple[tuple[Table, str], ...] = ()
     appendix_figures: tuple[Figure, ...] = ()
-    tables_below: tuple[tuple[Table, str], ...] = ()
+    tables_below_with_notes: tuple[tuple[Table, str], ...] = ()
 
 
 class ReportSection(Record):

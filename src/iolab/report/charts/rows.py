@@ -358,7 +358,7 @@ class StackedBarPart(Record):
 class StackedBar(Record):
     """A bar of parts; `heading` stands over it, `name` before and `total` behind it."""
 
-    pieces: tuple[StackedBarPart, ...]
+    parts: tuple[StackedBarPart, ...]
     heading: str = ""
     name: str = ""
     total: str = ""
@@ -369,8 +369,7 @@ def legend_and_stacked_bar_plots(
 ) -> tuple[Plot, Plot]:
     """What the parts are, and the bars below each other on one scale."""
     high = (
-        max((sum(piece.amount for piece in row.pieces) for row in bars_of_parts), default=0.0)
-        or 1.0
+        max((sum(piece.amount for piece in row.parts) for row in bars_of_parts), default=0.0) or 1.0
     )
     x = ChartAxis(Scale(1.0, "", 0.0, high, ()), (), has_line=False, has_labels=False)
     marks: list[Mark] = []
@@ -403,7 +402,7 @@ def _legend_marks(legend: Sequence[tuple[str, StackedBarPart]]) -> Iterator[Mark
 def _stacked_bar_marks(row: StackedBar, bar_top: float, axis_end: float) -> Iterator[Mark]:
     """A bar's parts with their texts where they have room, before and behind it what it is."""
     middle, start = bar_top + BAR / 2, 0.0
-    for piece in row.pieces:
+    for piece in row.parts:
         end = start + piece.amount
         if piece.amount > PIECE_LEAST * axis_end:
             box = [(start, bar_top, end, bar_top + BAR)]

@@ -92,7 +92,7 @@ def scenario_chart(
         note=" ".join(_chart_notes(scenarios)),
         plots=tuple(plots),
         table=_equal_spans_table(scenarios),
-        columns=12,
+        page_columns=12,
     )
 
 

@@ -71,9 +71,11 @@ class LatencyCurve(Record):
     inverse_tail_fractions: tuple[float, ...]
     lat_ns: tuple[float, ...]
 
-    def truncated_at_one_in(self, tail: float) -> LatencyCurve:
-        """The curve to where no more than one I/O in `tail` exceeds it."""
-        kept = sum(reached <= tail * (1 + 1e-9) for reached in self.inverse_tail_fractions)
+    def truncated_at_one_in(self, inverse_tail_fraction: float) -> LatencyCurve:
+        """The curve to where no more than one I/O in `inverse_tail_fraction` exceeds it."""
+        kept = sum(
+            reached <= inverse_tail_fraction * (1 + 1e-9) for reached in self.inverse_tail_fractions
+        )
         return replace(
             self,
             inverse_tail_fractions=self.inverse_tail_fractions[:kept],

@@ -75,7 +75,7 @@ def draw_inline_svg(figure: Figure) -> SvgDrawing:
     The JSON holds no `<`, so that it can stand in a page as a block of data.
     """
     views = [(figure, "")]
-    if figure.columns > figure.narrowed.columns:
+    if figure.page_columns > figure.narrowed.page_columns:
         views = [(figure, " wide"), (figure.narrowed, " narrow")]
     toggled = _colors_of_hideable_configurations(figure)
     alt = escape(escape_invisible(figure.alt_text))

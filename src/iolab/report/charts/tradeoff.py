@@ -88,7 +88,7 @@ def latency_tradeoff_chart(
     unit = metric_spec(rate_quantity.key).unit
     x_scale = linear_scale(unit, [rate for _, rate, _, _ in every], tick_count=3)
     held = limit if limit is not None and limit.metric in keys else None
-    heights = [*_latencies_and_intervals(every, keys), *([held.latency_ns] if held else [])]
+    heights = [*_latencies_and_interval_ends(every, keys), *([held.latency_ns] if held else [])]
     scales = x_scale, log_scale("ns", heights, max_ticks=6)
     marks: list[Mark] = []
     if held:
@@ -222,10 +222,12 @@ def _error_bar_notes(points: Sequence[TradeoffPoint], keys: Sequence[str]) -> li
     return error_bar_notes(metrics, "Bars: 95 % interval of the latency.")
 
 
-def _latencies_and_intervals(places: Sequence[TradeoffPoint], keys: Sequence[str]) -> list[float]:
+def _latencies_and_interval_ends(
+    points: Sequence[TradeoffPoint], keys: Sequence[str]
+) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
-    values = [latency for _, _, latency, _ in places]
-    for *_, point in places:
+    values = [latency for _, _, latency, _ in points]
+    for *_, point in points:
         metrics = [point.metrics.get(key, UNKNOWN_METRIC) for key in keys]
         values += [v for metric in metrics for v in metric.displayable_interval or ()]
     return values
@@ -234,14 +236,14 @@ def _latencies_and_intervals(places: Sequence[TradeoffPoint], keys: Sequence[str
 def _tradeoff_sentence(
     lines: Sequence[ChartLine],
     axis_name: str,
-    placed: dict[tuple[int, str], list[TradeoffPoint]],
+    points_by_line_and_metric: dict[tuple[int, str], list[TradeoffPoint]],
     latency: ChartQuantity,
     unit: str,
 ) -> str:
     """One sentence a line: its first and its last point."""
     sentences = []
     for index, line in enumerate(lines):
-        line_places = placed[index, latency.key]
+        line_places = points_by_line_and_metric[index, latency.key]
         name = f"{escape_invisible(line.name)}: " if len(lines) > 1 else ""
         if not line_places:
             sentences.append(f"{name}{'no' if name else 'No'} point has both values.")

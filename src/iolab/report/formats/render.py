@@ -201,7 +201,7 @@ def _page_filler_blocks(page: ReportPage) -> Iterator[list[Block]]:
     for table in tables:
         yield [Heading("The numbers", 1), table]
     backing = [
-        replace(figure, columns=6)
+        replace(figure, page_columns=6)
         for section in page.appendix_sections
         if section.anchor == FURTHER
         for group in section.groups
@@ -342,7 +342,7 @@ class _FigureFiles:
         """
         drawn: list[dict[str, str | int]] = []
         for figure in figures:
-            columns = 6 if is_detailed else figure.columns
+            columns = 6 if is_detailed else figure.page_columns
             name = f"figure-{len(self.files)}.svg"
             self.files[name] = _figure_svg_for_paper(
                 replace(figure, fixed_width=PAPER_WIDTHS[columns])
@@ -489,7 +489,13 @@ def _page_tables(page: ReportPage) -> Iterable[Table]:
             for group in page.chart_groups
             for table in (
                 group.table,
-                *(extra for extra, _ in (*group.tables_below, *group.detail_tables)),
+                *(
+                    extra
+                    for extra, _ in (
+                        *group.tables_below_with_notes,
+                        *group.detail_tables_with_notes,
+                    )
+                ),
             )
         ),
         *page.hardware_tables,
