@@ -11,7 +11,7 @@ from iolab.report.narrative import (
     SENTENCES_SHOWN,
     LinkedSentence,
     factor_out_common_doubt,
-    linked_sentences,
+    linked_finding_sentences,
 )
 from tests.report import shared
 from tests.report.made import build_brief
@@ -45,10 +45,10 @@ def test_the_bottom_line_stands_open_and_the_other_findings_in_the_appendix() ->
 
 
 def test_runs_are_named_with_their_configuration_where_there_are_several() -> None:
-    first, *_ = linked_sentences(replace(build_brief(SOURCE), run_resources={}))
+    first, *_ = linked_finding_sentences(replace(build_brief(SOURCE), run_resources={}))
     assert first.links[0][1].endswith(" of Alpha")
     assert first.hidden_links_text == "and 20 more runs"
-    one = linked_sentences(build_brief(sweep(seconds=6)))[0]
+    one = linked_finding_sentences(build_brief(sweep(seconds=6)))[0]
     assert all(" of " not in name for _, name in one.links)
 
 

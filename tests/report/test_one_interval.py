@@ -16,7 +16,7 @@ from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
 from iolab.report.gather import build_brief
 from iolab.report.matrix import workload_rows
-from iolab.report.narrative import linked_sentences
+from iolab.report.narrative import linked_finding_sentences
 from iolab.store.reader import SessionReader
 from tests.cli.in_process import call
 from tests.report.studies import with_results
@@ -67,7 +67,7 @@ def test_sentences_have_the_intervals_of_compare(brief: Brief, compared: COMPARE
 
 def test_a_gain_in_a_workload_without_a_sure_best_says_so(brief: Brief) -> None:
     """A load of one configuration is invalid: another of it may have been the best."""
-    gains = {item.text for item in linked_sentences(brief) if LARGEST in item.text}
+    gains = {item.text for item in linked_finding_sentences(brief) if LARGEST in item.text}
     assert gains
     assert not any("not certain" in text for text in gains)
     best = next(figure for figure in brief.best_figures if figure.axis)
@@ -80,7 +80,7 @@ def test_a_gain_in_a_workload_without_a_sure_best_says_so(brief: Brief) -> None:
         else run
         for run in brief.results
     )
-    texts = [item.text for item in linked_sentences(with_results(brief, spoilt))]
+    texts = [item.text for item in linked_finding_sentences(with_results(brief, spoilt))]
     assert any(LARGEST in text and "not certain" in text for text in texts), texts
 
 

@@ -53,7 +53,7 @@ def test_what_differs_stands_beside_the_first_session() -> None:
         list(
             session_union_of_source(
                 merge_sessions([("a", session("one")), ("b", other)])
-            ).forbidding_differences()
+            ).session_labels_and_forbidding_differences()
         )
         == []
     )
@@ -66,7 +66,7 @@ def test_nothing_differs_between_equal_sessions(page: ReportPage) -> None:
 def test_another_load_forbids_and_is_named_for_its_session() -> None:
     deeper = with_jobs(session("three"), direct=False)
     united = merge_sessions([("a", session("one")), ("b", session("two")), ("c", deeper)])
-    found = list(session_union_of_source(united).forbidding_differences())
+    found = list(session_union_of_source(united).session_labels_and_forbidding_differences())
     assert {label for label, _ in found} == {"c"}
     assert {one.setting for _, one in found} == {"direct"}
     page = build_report_page(build_brief(united, None, session_union_of_source(united)))
@@ -79,7 +79,7 @@ def test_another_load_forbids_and_is_named_for_its_session() -> None:
 def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     native = with_jobs(session("two"), engine=NATIVE_ENGINE, ioengine="auto")
     united = merge_sessions([("fio", session("one")), ("native", native)])
-    assert list(session_union_of_source(united).forbidding_differences()) == []
+    assert list(session_union_of_source(united).session_labels_and_forbidding_differences()) == []
     page = build_report_page(build_brief(united, None, session_union_of_source(united)))
     rows = texts(page.session_tables[1])
     assert ["every workload: engine", "fio", "native"] in rows

@@ -55,7 +55,7 @@ def test_the_page_has_the_section_in_its_contents() -> None:
     source = kpi()
     source.ledger_given = TargetLedger(rounds=(series(STEADY),))
     page = build_report_page(build_brief(source))
-    assert ("ground", "Stability") in page.appendix_contents
+    assert ("ground", "Stability") in page.appendix_anchors_and_titles
 
 
 def test_rounds_tell_what_the_rule_found_of_their_last_window() -> None:

@@ -388,7 +388,7 @@ def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
         return session_markdown(report_kinds(), study, results)
     if kind is ExportFormat.OPENMETRICS:
         return _openmetrics_text(reader, study, results)
-    document = session_document(report_kinds(), study, results, damaged=reader.all_damage())
+    document = session_document(report_kinds(), study, results, damaged_runs=reader.all_damage())
     return json_text(document)
 
 

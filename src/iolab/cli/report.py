@@ -209,7 +209,9 @@ def _open_sessions(sessions: Sequence[Path], *, allow_differences: bool) -> Stor
         [(session.resolve().name or session.name, open_session(session)) for session in sessions]
     )
     if len(sessions) > 1 and not allow_differences:
-        require_mergeable(session_union_of_source(source).forbidding_differences())
+        require_mergeable(
+            session_union_of_source(source).session_labels_and_forbidding_differences()
+        )
     return source
 
 

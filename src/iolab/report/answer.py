@@ -96,9 +96,9 @@ def build_answer(
     best_figures: Sequence[BestFigure],
     run_counts: RunCounts,
     caveats: Sequence[Objection],
-    best_charts: ReportSection | None,
+    best_charts_section: ReportSection | None,
 ) -> BriefAnswer:
-    """The first page of a brief with these best figures; `best_charts` has charts of them."""
+    """The first page of a brief with these best figures; `best_charts_section` draws them."""
     from iolab.report.bottleneck import bottlenecks_sentence, rows_with_limit_texts
     from iolab.report.conclusion import conclusion_sentences
     from iolab.report.provenance import repeats_sentence, scale_sentence, verdicts_sentence
@@ -169,7 +169,7 @@ def build_answer(
             other_rows,
         ),
         table_note=matrix_marks_note(rows, other_rows),
-        charts=_comparable_best_figure_charts(best_figures, best_charts),
+        charts=_comparable_best_figure_charts(best_figures, best_charts_section),
         failed_runs_text=failed,
         caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
         caveat_count=len(caveats),
@@ -299,18 +299,18 @@ def sufficient_load_sentence(best_figures: Sequence[BestFigure]) -> str:
 
 
 def _comparable_best_figure_charts(
-    best_figures: Sequence[BestFigure], best_charts: ReportSection | None
+    best_figures: Sequence[BestFigure], best_charts_section: ReportSection | None
 ) -> tuple[Figure, ...]:
     """The charts of best figures, one for each unit, that have figures to compare."""
     if (
-        best_charts is None
-        or not best_charts.groups
+        best_charts_section is None
+        or not best_charts_section.groups
         or not any(best.is_quotable for best in best_figures)
     ):
         return ()
     return tuple(
         figure
-        for figure in best_charts.groups[0].figures
+        for figure in best_charts_section.groups[0].figures
         if _quotable_row_count(figure.table) >= CHART_BARS_MIN
     )
 

@@ -225,20 +225,20 @@ def _least_sufficient_axis(
     """See `BestPointHeadline`: of points that differ from the best by less load alone."""
     names = workload.job.load_axes
     interval = best.headline_metric.displayable_interval
-    loads, fixed = _split_load_axes(best.axis, names)
+    loads, fixed = _loads_and_fixed_axis(best.axis, names)
     if interval is None or not loads:
         return ()
     low, high = interval
     enough = [best.axis]
     for figures in measured:
-        less, rest = _split_load_axes(figures.axis, names)
+        less, rest = _loads_and_fixed_axis(figures.axis, names)
         is_less = all(less.get(name, load) <= load for name, load in loads.items())
         if is_less and rest == fixed and low <= (figures.headline_metric.value or 0.0) <= high:
             enough.append(figures.axis)
-    return min(enough, key=lambda axis: math.prod(_split_load_axes(axis, names)[0].values()))
+    return min(enough, key=lambda axis: math.prod(_loads_and_fixed_axis(axis, names)[0].values()))
 
 
-def _split_load_axes(axis: Axis, names: Sequence[str]) -> tuple[dict[str, int], Axis]:
+def _loads_and_fixed_axis(axis: Axis, names: Sequence[str]) -> tuple[dict[str, int], Axis]:
     """What of an axis is load, and what is not."""
     loads = {name: value for name, value in axis if name in names and isinstance(value, int)}
     return loads, tuple((name, value) for name, value in axis if name not in loads)

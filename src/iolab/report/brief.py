@@ -123,7 +123,7 @@ class SessionUnion(Record):
         """Whether there are any."""
         return bool(self.members)
 
-    def forbidding_differences(self) -> Iterator[tuple[str, Difference]]:
+    def session_labels_and_forbidding_differences(self) -> Iterator[tuple[str, Difference]]:
         """Every difference that forbids comparing a session with the first one, with its label."""
         for session in self.differences:
             for difference in session.differences:

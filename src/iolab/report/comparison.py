@@ -215,7 +215,9 @@ def comparison_sentences(comparison: ComparisonResult) -> Iterator[str]:
         yield _comparison_sentence(row, *names)
 
 
-def _comparison_sentence(compared_metric: ComparedMetric, baseline: str, candidate: str) -> str:
+def _comparison_sentence(
+    compared_metric: ComparedMetric, baseline_name: str, candidate_name: str
+) -> str:
     comparison = compared_metric.comparison
     place = point_text(compared_metric.workload, compared_metric.axis)
     is_gain = (
@@ -223,7 +225,7 @@ def _comparison_sentence(compared_metric: ComparedMetric, baseline: str, candida
         if compared_metric.better is BetterDirection.HIGHER
         else comparison.ratio <= 1
     )
-    first, second = (candidate, baseline) if is_gain else (baseline, candidate)
+    first, second = (candidate_name, baseline_name) if is_gain else (baseline_name, candidate_name)
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
     if ratio < 1:
         low, high = (1 / end if end else None for end in (high, low))
@@ -237,7 +239,11 @@ def _comparison_sentence(compared_metric: ComparedMetric, baseline: str, candida
     if comparison.verdict in (ComparisonVerdict.BETTER, ComparisonVerdict.WORSE):
         if is_speed:
             return f"{first} is {text} times as fast as {second} ({place})"
-        more, less = (candidate, baseline) if comparison.ratio >= 1 else (baseline, candidate)
+        more, less = (
+            (candidate_name, baseline_name)
+            if comparison.ratio >= 1
+            else (baseline_name, candidate_name)
+        )
         return f"{more} has {text} times the {metric} of {less} ({place})"
     if comparison.verdict is ComparisonVerdict.SAME:
         likeness = "are equally fast" if is_speed else f"have the same {metric}"
@@ -383,7 +389,7 @@ def _geometric_mean_document(summary: MetricSummary) -> dict[str, Any]:
     }
 
 
-def history_document(tracked: SessionHistory) -> dict[str, Any]:
+def history_document(session_history: SessionHistory) -> dict[str, Any]:
     """The document of `iolab history --json`, made of JSON's own types only."""
     return {
         "format": FORMAT,
@@ -393,36 +399,45 @@ def history_document(tracked: SessionHistory) -> dict[str, Any]:
                 **comparison_side_document(side),
                 "changed": [difference_document(difference) for difference in changed],
             }
-            for side, changed in zip(tracked.sessions, tracked.differences_by_session, strict=True)
+            for side, changed in zip(
+                session_history.sessions, session_history.differences_by_session, strict=True
+            )
         ],
-        "series": [_metric_history_document(history) for history in tracked.metric_histories],
-        "changes": tracked.change_count,
-        "message": history_summary_sentence(tracked),
+        "series": [
+            _metric_history_document(history) for history in session_history.metric_histories
+        ],
+        "changes": session_history.change_count,
+        "message": history_summary_sentence(session_history),
     }
 
 
-def history_summary_sentence(tracked: SessionHistory) -> str:
+def history_summary_sentence(session_history: SessionHistory) -> str:
     """In one sentence, whether anything changed."""
-    sessions = counted_noun(len(tracked.sessions), "session")
+    sessions = counted_noun(len(session_history.sessions), "session")
     searched = [
-        history for history in tracked.metric_histories if history.change_search.has_enough_runs
+        history
+        for history in session_history.metric_histories
+        if history.change_search.has_enough_runs
     ]
     if not searched:
         needed = min(
-            (history.change_search.needed_runs for history in tracked.metric_histories), default=0
+            (history.change_search.needed_runs for history in session_history.metric_histories),
+            default=0,
         )
         return f"{sessions} are too few to tell a change; {needed} are needed."
     series = counted_noun(len(searched), "series", "series")
-    few = len(tracked.metric_histories) - len(searched)
+    few = len(session_history.metric_histories) - len(searched)
     rest = f" {few} more have too few sessions." if few else ""
-    if not tracked.change_count:
+    if not session_history.change_count:
         return f"Nothing changed over {sessions} in {series}.{rest}"
-    return f"{counted_noun(tracked.change_count, 'change')} over {sessions} in {series}.{rest}"
+    return (
+        f"{counted_noun(session_history.change_count, 'change')} over {sessions} in {series}.{rest}"
+    )
 
 
-def metric_changes_text(series: MetricHistory) -> str:
+def metric_changes_text(metric_history: MetricHistory) -> str:
     """What one series tells, in a few words."""
-    search = series.change_search
+    search = metric_history.change_search
     if not search.has_enough_runs:
         return "too few"
     if not search.changes:
@@ -430,12 +445,12 @@ def metric_changes_text(series: MetricHistory) -> str:
     return ", ".join(percent_text(change.ratio - 1, signed=True) for change in search.changes)
 
 
-def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
+def _metric_history_document(metric_history: MetricHistory) -> dict[str, Any]:
     return {
-        "workload": series.workload,
-        "axis": dict(series.axis),
-        "metric": series.metric,
-        "unit": series.values[0].metric.unit,
+        "workload": metric_history.workload,
+        "axis": dict(metric_history.axis),
+        "metric": metric_history.metric,
+        "unit": metric_history.values[0].metric.unit,
         "values": [
             {
                 "session": point.session_index,
@@ -445,17 +460,20 @@ def _metric_history_document(series: MetricHistory) -> dict[str, Any]:
                 "n": point.metric.n,
                 "level": point.level.value,
             }
-            for point in series.values
+            for point in metric_history.values
         ],
-        "enough": series.change_search.has_enough_runs,
-        "needed": series.change_search.needed_runs,
-        "changes": [_change_document(series, change) for change in series.change_search.changes],
+        "enough": metric_history.change_search.has_enough_runs,
+        "needed": metric_history.change_search.needed_runs,
+        "changes": [
+            _change_document(metric_history, change)
+            for change in metric_history.change_search.changes
+        ],
     }
 
 
-def _change_document(series: MetricHistory, change: LevelChange) -> dict[str, Any]:
+def _change_document(metric_history: MetricHistory, change: LevelChange) -> dict[str, Any]:
     return {
-        "session": series.values[change.index].session_index,
+        "session": metric_history.values[change.index].session_index,
         "ratio": change.ratio,
         "p": change.p_value,
     }

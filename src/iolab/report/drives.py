@@ -66,8 +66,8 @@ def _drive_wear_row(run_name_text: str, wear: DriveWear) -> tuple[Cell, ...]:
             for amount in (wear.application_bytes, wear.engine_bytes)
         ),
         format_bytes(wear.block_bytes),
-        _bytes_text(wear.host_bytes),
-        _bytes_text(wear.media_bytes),
+        _bytes_or_dash_text(wear.host_bytes),
+        _bytes_or_dash_text(wear.media_bytes),
         factor_with_interval_text(wear.write_amplification),
         list_text(list(_drive_wear_notes(wear))),
     )
@@ -98,8 +98,8 @@ def _drive_power_average_text(measurement: DrivePowerMeasurement) -> str:
     return f"{text} ({', '.join(words)})"
 
 
-def _bytes_text(amount: Metric | None) -> str:
-    return DASH if amount is None or amount.value is None else format_bytes(round(amount.value))
+def _bytes_or_dash_text(metric: Metric | None) -> str:
+    return DASH if metric is None or metric.value is None else format_bytes(round(metric.value))
 
 
 def drive_wear_document(wear: DriveWear) -> dict[str, object]:

@@ -307,18 +307,18 @@ def _run_chart_data(
     load_report: LoadReport,
     result: RunResult,
     record: RunRecord,
-    name: str,
-    boot_ids: BootIds,
+    curve_name: str,
+    boot_ids_if_timeline: BootIds,
     *,
     with_heat: bool,
 ) -> RunChartData:
     """The run's latency curves, and its series if it is to be drawn over time."""
-    latencies = load_report.latency_curves(record, name)
+    latencies = load_report.latency_curves(record, curve_name)
     timeline = None
-    if boot_ids is not None:
+    if boot_ids_if_timeline is not None:
         series = derive_counter_series(record.counters, record.host_names)
         drawn = build_timeline(
-            record, series, latencies.window, boot_ids, load_report.timeline_panels
+            record, series, latencies.window, boot_ids_if_timeline, load_report.timeline_panels
         )
         timeline = drawn if drawn.panels else None
     return RunChartData(

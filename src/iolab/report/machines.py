@@ -86,10 +86,10 @@ def _scaling_limit_of_curve(
 
 
 def _is_gain_worthwhile(
-    point: PointSummary, following: PointSummary, axis_name: str, rate: str
+    point: PointSummary, following: PointSummary, axis_name: str, rate_key: str
 ) -> bool:
     """Whether the rate grows by more than half in proportion to the machines."""
-    low, high = point.metric_value(rate), following.metric_value(rate)
+    low, high = point.metric_value(rate_key), following.metric_value(rate_key)
     if not low or not high:
         return False
     return math.log(high / low) >= WORTHWHILE_GAIN_SHARE * math.log(

@@ -464,7 +464,7 @@ class LinkedSentence(Record):
     hidden_links_text: str
 
 
-def linked_sentences(
+def linked_finding_sentences(
     brief: Brief,
 ) -> tuple[LinkedSentence, ...]:
     """Every sentence that the results support, what decides first."""

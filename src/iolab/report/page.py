@@ -31,7 +31,7 @@ from iolab.report.narrative import (
     SENTENCES_SHOWN,
     LinkedSentence,
     factor_out_common_doubt,
-    linked_sentences,
+    linked_finding_sentences,
 )
 from iolab.report.phrases import Objection, configuration_titles_if_several, merge_objections
 from iolab.report.power import meter_power_table
@@ -104,7 +104,7 @@ class ReportPage(Record):
         return tuple(own for own in self.objections if own not in self.answer.caveats)
 
     @property
-    def appendix_contents(self) -> Iterator[tuple[str, str]]:
+    def appendix_anchors_and_titles(self) -> Iterator[tuple[str, str]]:
         """Anchor and title of each part of the appendix."""
         if self.further_findings:
             yield "more-findings", "More findings"
@@ -133,7 +133,7 @@ def build_report_page(brief: Brief) -> ReportPage:
     kinds = brief.kinds.reports_of_study(brief.study)
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     workloads, notes = factor_out_shared_notes(all_workload_charts(brief))
-    sentences, doubt = factor_out_common_doubt(linked_sentences(brief))
+    sentences, doubt = factor_out_common_doubt(linked_finding_sentences(brief))
     every_section = report_sections(brief)
     in_brief = tuple(section for section in every_section if not section.in_appendix)
     backing = (

@@ -308,7 +308,7 @@ def _session_fault_sentences(brief: Brief) -> Iterator[str]:
         )
     forbidden = [
         f"{difference.subject} ({label})"
-        for label, difference in brief.sessions.forbidding_differences()
+        for label, difference in brief.sessions.session_labels_and_forbidding_differences()
     ]
     if forbidden:
         yield (
@@ -378,12 +378,14 @@ def _brief_of_union_member(brief: Brief, member: UnionMember) -> Brief:
     )
 
 
-def _repeat_instructions_of_session(label: str, brief: Brief, file: str) -> RepeatInstructions:
+def _repeat_instructions_of_session(
+    label: str, brief: Brief, study_file: str
+) -> RepeatInstructions:
     return RepeatInstructions(
         label=label,
-        study_file=file,
+        study_file=study_file,
         inventory_file=INVENTORY_FILE if brief.study.inventory else "",
-        command=repeat_command_arguments(brief, file),
+        command=repeat_command_arguments(brief, study_file),
         versions=versions_table(brief),
         text=brief.study.text,
     )
@@ -654,8 +656,12 @@ def _session_differences_table(sessions: SessionUnion) -> Table:
     return Table("What differs between the sessions", heads, cells or nothing)
 
 
-def _has_forbidding_difference(by_session: Mapping[str, Iterable[Difference]]) -> bool:
-    return any(difference.forbids_comparison for own in by_session.values() for difference in own)
+def _has_forbidding_difference(differences_by_session: Mapping[str, Iterable[Difference]]) -> bool:
+    return any(
+        difference.forbids_comparison
+        for own in differences_by_session.values()
+        for difference in own
+    )
 
 
 def _distinct_values_or_same_text(texts: Iterable[str]) -> str:

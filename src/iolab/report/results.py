@@ -204,12 +204,12 @@ def session_document(
     study: Study,
     results: Sequence[RunResult],
     points: Sequence[PointSummary] | None = None,
-    damaged: Sequence[Damage] = (),
+    damaged_runs: Sequence[Damage] = (),
 ) -> dict[str, Any]:
     """The document of `iolab show --json`, made of JSON's own types only.
 
     `points` are those of the results, where the whole session has more than these: an interval
-    rests on all of it. `damaged` is what was left out.
+    rests on all of it. `damaged_runs` is what was left out.
     """
     summaries = summarise_points(results, study) if points is None else points
     # The document's shape is the same whatever was measured.
@@ -233,7 +233,7 @@ def session_document(
         "results": [_result_document(result) for result in results],
         **parts,
         "load": load_findings_document(session_load_findings(study, results)),
-        "damaged": [document_of_flat_record(damage) for damage in damaged],
+        "damaged": [document_of_flat_record(damage) for damage in damaged_runs],
     }
 
 

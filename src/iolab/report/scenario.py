@@ -421,7 +421,10 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
     subject = _fault_title(first)
     if not subject:
         return _phase_differences_text(first, metrics)
-    losses, rises = _rate_losses(first, metrics), _p99_rises(first, metrics)
+    losses, rises = (
+        _phases_with_rate_loss_shares(first, metrics),
+        _phases_with_p99_rises(first, metrics),
+    )
     # The rate is named once, in the first part.
     whats = [f" of the {_changed_rate_unit_text(first)}", *([""] * len(losses))]
     costs = [
@@ -465,18 +468,18 @@ def _phase_differences_text(scenario: ScenarioFigures, metrics: Mapping[str, Met
     fewer = f"fewer {_changed_rate_unit_text(scenario)} than the first phase"
     differing = [
         f"phase '{phase.id}' has {percent_text(loss)} {fewer}"
-        for phase, loss in _rate_losses(scenario, metrics)
+        for phase, loss in _phases_with_rate_loss_shares(scenario, metrics)
     ]
     differing += [
         f"phase '{phase.id}' has a p99 {_times_text(rise)} that of the first phase"
-        for phase, rise in _p99_rises(scenario, metrics)
+        for phase, rise in _phases_with_p99_rises(scenario, metrics)
     ]
     if not differing:
         return "No phase differs from the first"
     return capitalised(list_text(differing))
 
 
-def _rate_losses(
+def _phases_with_rate_loss_shares(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, float]]:
     """Phases after the fault with surely fewer I/Os, and the share that is lost.
@@ -498,7 +501,7 @@ def _rate_losses(
     ]
 
 
-def _p99_rises(
+def _phases_with_p99_rises(
     scenario: ScenarioFigures, metrics: Mapping[str, Metric]
 ) -> list[tuple[PhaseFigures, Metric]]:
     """Phases after the fault of a load with a fixed rate with a longer p99, and how much longer.

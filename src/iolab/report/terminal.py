@@ -173,9 +173,9 @@ class GroupedTable(Record):
         natural = self._natural_widths()
         if self.is_summary:
             width = min(options.max_width, SUMMARY_WIDTH_MAX)
-            shown = self._informative_columns(natural, width)
+            shown = self._informative_column_indexes(natural, width)
         else:
-            shown = self._fitting_columns(natural, options.max_width)
+            shown = self._fitting_column_indexes(natural, options.max_width)
         widths = self._column_widths(natural, shown, options.max_width)
         if sum(widths) + GAP * (len(widths) - 1) > options.max_width:
             yield from self._stacked_lines()
@@ -240,18 +240,23 @@ class GroupedTable(Record):
             for at, heading in enumerate(self.headings)
         ]
 
-    def _fitting_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
+    def _fitting_column_indexes(
+        self, natural_widths: Sequence[int], available_width: int
+    ) -> list[int]:
         """The columns that there is room for."""
         shown = list(range(len(self.headings)))
         for column in [at for at in reversed(shown) if self.headings[at].is_optional]:
             if (
-                sum(self._column_widths(natural, shown, available_width)) + GAP * (len(shown) - 1)
+                sum(self._column_widths(natural_widths, shown, available_width))
+                + GAP * (len(shown) - 1)
                 > available_width
             ):
                 shown.remove(column)
         return shown
 
-    def _informative_columns(self, natural: Sequence[int], available_width: int) -> list[int]:
+    def _informative_column_indexes(
+        self, natural_widths: Sequence[int], available_width: int
+    ) -> list[int]:
         """The columns that say something and fit without breaking a name."""
         rows = [row for _, rows in self.groups for row in rows]
         texts = [{_as_text(row[at]).plain for row in rows} for at in range(len(self.headings))]
@@ -264,16 +269,17 @@ class GroupedTable(Record):
             )
         ]
         for column in [at for at in reversed(shown) if self.headings[at].is_optional]:
-            if sum(natural[at] for at in shown) + GAP * (len(shown) - 1) > available_width:
+            if sum(natural_widths[at] for at in shown) + GAP * (len(shown) - 1) > available_width:
                 shown.remove(column)
         return shown
 
     def _column_widths(
-        self, natural: Sequence[int], shown_columns: Sequence[int], available_width: int
+        self, natural_widths: Sequence[int], shown_columns: Sequence[int], available_width: int
     ) -> list[int]:
         widths = [
             max(
-                natural[at], natural[at + 1] if self._is_stacked_below(at + 1, shown_columns) else 0
+                natural_widths[at],
+                natural_widths[at + 1] if self._is_stacked_below(at + 1, shown_columns) else 0,
             )
             for at in shown_columns
         ]

@@ -51,7 +51,7 @@ def read_user_text(path: Path) -> UserText:
     """The words of that file; UsageError with all that is wrong with it."""
     faults: list[Fault] = []
     text = _read_text(path)
-    fields, body = _split_fields(text)
+    fields, body = _fields_and_remaining_lines(text)
     parts: dict[str, list[str]] = {"introduction": [], "conclusion": []}
     part, fenced = "introduction", False
     for line in body:
@@ -90,7 +90,7 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _split_fields(text: str) -> tuple[dict[str, str], list[str]]:
+def _fields_and_remaining_lines(text: str) -> tuple[dict[str, str], list[str]]:
     """The fields of the first lines, and the lines that follow."""
     lines = text.splitlines()
     fields: dict[str, str] = {}

@@ -255,7 +255,7 @@ def _cost_rows_of_storage_alone(
 
 def _rate_per_terabyte_rows(
     configurations: Sequence[Configuration], best_figures: Sequence[BestFigure]
-) -> Iterator[CostCapacityRow | None]:
+) -> Iterator[CostCapacityRow]:
     """The first workload of each unit for each usable TB."""
     for unit in RATES_PER_TERABYTE_SHOWN:
         first = next((figure for figure in best_figures if figure.value.unit == unit), None)
@@ -282,9 +282,11 @@ def _rate_per_terabyte_rows(
             share = shares.get(configuration.id)
             return (value_text(share, unit), share) if share else None
 
-        yield _build_cost_capacity_row(
+        row = _build_cost_capacity_row(
             f"{first.title} per usable TB", configurations, rate_per_terabyte_text_and_amount, None
         )
+        if row is not None:
+            yield row
 
 
 def _build_cost_capacity_row(
@@ -319,8 +321,12 @@ def _cost_parts_text(configurations: Sequence[Configuration]) -> str:
     return list_text([name for name, own in amounts.items() if any(own)])
 
 
-def _capacity_tb(configuration: Configuration, kind: str) -> float | None:
-    return configuration.capacity.usable_tb if kind == "usable" else configuration.capacity.raw_tb
+def _capacity_tb(configuration: Configuration, usable_or_raw: str) -> float | None:
+    return (
+        configuration.capacity.usable_tb
+        if usable_or_raw == "usable"
+        else configuration.capacity.raw_tb
+    )
 
 
 def _total_cost(configuration: Configuration) -> float | None:

@@ -137,7 +137,7 @@ def test_published_results_are_named_as_such() -> None:
     told = published_tables(parse_published_set(text))
     brief = replace(shared.brief("paced"), published=told, chart_data_by_run={})
     page = build_report_page(brief)
-    assert ("published", "Published elsewhere") in page.appendix_contents
+    assert ("published", "Published elsewhere") in page.appendix_anchors_and_titles
     assert page.published is not None
     assert page.published.results_table.rows[0][2].text == "840,097"
     html = shared.drawn(brief)

@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.tables import (
 from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.matrix import best_figures_by_operation
-from iolab.report.narrative import linked_sentences
+from iolab.report.narrative import linked_finding_sentences
 from iolab.report.page import ReportPage, build_report_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
@@ -360,7 +360,9 @@ def test_readers_that_a_writer_seems_to_help_are_no_best_in_the_bottom_line(
         for run in runs
     )
     brief = with_results(build_brief(rocks), spoilt)
-    (text,) = [sentence.text for sentence in linked_sentences(brief) if "noise" in sentence.text]
+    (text,) = [
+        sentence.text for sentence in linked_finding_sentences(brief) if "noise" in sentence.text
+    ]
     assert tells(text, "is no best", "9.00×")
     assert "The best is" not in text
 

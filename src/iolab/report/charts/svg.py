@@ -216,7 +216,7 @@ class _SvgWriter:
             non_overlapping_positions(wanted, LINE_GAP, 0, plot.height),
             strict=True,
         ):
-            whose = self._series_name_if_hideable(end.token)
+            whose = self._color_name_if_hideable(end.token)
             name = short_plot_label(end.text)
             text = self._text_element(name, plot.width + LABEL_GAP, y + MIDDLE, end.token)
             yield f"<g{_attributes_text(data_c=whose)}>{text}</g>" if whose else text
@@ -233,7 +233,7 @@ class _SvgWriter:
         }
         return _element_text("text", _escape_xml(text), **place, fill=self.paint(token))
 
-    def _series_name_if_hideable(self, token: ColorToken | None) -> str | None:
+    def _color_name_if_hideable(self, token: ColorToken | None) -> str | None:
         return token.name if token in self.hideable_series and token else None
 
     def _mark_group(self, mark: Mark, plot: Plot) -> str:
@@ -246,7 +246,7 @@ class _SvgWriter:
         opacity = mark.opacity
         group: dict[str, object] = {
             "data_m": index,
-            "data_c": self._series_name_if_hideable(_series_color_of_mark(mark)),
+            "data_c": self._color_name_if_hideable(_series_color_of_mark(mark)),
         }
         if opacity != 1:  # of pieces that are parted by a rim not of that
             faint = "fill_opacity" if isinstance(mark, Rectangles) and mark.has_rim else "opacity"

@@ -395,18 +395,20 @@ def _value_and_interval_items(metric: Metric) -> Iterator[tuple[str, float]]:
 
 
 def _add_operation_counters(
-    samples: _SampleLines, counts: SessionCounters, operation_name: Callable[[RunResult, int], str]
+    samples: _SampleLines,
+    counters: SessionCounters,
+    operation_name: Callable[[RunResult, int], str],
 ) -> None:
     """Counters of each point and operation, which go on from run to run."""
     series: dict[Labels, list[CumulativeOperations]] = {}
-    for result, run in counts.runs:
+    for result, run in counters.runs:
         key = PointKey(result.configuration, result.workload, result.axis, result.excluded_hosts)
         for number, counted in run.operations.items():
             named = (*_point_labels(key), ("operation", operation_name(result, number)))
             series.setdefault(named, []).append(counted)
     for named, runs in series.items():
         runs.sort(key=lambda run: float(run.times_s[0]))
-        if counts.has_timestamps:
+        if counters.has_timestamps:
             _add_timed_operation_counters(samples, named, runs)
         else:
             _add_final_operation_counters(samples, named, runs)
@@ -454,15 +456,15 @@ def _add_histogram(
     samples.add_sample(LATENCY, labels, seconds, at_s, "_sum")
 
 
-def _add_host_counters(samples: _SampleLines, counts: SessionCounters) -> None:
+def _add_host_counters(samples: _SampleLines, counters: SessionCounters) -> None:
     """Counters of hosts as their kernels have them; without times the newest ones."""
     series: dict[tuple[_MetricFamily, Labels], list[HostCounter]] = {}
-    for _, run in counts.runs:
+    for _, run in counters.runs:
         for host in run.hosts:
             series.setdefault((host.family, host.labels), []).append(host)
     for (family, labels), parts in series.items():
         parts.sort(key=lambda part: float(part.times_s[0]))
-        if not counts.has_timestamps:
+        if not counters.has_timestamps:
             samples.add_sample(family, labels, float(parts[-1].values[-1]))
             continue
         last_s = -math.inf
