@@ -63,6 +63,29 @@ def test_a_pair_is_told_either_way_round_as_the_comparison_of_both_has_it() -> N
     assert gains.comparison((BASE, "nobody"), (cell.workload, cell.axis), cell.metric) is None
 
 
+def test_a_metric_beside_the_default_ones_is_held_together_with_them() -> None:
+    """By itself it would be one comparison, and among many one such lead comes by chance."""
+    cells = [
+        results(owner, rates(LOW), threads) for owner in (BASE, OTHER) for threads in (1, 2, 4, 8)
+    ]
+    for index, values in ((0, (100.0, 103.0, 99.0)), (4, (85.0, 82.0, 77.0))):
+        cells[index] = [
+            replace(run, metrics={**run.metrics, "read_lat_ns_max": Metric(value, "ns")})
+            for run, value in zip(cells[index], values, strict=True)
+        ]
+    points = summarised(*cells)
+    (alone,) = compare_configurations(STUDY, points, ("read_lat_ns_max",))
+    (cell,) = alone.cells
+    assert cell.comparison.verdict is ComparisonVerdict.BETTER
+    assert 0.05 / 5 < cell.comparison.p_value < 0.05
+    held = GainsByPair(STUDY, points).comparison(
+        (BASE, OTHER), (cell.workload, cell.axis), "read_lat_ns_max"
+    )
+    assert held is not None
+    assert held.may_be_chance
+    assert (held.low, held.high) == (cell.comparison.low, cell.comparison.high)
+
+
 def test_runs_of_two_sessions_are_no_pairs() -> None:
     high = [12_900.0, 13_500.0, 12_700.0]
     later = [replace(run, segment=SEGMENTS_PER_SESSION) for run in results(OTHER, rates(high))]

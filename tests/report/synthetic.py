@@ -58,6 +58,7 @@ class Source(Struct):
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     results_given: tuple[RunResult, ...] | None = None
     ledger_given: TargetLedger = EMPTY_LEDGER
+    analysis_version: int = 1
 
     @property
     def starts(self) -> tuple[HostsStart, ...]:
@@ -89,7 +90,7 @@ class Source(Struct):
             agent_version="0.1.0",
             outputs=(),
             files=(),
-            analysis=StoredAnalysis(1, run),
+            analysis=StoredAnalysis(self.analysis_version, run),
         )
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:

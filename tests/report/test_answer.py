@@ -124,7 +124,7 @@ def test_figures_that_are_not_measurable_are_named() -> None:
 
 def test_trust_says_which_latencies_are_surely_the_lowest() -> None:
     texts = build_report_page(shared.brief("two")).answer.trust_texts
-    (support,) = [text for text in texts if "They support" in text]
+    (support,) = [text for text in texts if "Comparisons support" in text]
     assert tells(support, "a winner in", "a lowest mean latency in"), support
 
 

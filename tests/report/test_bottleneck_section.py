@@ -6,7 +6,13 @@ import re
 
 from msgspec.structs import replace
 
-from iolab.analysis.bottleneck.decision import LoadStep, decide_bottleneck
+from iolab.analysis.bottleneck.decision import (
+    RESOURCES_ANALYSIS_VERSION,
+    BottleneckCause,
+    BottleneckDecision,
+    LoadStep,
+    decide_bottleneck,
+)
 from iolab.analysis.findings import BottleneckFinding, best_point_findings
 from iolab.core.host import HostRole
 from iolab.core.metric import VerdictLevel
@@ -171,9 +177,44 @@ def test_the_resources_that_were_stored_with_a_verdict_are_those_of_the_page() -
         (full,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
     )
     source.results_given = tuple(replace(run, resources=stored) for run in source.results())
+    source.analysis_version = RESOURCES_ANALYSIS_VERSION
     found = build_brief(source).run_resources
     assert found
     assert set(found.values()) == {stored}
+    # What an older version made of the same record is made anew.
+    source.analysis_version = RESOURCES_ANALYSIS_VERSION - 1
+    again = build_brief(source).run_resources
+    assert again.keys() == found.keys()
+    assert stored not in again.values()
+
+
+def test_of_limits_that_are_not_known_each_has_its_own_busiest_resource() -> None:
+    seen = {
+        "seq": watched(record({**QUIET, **disk(0.94)})),
+        "rand": watched(record({**QUIET, **disk(0.69), **cores(0.3, 0.8)})),
+    }
+    decision = BottleneckDecision(BottleneckCause.NONE, is_certain=False)
+    limits = [
+        BottleneckFinding("default", name, (), decision, resources, None, VerdictLevel.VALID, ())
+        for name, resources in seen.items()
+    ]
+    (row,) = bottlenecks_table(whole().study, limits, ()).rows
+    text = " ".join(cell.text for cell in row)
+    assert tells(text, "94 % busy (seq)", "core 80 % (rand)"), text
+    (row,) = bottlenecks_table(whole().study, limits[:1], ()).rows
+    assert tells(" ".join(cell.text for cell in row), "device nvme0n1 94 % busy: near its limit")
+
+
+def test_the_share_of_a_limit_follows_from_the_rates_beside_it() -> None:
+    use = ResourceUse(
+        Resource.IO_LIMIT, "c1", HostRole.CLIENT, "sda reads", 2871 / 3000, rate=2871.0
+    )
+    decision = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, limiting_use=use)
+    limit = BottleneckFinding(
+        "alpha", "w", (), decision, watched(record(QUIET)), None, VerdictLevel.VALID, ()
+    )
+    (row,) = bottlenecks_table(whole().study, [limit], ()).rows
+    assert tells(row[3].text, "96 % used: 2.87 k of 3 k IOPS"), row[3].text
 
 
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:

@@ -215,16 +215,23 @@ def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("half", "operation", "unit", "wanted"),
+    ("value", "half", "operation", "unit", "wanted"),
     [
-        (0.02, "write", "bytes/s", "I/O limit of 170 MB/s"),
-        (0.2, "write", "bytes/s", "I/O limit of 170 MB/s (± cannot exceed it)"),
-        (0.2, "read/write", "bytes/s", "I/O limit"),  # its limit is on one of both alone
-        (0.2, "write", "1/s", "I/O limit"),
+        (160e6, 0.02, "write", "bytes/s", "I/O limit of 170 MB/s"),
+        (160e6, 0.2, "write", "bytes/s", "I/O limit of 170 MB/s (± cannot exceed it)"),
+        (
+            171.7e6,
+            0.02,
+            "write",
+            "bytes/s",
+            "I/O limit of 170 MB/s (1 % above it: bursts that it lets through)",
+        ),
+        (160e6, 0.2, "read/write", "bytes/s", "I/O limit"),  # its limit is on one of both alone
+        (160e6, 0.2, "write", "1/s", "I/O limit"),
     ],
 )
 def test_a_limit_beside_a_figure_says_how_much_it_is(
-    half: float, operation: str, unit: str, wanted: str
+    value: float, half: float, operation: str, unit: str, wanted: str
 ) -> None:
     use = ResourceUse(Resource.IO_LIMIT, "c1", HostRole.CLIENT, "sda bytes written", 0.98, 166.6e6)
     held_at = BottleneckDecision(BottleneckCause.IO_LIMIT, is_certain=True, limiting_use=use)
@@ -236,6 +243,6 @@ def test_a_limit_beside_a_figure_says_how_much_it_is(
         )
         for owner, decision in (("one", held_at), ("two", other))
     )
-    best = replace(figure("one", 160e6, half, title="w", unit=unit), operation=operation)
+    best = replace(figure("one", value, half, title="w", unit=unit), operation=operation)
     (row,) = rows_with_limit_texts(brief, workload_rows((best, replace(best, configuration="two"))))
     assert dict(row.limit_texts)["one"] == wanted

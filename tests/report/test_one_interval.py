@@ -14,12 +14,24 @@ from iolab.core.metric import Verdict, VerdictLevel
 from iolab.registry import report_kinds
 from iolab.report.best import BestFigure
 from iolab.report.brief import Brief
+from iolab.report.choice import choice_sentence
+from iolab.report.fast_facts import fast_facts
 from iolab.report.gather import build_brief
-from iolab.report.matrix import workload_rows
+from iolab.report.matrix import (
+    PAIRS_NOTE,
+    POINT_LOST,
+    WorkloadRow,
+    matrix_marks_note,
+    workload_rows,
+)
 from iolab.report.narrative import linked_finding_sentences
+from iolab.report.numbers import MAYBE_CHANCE, NOT_DISTINGUISHABLE
+from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.store.reader import SessionReader
 from tests.cli.in_process import call
+from tests.report import shared
 from tests.report.studies import with_results
+from tests.report.test_answer import figure
 from tests.samples import unpack
 
 LARGEST = "supported gain"
@@ -104,3 +116,61 @@ def _are_at_one_place(cells: tuple[BestFigure, ...]) -> bool:
     return len({cell.axis for cell in cells}) == 1 and all(
         not cell.axes_of_unusable_points for cell in cells
     )
+
+
+def compared_figures(low: float, high: float, verdict: ComparisonVerdict) -> list[BestFigure]:
+    """The best and another whose repeats disagree, held against each other in pairs."""
+    best, other = figure("one", 1670.0, None), figure("two", 1000.0, None)
+    by_pairs = Comparison(
+        0.6, low, high, verdict, "", (3, 3), paired=True, log_ratio_error=0.05, df=4.0, p_value=0.02
+    )
+    return [
+        replace(best, comparisons=(("two", by_pairs),), repeats_range=(1100.0, 2000.0)),
+        replace(other, repeats_range=(700.0, 1080.0)),
+    ]
+
+
+def test_a_lead_of_repeats_in_pairs_has_their_interval() -> None:
+    (row,) = workload_rows(compared_figures(0.5, 0.8, ComparisonVerdict.WORSE))
+    assert row.has_supported_winner
+    assert row.lead_ratio_text == "1.67× (1.25× to 2.00×)"
+    assert PAIRS_NOTE in matrix_marks_note([row])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "tie"), [(0.5, 0.9, MAYBE_CHANCE), (0.5, 1.1, NOT_DISTINGUISHABLE)]
+)
+def test_a_lead_that_is_not_supported_is_called_the_same_everywhere(
+    low: float, high: float, tie: str
+) -> None:
+    figures = compared_figures(low, high, ComparisonVerdict.INCONCLUSIVE)
+    (row,) = workload_rows(figures)
+    titles = {"one": "One", "two": "Two"}
+    answer = choice_sentence([row], titles)
+    notes = matrix_marks_note([row])
+    (fact,) = fast_facts(replace(shared.brief("sweep"), points=()), [row], ())
+    others = {MAYBE_CHANCE, NOT_DISTINGUISHABLE} - {tie}
+    for text in (answer, notes, fact.text):
+        assert tie.split(" ")[-1] in text, text
+        assert not any(other in text for other in others), text
+
+
+def test_only_a_lost_point_that_could_overturn_a_lead_leaves_it_open() -> None:
+    def row_of(owner: str, *lost: int) -> WorkloadRow:
+        figures = [figure("one", 2000.0), figure("two", 1000.0)]
+        (row,) = workload_rows(
+            replace(
+                each,
+                axis=(("iodepth", 8),),
+                load_axis_names=("iodepth",),
+                axes_of_unusable_points=tuple((("iodepth", load),) for load in lost)
+                if each.configuration == owner
+                else (),
+            )
+            for each in figures
+        )
+        return row
+
+    assert row_of("two", 1).has_supported_winner
+    assert row_of("one", 1, 32).has_supported_winner  # it could only lead by more
+    assert row_of("two", 32).undecided_reason == POINT_LOST

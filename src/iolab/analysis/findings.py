@@ -106,7 +106,8 @@ class WinLossFinding(Record):
     """How a candidate's cells of one metric compare with the baseline's: how many of each verdict.
 
     `skipped_count` could not be compared. Of those that are inconclusive `apart_counts` tells those
-    that lie too far apart to be called close, by how many repeats they were compared by.
+    without an interval that lie too far apart to be called close, by how many repeats they were
+    compared by, and `chance_count` those that may be chance.
     """
 
     baseline: str
@@ -116,6 +117,7 @@ class WinLossFinding(Record):
     skipped_count: int
     run_keys: tuple[RunKey, ...]
     apart_counts: tuple[tuple[int, int], ...] = ()
+    chance_count: int = 0
 
 
 class CrossoverFinding(Record):

@@ -422,7 +422,8 @@ class GainsByPair:
         self._summaries = summaries
         names = {summary.key.configuration for summary in summaries}
         self._order = [item.id for item in study.configurations if item.id in names]
-        self._gains: dict[tuple[str, str], ConfigurationGains] = {}
+        # By both and the metric that is compared besides, empty for the default ones.
+        self._gains: dict[tuple[str, str, str], ConfigurationGains] = {}
         self._logarithms: KnownRunLogarithms = {}
 
     def gains_over_first(self) -> tuple[ConfigurationGains, ...]:
@@ -436,22 +437,44 @@ class GainsByPair:
     def comparison(
         self, names: tuple[str, str], place: WorkloadAndAxis, metric: str
     ) -> Comparison | None:
-        """The second of two configurations against the first at one place; None where unknown."""
+        """The second of two configurations against the first at one place; None where unknown.
+
+        A metric that is not compared by default is held together with those that are.
+        """
         if not set(names) <= set(self._order):
             return None
         first, second = sorted(names, key=self._order.index)
-        cell = self._gains_of_pair(first, second).cell(*place, metric)
+        gains = self._gains_of_pair(first, second)
+        if metric not in gains.metrics:
+            gains = self._gains_with_metric(first, second, metric)
+        cell = gains.cell(*place, metric)
         if cell is None:
             return None
         return cell.comparison if names == (first, second) else inverted_comparison(cell.comparison)
 
-    def _gains_of_pair(self, first: str, second: str) -> ConfigurationGains:
-        if (first, second) not in self._gains:
-            names = (first, second)
-            self._gains[names] = _gains_over_baseline(
-                self._study, self._summaries, (), names, self._logarithms
+    def _gains_with_metric(self, first: str, second: str, metric: str) -> ConfigurationGains:
+        """The default comparisons of two with those of one more metric, all held together."""
+        key = (first, second, metric)
+        if key not in self._gains:
+            usual = self._gains_of_pair(first, second).cells
+            own = _gains_over_baseline(
+                self._study, self._summaries, (metric,), (first, second), self._logarithms
             )
-        return self._gains[first, second]
+            cells = (*usual, *own.cells)
+            judged = apply_holm_correction([cell.comparison for cell in cells])
+            held = [
+                replace(cell, comparison=last) for cell, last in zip(cells, judged, strict=True)
+            ]
+            self._gains[key] = replace(own, cells=tuple(held[len(usual) :]))
+        return self._gains[key]
+
+    def _gains_of_pair(self, first: str, second: str) -> ConfigurationGains:
+        key = (first, second, "")
+        if key not in self._gains:
+            self._gains[key] = _gains_over_baseline(
+                self._study, self._summaries, (), (first, second), self._logarithms
+            )
+        return self._gains[key]
 
 
 def gain_share_of_ratio(ratio: float, better: BetterDirection) -> float:

@@ -96,7 +96,7 @@ def win_loss_findings(
             unsupported = Counter(
                 min(cell.comparison.run_counts)
                 for cell in cells
-                if _is_inconclusive_despite_difference(cell)
+                if _is_apart_without_interval(cell)
             )
             yield WinLossFinding(
                 baseline=gains.baseline,
@@ -112,14 +112,19 @@ def win_loss_findings(
                     key for cell in cells for key in _runs_of_both_sides(gains, cell, runs)
                 ),
                 apart_counts=tuple(sorted(unsupported.items())),
+                chance_count=sum(cell.comparison.may_be_chance for cell in cells),
             )
 
 
-def _is_inconclusive_despite_difference(cell: ComparedMetric) -> bool:
-    """Whether it is inconclusive though its figures are not close."""
+def _is_apart_without_interval(cell: ComparedMetric) -> bool:
+    """Whether its figures are not close, and no interval says whether they differ."""
     compared = cell.comparison
     ratio = max(compared.ratio, 1 / compared.ratio)
-    return compared.verdict is ComparisonVerdict.INCONCLUSIVE and ratio > CLOSE_RATIO
+    return (
+        compared.verdict is ComparisonVerdict.INCONCLUSIVE
+        and compared.low is None
+        and ratio > CLOSE_RATIO
+    )
 
 
 def crossover_findings(

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
 from rich.padding import Padding
 from rich.text import Text
 
+from iolab.analysis.bottleneck.decision import RESOURCES_ANALYSIS_VERSION
 from iolab.analysis.curves import session_load_findings
 from iolab.analysis.findings import BottleneckFinding, best_point_findings, bottleneck_findings
 from iolab.analysis.points import PointSummary, summarise_points
@@ -17,6 +19,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
+from iolab.errors import StoreError
 from iolab.registry import report_kinds
 from iolab.report.bottleneck import bottlenecks_line
 from iolab.report.numbers import utc_minute_text
@@ -39,7 +42,8 @@ from iolab.text import counted_noun, list_text, one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.core.run import Plan
+    from iolab.core.resources import RunResources
+    from iolab.core.run import Plan, RunKey
     from iolab.store.reader import SessionReader
 
 STATUS_STYLES: Final = {
@@ -291,12 +295,53 @@ def _check_counts_text(results: Sequence[RunResult], objections: Sequence[Object
     return text
 
 
+def results_with_current_resources(
+    reader: SessionReader,
+    study: Study,
+    points: Sequence[PointSummary],
+    results: Sequence[RunResult],
+) -> tuple[RunResult, ...]:
+    """The results, those behind the limits with their resources as this version makes them."""
+    outdated = {
+        key
+        for key, version in reader.analysis_versions().items()
+        if version < RESOURCES_ANALYSIS_VERSION
+    }
+    if not outdated:
+        return tuple(results)
+    shown = outdated & _median_run_keys(study, points)
+    return tuple(
+        replace(result, resources=_resources_made_anew(reader, result))
+        if result.resources is not None and result.key in shown
+        else result
+        for result in results
+    )
+
+
+def _resources_made_anew(reader: SessionReader, result: RunResult) -> RunResources | None:
+    """What this version makes of the run's record; what was stored where that is damaged."""
+    # And numpy, which results of this version do not need.
+    from iolab.analysis.bottleneck.resource_use import run_resources, view_with_all_resources
+    from iolab.registry import analysis_kinds
+
+    try:
+        record = reader.record(*result.key)
+    except StoreError:
+        return result.resources
+    return run_resources(view_with_all_resources(record, reader.facts, analysis_kinds()))
+
+
+def _median_run_keys(study: Study, points: Sequence[PointSummary]) -> set[RunKey]:
+    """The runs that stand for the best points."""
+    headlines = report_kinds().best_point_headlines(study, points)
+    return {headline.best.median_run.key for headline in headlines if headline.best is not None}
+
+
 def _best_point_bottlenecks(
     study: Study, points: Sequence[PointSummary], results: Sequence[RunResult]
 ) -> tuple[BottleneckFinding, ...]:
     """What limits the best points, by the runs that the report shows of these too."""
-    headlines = report_kinds().best_point_headlines(study, points)
-    shown = {headline.best.median_run.key for headline in headlines if headline.best is not None}
+    shown = _median_run_keys(study, points)
     watched = {
         result.key: result.resources
         for result in results

@@ -164,7 +164,11 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise_points
-    from iolab.cli.results import is_unfinished, session_heading_lines
+    from iolab.cli.results import (
+        is_unfinished,
+        results_with_current_resources,
+        session_heading_lines,
+    )
     from iolab.cli.session_screen import SessionScreen, session_screen_lines
     from iolab.registry import report_kinds
     from iolab.report.session_answer import session_answer
@@ -173,7 +177,7 @@ def print_session(
     answer = session_answer(report_kinds(), study, summaries, results, reader.facts)
     screen = SessionScreen(
         study,
-        results,
+        results_with_current_resources(reader, study, summaries, results),
         summaries,
         answer,
         directory=str(reader.directory),

@@ -16,7 +16,7 @@ from iolab.report.best import BestFigure, RunCounts
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.hardware import virtual_disk_demonstration_prefix
 from iolab.report.low_load import (
-    is_surely_lower,
+    latency_ties,
     low_load_rows,
     workloads_with_low_load_latency,
 )
@@ -225,10 +225,10 @@ def _affected_run_count_text(objection: Objection) -> str:
 
 
 def _supported_winner_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow]) -> str:
-    """In how many workloads intervals support the best figure, and the lowest latency.
+    """In how many workloads comparisons support the best figure, and the lowest latency.
 
-    `They support a winner in 0 of 4 workloads and a lowest mean latency in 1 of 2 (4 KiB random
-    read: C).` Latencies are those at one load. Empty of a single configuration.
+    `Comparisons support a winner in 0 of 4 workloads and a lowest mean latency in 1 of 2 (4 KiB
+    random read: C).` Latencies are those at one load. Empty of a single configuration.
     """
     compared = [row for row in rows if row.figure_count > 1]
     if not compared:
@@ -246,12 +246,12 @@ def _supported_winner_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow])
         sure = [
             f"{workload.title}: {labels.get(ranked[0].point.key.configuration, '')}"
             for workload, ranked in places
-            if is_surely_lower(brief, *ranked[:2])
+            if not latency_ties(brief, ranked)
         ]
         if places:
             where = f" ({'; '.join(sure)})" if sure else ""
             parts.append(f"a lowest {text} in {len(sure)} of {len(places)}{where}")
-    return f"They support {list_text(parts)}."
+    return f"Comparisons support {list_text(parts)}."
 
 
 def _failed_runs_text(brief: Brief) -> str:

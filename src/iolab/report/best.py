@@ -91,7 +91,8 @@ class BestFigure(Record):
     `load_text` is what of its load neither its title nor its place says: `4 KiB · iodepth 8`.
     `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
     `noise_text` says why it can be no more than noise. `is_only_load` is whether its workload was
-    measured at one load alone, so that it is the best of none.
+    measured at one load alone, so that it is the best of none. `load_axis_names` are the axes of
+    load.
     `repeats_range` is the least and the most of its repeats, where these are no longer close and
     no interval is known.
     """
@@ -120,12 +121,29 @@ class BestFigure(Record):
     repeats_range: tuple[float, float] | None = None
     noise_text: str = ""
     is_only_load: bool = False
+    load_axis_names: tuple[str, ...] = ()
 
     @property
     def repeats_low_and_high(self) -> tuple[float, float]:
         """The range of its repeats; the value itself where that stands for all of them."""
         value = self.value.value or 0.0
         return self.repeats_range or (value, value)
+
+    @property
+    def contending_axes(self) -> tuple[Axis, ...]:
+        """Of the unsound places those that may hold a better figure: not those of less load."""
+        loads, fixed = _loads_and_fixed_axis(self.axis, self.load_axis_names)
+
+        def is_less_load(axis: Axis) -> bool:
+            own, rest = _loads_and_fixed_axis(axis, self.load_axis_names)
+            return (
+                rest == fixed
+                and own != loads
+                and own.keys() == loads.keys()
+                and all(own[name] <= load for name, load in loads.items())
+            )
+
+        return tuple(axis for axis in self.axes_of_unusable_points if not is_less_load(axis))
 
     @property
     def unknown_latency_names(self) -> list[str]:
@@ -320,6 +338,7 @@ def build_best_figure(
             best, headline.workload.headline_or_rate_metric
         ),
         is_only_load=headline.point_count == 1,
+        load_axis_names=tuple(headline.workload.job.load_axes),
     )
 
 

@@ -9,12 +9,11 @@ from iolab.core.metric import VerdictLevel
 from iolab.report.best import BestFigure
 from iolab.report.matrix import (
     CONFIGURATION_COLUMNS_MAX,
-    MAYBE_CHANCE,
     WorkloadRow,
     indistinguishable_mark_text,
     workload_rows,
 )
-from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text
+from iolab.report.numbers import DASH, MAYBE_CHANCE, NOT_MEASURABLE, metric_value_text
 from iolab.report.table import Column
 from iolab.report.terminal import GroupedTable, Row, TerminalCell, literal_text, styled_verdict
 from iolab.text import capitalised, counted_noun, list_text, percent_text

@@ -102,6 +102,9 @@ _CAUSES_WITH_DEVICE_NAME: Final = (
 )
 """Limits of which there may be several on a host."""
 
+_RATE_LIMIT_RESOURCES: Final = (Resource.IO_LIMIT, Resource.DISK_LIMIT, Resource.PORT)
+"""Resources of which a rate is used."""
+
 _RATE_LIMIT_CAUSES: Final = (
     BottleneckCause.IO_LIMIT,
     BottleneckCause.DISK_LIMIT,
@@ -140,6 +143,9 @@ SENTENCE_CHARACTERS_MAX: Final = 120
 
 STEPS_SHOWN: Final = 2
 """Next steps in a row; the others help fewer of its workloads."""
+
+USES_SHOWN: Final = 3
+"""Most used resources that are named each with its workloads."""
 
 LIMITS_IN_LINE: Final = 3
 """Limits that the line on a terminal names."""
@@ -545,7 +551,7 @@ def bottlenecks_table(
     if unknown:
         affected = _affected_workloads_text(study, unknown, limits)
         name = capitalised(_CAUSE_NAMES[BottleneckCause.NONE])
-        rest = (_highest_use_text(unknown), _most_helpful_next_steps_text(unknown, points))
+        rest = (_highest_uses_text(study, unknown), _most_helpful_next_steps_text(unknown, points))
         rows.append(
             row_of_cells(affected, DASH, name, *rest)
             if several
@@ -648,7 +654,7 @@ def rows_with_limit_texts(brief: Brief, rows: Sequence[WorkloadRow]) -> list[Wor
 def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow) -> str:
     """What limits a figure, of a limit on its own rate how much that is.
 
-    An interval that reaches beyond it is told: no mean can.
+    A figure beyond it is told, and an interval that reaches beyond: no mean of long runs can.
     """
     text = _cause_without_name_text(finding).removesuffix(" on the processors")
     use, figure = (
@@ -669,8 +675,13 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
     if figure.value.unit != unit:
         return text
     high = (figure.value.displayable_interval or (0.0, 0.0))[1]
+    value = figure.value.value or 0.0
+    allowed_text = value_text(allowed, unit)
+    if value > allowed and value_text(value, unit) != allowed_text:
+        by = percent_text(value / allowed - 1)
+        return f"{text} of {allowed_text} ({by} above it: bursts that it lets through)"
     beyond = " (± cannot exceed it)" if high > allowed * (1 + LIMIT_TOLERANCE) else ""
-    return f"{text} of {value_text(allowed, unit)}{beyond}"
+    return f"{text} of {allowed_text}{beyond}"
 
 
 def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
@@ -880,10 +891,15 @@ def _bottleneck_evidence_text(
     if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_highest_use_text(findings)]
     run = findings[0].run_keys[:1] if parts and len(findings) == 1 else ()
-    if run and run[0] in rates:
+    if run and run[0] in rates and not _is_rate_told(rates[run[0]], parts[0]):
         parts[0] += f" (run of {rates[run[0]]})"
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
+
+
+def _is_rate_told(rate_text: str, evidence: str) -> bool:
+    """Whether what is used of a limit is that rate."""
+    return f": {rate_text.removesuffix(' IOPS')} of " in evidence
 
 
 def _cause_resource_use_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
@@ -905,7 +921,23 @@ def _cause_resource_use_evidence(findings: Sequence[BottleneckFinding]) -> list[
         HostRole.HYPERVISOR
     }:
         text = f"the node's {text}"
-    return [text.format(name=name, share=_share_range_text(shares)).replace("  ", " ")]
+    of = _used_of_allowed_text(uses[0]) if len(findings) == 1 else ""
+    return [f"{text.format(name=name, share=_share_range_text(shares))}{of}".replace("  ", " ")]
+
+
+def _used_of_allowed_text(resource_use: ResourceUse | None) -> str:
+    """`: 2.87 k of 3 k IOPS`, of which the share of a limit on a rate is made; else empty."""
+    if (
+        resource_use is None
+        or resource_use.resource not in _RATE_LIMIT_RESOURCES
+        or not resource_use.rate
+        or not resource_use.share
+    ):
+        return ""
+    is_of_bytes = resource_use.resource is Resource.PORT or " bytes " in resource_use.name
+    unit = "bytes/s" if is_of_bytes else "1/s"
+    used, allowed = resource_use.rate, resource_use.rate / resource_use.share
+    return f": {value_text(used, unit, bare_rate=True)} of {value_text(allowed, unit)}"
 
 
 def _device_latency_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
@@ -948,17 +980,43 @@ def _rising_rate_text(steps: Sequence[LoadStep]) -> str:
     return f"rate still rises by {by} at {names.pop()} {span}"
 
 
-def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
-    """The resource that was used most of all that were watched."""
+def _highest_uses_text(study: Study, findings: Sequence[BottleneckFinding]) -> str:
+    """The resource that each used most; of many how much these were used."""
+    uses = [(limit, _highest_use(limit)) for limit in findings]
+    highest = [(limit, *use) for limit, use in uses if use is not None]
+    if not highest:
+        return DASH
+    shares = [share for _, share, _ in highest]
+    texts: dict[str, list[BottleneckFinding]] = {}
+    for limit, _, text in highest:
+        texts.setdefault(text, []).append(limit)
+    if len(texts) == 1:
+        return _highest_use_text(findings[:1])
+    if len(texts) > USES_SHOWN:
+        used = f"the busiest resource of each {_share_range_text(shares)} used"
+    else:
+        used = "; ".join(
+            f"{text} ({_affected_workloads_text(study, alike, findings)})"
+            for text, alike in texts.items()
+        )
+    return f"{used}: none shown to be at its limit"
+
+
+def _highest_use(finding: BottleneckFinding) -> tuple[float, str] | None:
+    """Of all resources that were watched the most used one: its share, and what is said of it."""
     every = [
         (use.share, text.format(name=use.name, share=percent_text(use.share)))
-        for limit in findings
         for resource, _, text in _RESOURCE_COLUMNS
-        if (use := limit.resources.busiest_use(resource)) is not None and use.share is not None
+        if (use := finding.resources.busiest_use(resource)) is not None and use.share is not None
     ]
-    if not every:
+    return max(every, default=None)
+
+
+def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
+    """The resource that was used most of all that were watched."""
+    share, text = max(filter(None, map(_highest_use, findings)), default=(0.0, ""))
+    if not text:
         return DASH
-    share, text = max(every)
     if share >= NEAR_LIMIT_SHARE:
         return f"{text}: near its limit, not shown to be at it"
     return f"no resource near its limit; the busiest: {text}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.core.metric import VerdictLevel
 from iolab.report.matrix import POINT_LOST, WorkloadRow
-from iolab.report.numbers import NOT_DISTINGUISHABLE, ratio_text
+from iolab.report.numbers import MAYBE_CHANCE, NOT_DISTINGUISHABLE, ratio_text
 from iolab.text import capitalised, counted_noun, list_text
 
 TITLES_SHOWN: Final = 3
@@ -40,6 +40,7 @@ def choice_sentence(
         _unsupported_lead_sentence(
             rest, titles, beginning="" if winners or not is_advice else TAKE_NONE
         ),
+        _chance_leads_sentence(rest, titles),
         _indistinguishable_workloads_sentence(rest, len(rows), is_advice=is_advice),
         _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
@@ -118,13 +119,32 @@ def _unsupported_lead_sentence(
 def _indistinguishable_workloads_sentence(
     rows: Sequence[WorkloadRow], workload_count: int, *, is_advice: bool
 ) -> str:
-    alike = [row.title for row in rows if row.indistinguishable]
+    alike = [row.title for row in rows if row.tie_text == NOT_DISTINGUISHABLE]
     if not alike:
         return ""
     if len(alike) == workload_count:
         of = "the only workload" if workload_count == 1 else f"any of {workload_count} workloads"
         return f"{'Take any: not' if is_advice else 'Not'} distinguishable in {of}."
     return f"{capitalised(NOT_DISTINGUISHABLE)} in {list_text(alike, TITLES_SHOWN)}."
+
+
+def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str]) -> str:
+    """Whose lead has an interval without 1 that all comparisons together do not support.
+
+    `The lead of C over B in reads (1.13× to 2.18×) may be chance.`
+    """
+    leads: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.best is not None and row.tie_text == MAYBE_CHANCE:
+            other = row.indistinguishable[0]
+            pair = row.best.configuration, other.configuration
+            leads.setdefault(pair, []).append(f"{row.title} ({row.lead_over_text(other)})")
+    parts = [
+        f"of {titles.get(leader, leader)} over {titles.get(other, other)} in "
+        f"{list_text(texts, TITLES_SHOWN)}"
+        for (leader, other), texts in leads.items()
+    ]
+    return f"The lead {list_text(parts)} {MAYBE_CHANCE}." if parts else ""
 
 
 def _single_candidate_sentence(rows: Sequence[WorkloadRow], workload_count: int) -> str:

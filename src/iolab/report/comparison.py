@@ -26,6 +26,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.numbers import (
+    MAYBE_CHANCE,
     document_of_flat_record,
     finite_number_or_none,
     interval_and_runs_text,
@@ -248,6 +249,8 @@ def _comparison_sentence(
     if comparison.verdict is ComparisonVerdict.SAME:
         likeness = "are equally fast" if is_speed else f"have the same {metric}"
         return f"{first} and {second} {likeness}: {text} ({place})"
+    if comparison.may_be_chance:
+        return f"The lead of {first} over {second} {MAYBE_CHANCE}: {text} ({place})"
     why = f", {comparison.reason}" if low is None or high is None else ""
     return f"{first} and {second} cannot be told apart: {text}{why} ({place})"
 

@@ -14,7 +14,7 @@ from iolab.record import Record
 from iolab.report.best import BestFigure, winning_best_figure
 from iolab.report.low_load import (
     PointLatency,
-    is_surely_lower,
+    latency_ties,
     low_load_rows,
     read_workload_sort_key,
     workloads_with_low_load_latency,
@@ -26,7 +26,6 @@ from iolab.report.matrix import (
     repeats_range_text,
 )
 from iolab.report.numbers import (
-    NOT_DISTINGUISHABLE,
     axis_name_text,
     metric_value_text,
     quotient_value_text,
@@ -157,13 +156,11 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
         second = winning_best_figure(sound)
         name = titles.get(second.configuration, second.configuration)
         who = f"{who} against {metric_value_text(second.value)} of {name}"
-    is_tie = bool(workload_row.indistinguishable)
     notes = (
         who,
         "" if sound else axis_text_not_in_title(best),
-        NOT_DISTINGUISHABLE
-        if is_tie
-        else workload_row.undecided_reason and f"not sure: {workload_row.undecided_reason}",
+        workload_row.tie_note(titles)
+        or (workload_row.undecided_reason and f"not certain: {workload_row.undecided_reason}"),
         repeats_range_text(best),
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",
@@ -209,8 +206,11 @@ def _latency_fact(
     label = f"{name} at {at}" if at else name
     doubt = VerdictLevel.INDICATIVE.value if best.point.level is VerdictLevel.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    is_undecided = others and not is_surely_lower(brief, best, others[0])
-    overlap = NOT_DISTINGUISHABLE if is_undecided else ""
+    ties = latency_ties(brief, ranked)
+    names = [titles.get(configuration, configuration) for configuration in ties]
+    is_next = bool(others) and others[0].point.key.configuration in ties
+    overlap = next(iter(ties.values()), "")
+    overlap = overlap if is_next or not ties else f"against {list_text(names)} {overlap}"
     left_out = best.point.left_out_repeats_text
     together = best.operation_text(workload.job).removesuffix(" together")
     # A latency at one load is read as a drive's own, which it is not beside others.

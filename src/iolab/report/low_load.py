@@ -15,7 +15,14 @@ from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
 from iolab.report.best import gravest_objection_code_and_text
-from iolab.report.numbers import DASH, NOT_MEASURABLE, metric_value_text, value_text
+from iolab.report.numbers import (
+    DASH,
+    NOT_DISTINGUISHABLE,
+    NOT_MEASURABLE,
+    comparison_tie_text,
+    metric_value_text,
+    value_text,
+)
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import CostCapacityFigure, CostCapacityRow
 from iolab.stats.comparison import ComparisonVerdict
@@ -121,16 +128,29 @@ def _latency_key(point: PointSummary, job: AnyJob, latency_name: str) -> str | N
     return next((key for key in keys if point.metric_value(key) is not None), None)
 
 
-def is_surely_lower(brief: Brief, best: PointLatency, other: PointLatency) -> bool:
-    """Whether a comparison of both points supports the lower latency, as `iolab compare` tells."""
+def latency_tie_text(brief: Brief, best: PointLatency, other: PointLatency) -> str:
+    """Why a comparison of both points does not support the lower latency; empty where it does.
+
+    By their runs, as rates are compared.
+    """
     names = best.point.key.configuration, other.point.key.configuration
     place = best.point.key.workload, best.point.key.axis
     if best.metric_key == other.metric_key:
         compared = brief.gains_by_pair.comparison(names, place, best.metric_key)
         if compared is not None:
-            return compared.verdict is ComparisonVerdict.WORSE
+            return comparison_tie_text(compared, ComparisonVerdict.WORSE)
     high, low = best.metric.high, other.metric.low
-    return high is not None and low is not None and high < low
+    is_lower = high is not None and low is not None and high < low
+    return "" if is_lower else NOT_DISTINGUISHABLE
+
+
+def latency_ties(brief: Brief, ranked: Sequence[PointLatency]) -> dict[str, str]:
+    """The configurations that the lowest latency is not surely below, each with why."""
+    texts = {
+        other.point.key.configuration: latency_tie_text(brief, ranked[0], other)
+        for other in ranked[1:]
+    }
+    return {name: text for name, text in texts.items() if text}
 
 
 def has_reads(workload: Workload) -> bool:
@@ -168,12 +188,14 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         latency.point.key.configuration: latency
         for latency in latencies_at_common_low_load(brief, workload, "lat_ns_p99")
     }
+    ties = latency_ties(brief, means)
     measured = tuple(
         CostCapacityFigure(
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
             latency.latency_ns,
             _p99_note(latency, tails, workload.job),
+            ties.get(latency.point.key.configuration, ""),
         )
         for latency in means
     )
@@ -183,7 +205,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         workload.title,
         figures,
         BetterDirection.LOWER,
-        is_undecided=len(means) > 1 and not is_surely_lower(brief, *means[:2]),
+        is_undecided=bool(ties),
         scope="; ".join(
             filter(
                 None,

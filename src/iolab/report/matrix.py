@@ -22,6 +22,7 @@ from iolab.report.best import BestFigure, winning_best_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.numbers import (
     DASH,
+    MAYBE_CHANCE,
     NOT_DISTINGUISHABLE,
     NOT_MEASURABLE,
     TOO_FEW_REPEATS,
@@ -39,7 +40,7 @@ from iolab.text import capitalised, list_text, percent_text
 if TYPE_CHECKING:
     from iolab.report.charts.chart import SeriesStyles
     from iolab.report.charts.series import RunAnchors
-    from iolab.report.value import CostCapacityRow
+    from iolab.report.value import CostCapacityFigure, CostCapacityRow
 
 CONFIGURATION_COLUMNS_MAX: Final = 4
 """Configurations that get a column each; more are rows, of figures alone."""
@@ -62,9 +63,6 @@ WHOLE_RUN_LATENCY_NOTE: Final = (
     "seconds. So rate × mean latency may be more than the threads."
 )
 """Of engines without latencies of each second."""
-
-MAYBE_CHANCE: Final = "may be chance"
-"""Beside a ratio whose own interval excludes 1 and that all comparisons together do not support."""
 
 MAYBE_CHANCE_NOTE: Final = (
     f"{capitalised(MAYBE_CHANCE)}: the interval leaves out 1, but among all comparisons one such "
@@ -92,9 +90,15 @@ _BLOCK_TITLES: Final = {
 """What rows of one unit are called."""
 
 POINT_LOST: Final = "a point is missing or invalid"
-"""Why a lead is open where a configuration's best point may be one that has no figure."""
+"""Why a lead is open where another's best point may be one that has no figure."""
 
 RATIO_NOTE: Final = f"× {NEXT_BEST}: the best of the row against the figure that comes after it."
+
+PAIRS_NOTE: Final = (
+    "In brackets behind it: the 95 % interval of the ratio over repeats in pairs, where the "
+    "repeats of a side are too far apart for an interval."
+)
+"""Why a lead can be sure though neither figure has an interval."""
 
 _OPERATION_WORDS: Final = {
     "read": re.compile(r"\breads?\b", re.IGNORECASE),
@@ -125,21 +129,62 @@ class WorkloadRow(Record):
         return 1 / (1 + self.lead_share) if is_lower else 1 + self.lead_share
 
     @property
-    def lead_ratio_text(self) -> str:
-        """The ratio to the next best; where repeats disagree from the least to the most of it."""
+    def next_best(self) -> BestFigure | None:
+        """The figure that comes after the best."""
         others = [cell for cell in self.figures if cell.is_quotable and cell is not self.best]
-        if self.best is None or not others:
+        return winning_best_figure(others) if self.best is not None and others else None
+
+    @property
+    def lead_interval_text(self) -> str:
+        """`1.33× to 2.10×`: the interval of the lead by pairs of repeats, where these disagree."""
+        best, second = self.best, self.next_best
+        if best is None or second is None or best.repeats_range is second.repeats_range is None:
+            return ""
+        return self.lead_over_text(second) if has_replicated_comparison(best, second) else ""
+
+    def lead_over_text(self, other: BestFigure) -> str:
+        """`1.13× to 2.18×`: the interval of the ratio of the best to another; empty for none."""
+        interval = None if self.best is None else _ratio_interval(self.best, other)
+        if interval is None:
+            return ""
+        is_lower = other.better is BetterDirection.LOWER
+        ends = interval if is_lower else [1 / end for end in interval]
+        return " to ".join(map(ratio_text, sorted(ends)))
+
+    @property
+    def lead_ratio_text(self) -> str:
+        """The ratio to the next best, with its interval in brackets where repeats disagree.
+
+        Where they were not measured in pairs, from the least to the most of it.
+        """
+        best, second = self.best, self.next_best
+        if best is None or second is None or best.repeats_range is second.repeats_range is None:
             return ratio_text(self.next_best_ratio)
-        second = winning_best_figure(others)
-        if self.best.repeats_range is None and second.repeats_range is None:
-            return ratio_text(self.next_best_ratio)
+        if span := self.lead_interval_text:
+            return f"{ratio_text(self.next_best_ratio)} ({span})"
         low, high = (
             ratio_text(first / other)
             for first, other in zip(
-                self.best.repeats_low_and_high, second.repeats_low_and_high[::-1], strict=True
+                best.repeats_low_and_high, second.repeats_low_and_high[::-1], strict=True
             )
         )
         return f"{low} to {high}" if low != high else low
+
+    @property
+    def tie_text(self) -> str:
+        """What the best is of the others, where these are no worse for sure; empty for others."""
+        if not self.indistinguishable:
+            return ""
+        are_apart = all(is_apart_from_best(self, figure) for figure in self.indistinguishable)
+        return MAYBE_CHANCE if are_apart else NOT_DISTINGUISHABLE
+
+    def tie_note(self, titles: Mapping[str, str]) -> str:
+        """The same, with of whom that is where it is not the next best: `over A may be chance`."""
+        if not self.tie_text or self.next_best in self.indistinguishable:
+            return self.tie_text
+        names = [titles.get(own.configuration, own.configuration) for own in self.indistinguishable]
+        link = "over" if self.tie_text == MAYBE_CHANCE else "from"
+        return f"{link} {list_text(names)} {self.tie_text}"
 
     @property
     def unit(self) -> str:
@@ -180,7 +225,8 @@ def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
     leads = [_lead_over_other(best, cell) for cell in sound if cell is not best]
     lead = min((own.factor for own in leads), default=1.0) - 1
     reason = next((own.undecided_reason for own in leads if own.undecided_reason), "")
-    if leads and any(cell.axes_of_unusable_points for cell in sound):
+    # What the best lost could only make its lead larger.
+    if any(cell.contending_axes for cell in sound if cell is not best):
         reason = POINT_LOST
     if reason:
         return WorkloadRow(
@@ -205,7 +251,7 @@ class _LeadOverOther(Record):
 def _lead_over_other(best: BestFigure, other: BestFigure) -> _LeadOverOther:
     """By their runs where both were measured at one place of the axes, else by both intervals."""
     compared = dict(best.comparisons).get(other.configuration)
-    if compared is not None and min(compared.run_counts) >= REPLICATED:
+    if compared is not None and has_replicated_comparison(best, other):
         factor = compared.ratio if best.better is BetterDirection.LOWER else 1 / compared.ratio
         is_supported = compared.verdict is ComparisonVerdict.WORSE
         return _LeadOverOther(other, max(factor, 1.0), is_supported)
@@ -257,6 +303,8 @@ def matrix_marks_note(
         notes.append("Bold: surely the best of its row.")
     if any(_has_lead_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
+    if any(row.lead_interval_text for row in several if _has_lead_ratio(row)):
+        notes.append(PAIRS_NOTE)
     open_figures = [(row, figure) for row in rows for figure in row.indistinguishable]
     if any(not is_apart_from_best(*pair) for pair in open_figures):
         notes.append(ALIKE_NOTE)
@@ -371,11 +419,15 @@ def _workload_cell(workload_row: WorkloadRow, rows: Sequence[WorkloadRow], note:
 def _undecided_reason_note(
     workload_row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]
 ) -> str:
-    """Why the row has no winner, unless one note says it of all; of lost points which they are."""
-    if workload_row.undecided_reason != POINT_LOST:
-        return (
-            "" if workload_row.undecided_reason == shared_reason else workload_row.undecided_reason
-        )
+    """Why the row has no winner, unless one note says it of all, and which points it lacks."""
+    reason = workload_row.undecided_reason
+    other = "" if reason in (shared_reason, POINT_LOST) else reason
+    lost = _lost_points_text(workload_row, titles) if workload_row.figure_count > 1 else ""
+    return " · ".join(filter(None, (other, lost)))
+
+
+def _lost_points_text(workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
+    """The places without a sound figure, with whose they are; empty for none."""
     owners: dict[str, list[str]] = {}
     for cell in workload_row.figures:
         for axis in cell.axes_of_unusable_points:
@@ -386,7 +438,7 @@ def _undecided_reason_note(
         else place
         for place, own in owners.items()
     ]
-    return f"invalid or missing: {'; '.join(parts)}"
+    return f"invalid or missing: {'; '.join(parts)}" if parts else ""
 
 
 def _title_cell_with_scope_note(cost_capacity_row: CostCapacityRow) -> Cell:
@@ -421,18 +473,24 @@ def _cost_capacity_cell(
             figure.amount / max(own.amount or 0.0 for own in cost_capacity_row.figures_best_first),
             token,
         )
-    mark = (
-        INDISTINGUISHABLE_MARK
-        if cost_capacity_row.is_undecided and figure in cost_capacity_row.figures_best_first[1:2]
-        else ""
-    )
+    ties = {own.configuration: own.tie_text for own in cost_capacity_row.figures if own.tie_text}
+    if cost_capacity_row.is_undecided and not ties:
+        ties = {
+            own.configuration: NOT_DISTINGUISHABLE for own in _second_figures(cost_capacity_row)
+        }
+    tie = ties.get(configuration, "")
+    chance = f"lead over it {tie}" if tie == MAYBE_CHANCE else ""
     return Cell(
-        f"{mark}{figure.text}",
-        note=figure.note,
+        f"{INDISTINGUISHABLE_MARK if tie == NOT_DISTINGUISHABLE else ''}{figure.text}",
+        note=" · ".join(filter(None, (figure.note, chance))),
         is_bold=is_best,
         difference=next_best_text(ratio) if is_best and ratio is not None else "",
         bar=bar,
     )
+
+
+def _second_figures(cost_capacity_row: CostCapacityRow) -> Sequence[CostCapacityFigure]:
+    return cost_capacity_row.figures_best_first[1:2]
 
 
 def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) -> Cell:
@@ -440,10 +498,13 @@ def _cell_with_ratio(cell: Cell, workload_row: WorkloadRow, configuration: str) 
     figure = workload_row.figure_of_configuration(configuration)
     if figure is None or figure is not workload_row.best or not _has_lead_ratio(workload_row):
         return cell
-    if figure.repeats_range is None and " to " not in workload_row.lead_ratio_text:
+    if " to " not in workload_row.lead_ratio_text:
         return replace(cell, difference=next_best_text(workload_row.next_best_ratio))
-    span = f"{workload_row.lead_ratio_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
-    return replace(cell, difference=span)
+    if span := workload_row.lead_interval_text:
+        lead = f"{next_best_text(workload_row.next_best_ratio)} ({span})"
+        return replace(cell, difference=lead)
+    lead = f"{workload_row.lead_ratio_text} {NEXT_BEST}".replace(" ", "\N{NO-BREAK SPACE}")
+    return replace(cell, difference=lead)
 
 
 def _cell_with_bar(
@@ -539,12 +600,21 @@ def _interval_of_ratio_to_best(
     workload_row: WorkloadRow, figure: BestFigure
 ) -> tuple[float, float] | None:
     """The interval of its ratio to the best, which is printed; None where there is none."""
-    compared = (
-        dict(workload_row.best.comparisons).get(figure.configuration) if workload_row.best else None
-    )
+    return _ratio_interval(workload_row.best, figure) if workload_row.best else None
+
+
+def _ratio_interval(best: BestFigure, other: BestFigure) -> tuple[float, float] | None:
+    """The interval of the other over the best by their runs at one place of the axes."""
+    compared = dict(best.comparisons).get(other.configuration)
     if compared is None or compared.low is None or compared.high is None:
         return None
     return compared.low, compared.high
+
+
+def has_replicated_comparison(best: BestFigure, other: BestFigure) -> bool:
+    """Whether both have repeats at one place of the axes, by which they are compared."""
+    compared = dict(best.comparisons).get(other.configuration)
+    return compared is not None and min(compared.run_counts) >= REPLICATED
 
 
 def is_apart_from_best(workload_row: WorkloadRow, figure: BestFigure) -> bool:

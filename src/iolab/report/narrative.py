@@ -34,6 +34,7 @@ from iolab.record import Record
 from iolab.report.bottleneck import bottleneck_sentence
 from iolab.report.matrix import WorkloadRow, workload_rows
 from iolab.report.numbers import (
+    MAYBE_CHANCE,
     NOT_DISTINGUISHABLE,
     axis_name_text,
     metric_value_text,
@@ -191,12 +192,14 @@ def _win_loss_sentence(finding: WinLossFinding, names: ConfigurationNames) -> st
         ComparisonVerdict.SAME: "the same in {}",
         ComparisonVerdict.INCONCLUSIVE: NOT_DISTINGUISHABLE + " in {}",
     }
-    unsupported = sum(number for _, number in finding.apart_counts)
+    unsupported = finding.chance_count + sum(number for _, number in finding.apart_counts)
     counts = [
         (verdict, number - unsupported * (verdict is ComparisonVerdict.INCONCLUSIVE))
         for verdict, number in finding.verdict_counts
     ]
     parts = [words[verdict].format(number) for verdict, number in counts if number]
+    if finding.chance_count:
+        parts.append(f"apart in {finding.chance_count}, which {MAYBE_CHANCE}")
     parts += [
         f"more than {percent_text(CLOSE_RATIO - 1)} apart but not supported by "
         f"{counted_noun(repeats, 'repeat')} in {number}"

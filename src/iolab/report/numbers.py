@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.study import REPEATS_FOR_INTERVAL
+from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.text import counted_noun, counted_word, percent_text
 from iolab.units import (
     format_bytes,
@@ -36,6 +37,9 @@ _EXACT_INTEGER_MAX: Final = 2**53
 
 NOT_DISTINGUISHABLE: Final = "not distinguishable"
 """What figures are of which intervals leave open which is the better one."""
+
+MAYBE_CHANCE: Final = "may be chance"
+"""What a lead is whose own interval excludes 1 and that all comparisons together do not support."""
 
 NOT_MEASURABLE: Final = "not measurable"
 """What stands for a figure that is invalid."""
@@ -76,6 +80,13 @@ _AXIS_DISPLAY_NAMES: Final = {
     "block_size": "block size",
     "requests_per_s": "requests/s",
 }
+
+
+def comparison_tie_text(comparison: Comparison, supported: ComparisonVerdict) -> str:
+    """Why a comparison does not support that verdict: by its interval; empty where it does."""
+    if comparison.verdict is supported:
+        return ""
+    return MAYBE_CHANCE if comparison.may_be_chance else NOT_DISTINGUISHABLE
 
 
 def range_text(low: str, high: str) -> str:

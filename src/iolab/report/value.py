@@ -50,13 +50,15 @@ RATES_PER_TERABYTE_SHOWN: Final = ("1/s", "ops/s", "bytes/s")
 class CostCapacityFigure(Record):
     """A configuration's figure; `amount` is None where it cannot be compared.
 
-    `note` is what else is known of it.
+    `note` is what else is known of it. `tie_text` says why the best of the row is not surely better
+    than it, where the row tells that of each.
     """
 
     configuration: str
     text: str
     amount: float | None = None
     note: str = ""
+    tie_text: str = ""
 
 
 class CostCapacityRow(Record, dict=True):

@@ -67,6 +67,16 @@ class Comparison(Record):
     df: float
     p_value: float
 
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether its interval leaves out 1, and all comparisons together do not support that."""
+        return (
+            self.verdict is ComparisonVerdict.INCONCLUSIVE
+            and self.low is not None
+            and self.high is not None
+            and not self.low <= 1 <= self.high
+        )
+
 
 def compare(
     baseline: Sequence[float],

@@ -189,6 +189,10 @@ class SessionReader:
             for key in keys
         )
 
+    def analysis_versions(self) -> dict[RunKey, int]:
+        """Which version of the analysis judged each committed run."""
+        return {key: head.analysis.version for key, head in self._read_heads().items()}
+
     def index_entries(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
 

@@ -16,6 +16,10 @@ from iolab.record import Record
 if TYPE_CHECKING:
     from iolab.stats.curve import UslFit
 
+RESOURCES_ANALYSIS_VERSION: Final = 48
+"""The version of the analysis since which the same record gives the same `run_resources`: what an
+older one stored is made anew. Rises to that of the analysis when these change."""
+
 WORTHWHILE_GAIN_SHARE: Final = 0.5
 """A load that is doubled should give more than the square root of two; less is waiting."""
 
