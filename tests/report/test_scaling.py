@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from iolab.core.metric import RunResult, VerdictLevel
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line, ReportSection
-from iolab.report.sections import scaling_section
+from iolab.report.sections import host_scaling_section
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
 from tests.report.made import build_brief
@@ -19,7 +19,7 @@ def brief() -> Brief:
 
 
 def section(found: list[RunResult]) -> ReportSection | None:
-    return scaling_section(replace(brief(), points=points(found)))
+    return host_scaling_section(replace(brief(), points=points(found)))
 
 
 def figures(found: list[RunResult]) -> tuple[Figure, ...]:

@@ -186,7 +186,7 @@ class GuestsReport:
 
         return node_detail_lines(result)
 
-    def host_tables(self, brief: Brief) -> tuple[Table, ...]:
+    def booted_host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """See `guest_tables`."""
         from iolab.guests.tables import guest_tables
 

@@ -256,9 +256,13 @@ def _least_sufficient_axis(
     return min(enough, key=lambda axis: math.prod(_loads_and_fixed_axis(axis, names)[0].values()))
 
 
-def _loads_and_fixed_axis(axis: Axis, names: Sequence[str]) -> tuple[dict[str, int], Axis]:
+def _loads_and_fixed_axis(
+    axis: Axis, load_axis_names: Sequence[str]
+) -> tuple[dict[str, int], Axis]:
     """What of an axis is load, and what is not."""
-    loads = {name: value for name, value in axis if name in names and isinstance(value, int)}
+    loads = {
+        name: value for name, value in axis if name in load_axis_names and isinstance(value, int)
+    }
     return loads, tuple((name, value) for name, value in axis if name not in loads)
 
 

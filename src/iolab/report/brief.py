@@ -482,7 +482,7 @@ class BootedHostsReport(Protocol):
     def study_caveat_texts(self, study: Study, results: Sequence[RunResult]) -> tuple[str, ...]:
         """The same by what the study asks of them and what the checks of its runs found."""
 
-    def host_tables(self, brief: Brief) -> tuple[Table, ...]:
+    def booted_host_tables(self, brief: Brief) -> tuple[Table, ...]:
         """How they were made, and where they lived."""
 
     def run_node_tables(self, result: RunResult) -> tuple[Table, ...]:

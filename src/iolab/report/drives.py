@@ -10,7 +10,7 @@ from iolab.report.numbers import (
     DASH,
     document_of_flat_record,
     factor_with_interval_text,
-    metric_interval_document,
+    metric_value_and_interval_document,
 )
 from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
 from iolab.report.table import Cell, Column, Table, row_of_cells
@@ -112,14 +112,14 @@ def drive_wear_document(wear: DriveWear) -> dict[str, object]:
         "application_bytes": wear.application_bytes,
         "engine_bytes": wear.engine_bytes,
         "block_bytes": wear.block_bytes,
-        "host_bytes": metric_interval_document(wear.host_bytes),
-        "media_bytes": metric_interval_document(wear.media_bytes),
+        "host_bytes": metric_value_and_interval_document(wear.host_bytes),
+        "media_bytes": metric_value_and_interval_document(wear.media_bytes),
         "media_counter": wear.media_counter and wear.media_counter.value,
-        "write_amplification": metric_interval_document(wear.write_amplification),
+        "write_amplification": metric_value_and_interval_document(wear.write_amplification),
         "reason": wear.reason,
         "endurance_share": wear.endurance_share,
         "throttled_s": wear.throttled_s,
-        "energy_wh": metric_interval_document(wear.energy_wh),
+        "energy_wh": metric_value_and_interval_document(wear.energy_wh),
         "power_measurement": wear.power_measurement
         and document_of_flat_record(wear.power_measurement),
     }

@@ -193,20 +193,23 @@ def _least_load_latency_facts(brief: Brief) -> Iterator[FastFact]:
 
 
 def _latency_fact(
-    brief: Brief, workload: Workload, name: str, ranked: Sequence[PointLatency]
+    brief: Brief,
+    workload: Workload,
+    latency_label: str,
+    latencies_lowest_first: Sequence[PointLatency],
 ) -> FastFact:
     titles = {owner: style.label for owner, style in brief.series_styles.items()}
-    best, *others = ranked
+    best, *others = latencies_lowest_first
     at = axis_values_phrase(best.point.key.axis)
     who = [
         f"{metric_value_text(other.metric)} of {titles.get(other.point.key.configuration, '')}"
         for other in others[:1]
     ]
     owner = titles.get(best.point.key.configuration, "") if len(titles) > 1 else ""
-    label = f"{name} at {at}" if at else name
+    label = f"{latency_label} at {at}" if at else latency_label
     doubt = VerdictLevel.INDICATIVE.value if best.point.level is VerdictLevel.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    ties = latency_ties(brief, ranked)
+    ties = latency_ties(brief, latencies_lowest_first)
     names = [titles.get(configuration, configuration) for configuration in ties]
     is_next = bool(others) and others[0].point.key.configuration in ties
     overlap = next(iter(ties.values()), "")

@@ -303,7 +303,7 @@ def axis_value_as_number(name: str, value: int | str) -> float | None:
         return None
 
 
-def metric_interval_document(metric: Metric | None) -> dict[str, float | None] | None:
+def metric_value_and_interval_document(metric: Metric | None) -> dict[str, float | None] | None:
     """Value, low and high for other programs; None for no metric."""
     if metric is None:
         return None

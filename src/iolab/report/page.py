@@ -177,7 +177,7 @@ def build_report_page(brief: Brief) -> ReportPage:
         runs=run_sections(brief, (link for sentence in sentences for link, _ in sentence.links)),
         runs_note=run_charts_note(brief),
         hardware_tables=hardware_tables(brief.study, brief.facts),
-        guest_tables=brief.kinds.booted_hosts.host_tables(brief),
+        guest_tables=brief.kinds.booted_hosts.booted_host_tables(brief),
         host_tables_by_names=_host_tables_by_names(brief),
         method_table=short_method_table(session_methods_table(brief)),
         job_tables=tuple(table for kind in kinds for table in kind.job_tables(brief, study)),

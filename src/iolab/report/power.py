@@ -10,7 +10,7 @@ from iolab.core.power import REPORTED_BOUNDARIES
 from iolab.report.numbers import (
     DASH,
     interval_and_runs_text,
-    metric_interval_document,
+    metric_value_and_interval_document,
     metric_value_text,
 )
 from iolab.report.phrases import configuration_ids_if_several, run_with_configuration_text
@@ -84,8 +84,8 @@ def meter_power_document(use: PowerUse) -> dict[str, object]:
         "meter": use.meter,
         "boundary": use.boundary.value,
         "is_counted": use.is_counted,
-        "watts": metric_interval_document(use.watts),
-        "idle_w": metric_interval_document(use.idle_w),
+        "watts": metric_value_and_interval_document(use.watts),
+        "idle_w": metric_value_and_interval_document(use.idle_w),
         "energy_j": use.energy_j,
         "period_s": use.period_s,
         "step_w": use.step_w,

@@ -53,7 +53,7 @@ _STABILITY_INTRODUCTION: Final = (
 )
 
 
-def scaling_section(brief: Brief) -> ReportSection | None:
+def host_scaling_section(brief: Brief) -> ReportSection | None:
     """Rates over the number of hosts; None where no workload was made by several of them."""
     curves = host_scalings(brief.study, brief.points)
     if not curves:
@@ -211,7 +211,7 @@ def _sentinel_chart_groups(brief: Brief) -> Iterator[ChartGroup]:
 SECTION_MAKERS: Final[tuple[SectionMaker, ...]] = (
     scenario_section,
     maxima_section,
-    scaling_section,
+    host_scaling_section,
     figures_per_size_and_cost_section,
     power_section,
     bytes_by_layer_section,

@@ -725,7 +725,10 @@ def joined_point_tables(figures: Iterable[Figure]) -> list[Table]:
             *(tuple(cell.text for cell in row[:_POINT_COLUMNS]) for row in rows),
         )
         tables[key] = _join_quantity_columns(tables[key], table) if key in tables else table
-    return [table_without_constant_columns(_drop_single_name_columns(t)) for t in tables.values()]
+    return [
+        table_without_constant_columns(_without_single_valued_name_columns(t))
+        for t in tables.values()
+    ]
 
 
 def _join_quantity_columns(table: Table, other: Table) -> Table:
@@ -741,7 +744,7 @@ def _join_quantity_columns(table: Table, other: Table) -> Table:
     )
 
 
-def _drop_single_name_columns(table: Table) -> Table:
+def _without_single_valued_name_columns(table: Table) -> Table:
     """The table without the columns of workload and configuration where these have one alone."""
     places = range(len(table.columns))
     names = (0, 1)
