@@ -16,7 +16,7 @@ from iolab.report.best import BestFigure, RunCounts
 from iolab.report.fast_facts import FastFact, fast_facts
 from iolab.report.hardware import virtual_disk_demonstration_prefix
 from iolab.report.low_load import (
-    latency_ties,
+    latency_tie_texts_by_configuration,
     low_load_rows,
     workloads_with_low_load_latency,
 )
@@ -246,7 +246,7 @@ def _supported_winner_counts_sentence(brief: Brief, rows: Sequence[WorkloadRow])
         sure = [
             f"{workload.title}: {labels.get(ranked[0].point.key.configuration, '')}"
             for workload, ranked in places
-            if not latency_ties(brief, ranked)
+            if not latency_tie_texts_by_configuration(brief, ranked)
         ]
         if places:
             where = f" ({'; '.join(sure)})" if sure else ""

@@ -891,13 +891,13 @@ def _bottleneck_evidence_text(
     if cause in _CAUSES_WITHOUT_RESOURCE:
         parts += [_highest_use_text(findings)]
     run = findings[0].run_keys[:1] if parts and len(findings) == 1 else ()
-    if run and run[0] in rates and not _is_rate_told(rates[run[0]], parts[0]):
+    if run and run[0] in rates and not _is_rate_in_evidence_text(rates[run[0]], parts[0]):
         parts[0] += f" (run of {rates[run[0]]})"
     parts += _load_step_evidence(findings)
     return "; ".join(filter(None, parts)) or DASH
 
 
-def _is_rate_told(rate_text: str, evidence: str) -> bool:
+def _is_rate_in_evidence_text(rate_text: str, evidence: str) -> bool:
     """Whether what is used of a limit is that rate."""
     return f": {rate_text.removesuffix(' IOPS')} of " in evidence
 
@@ -921,11 +921,11 @@ def _cause_resource_use_evidence(findings: Sequence[BottleneckFinding]) -> list[
         HostRole.HYPERVISOR
     }:
         text = f"the node's {text}"
-    of = _used_of_allowed_text(uses[0]) if len(findings) == 1 else ""
+    of = _used_of_allowed_suffix(uses[0]) if len(findings) == 1 else ""
     return [f"{text.format(name=name, share=_share_range_text(shares))}{of}".replace("  ", " ")]
 
 
-def _used_of_allowed_text(resource_use: ResourceUse | None) -> str:
+def _used_of_allowed_suffix(resource_use: ResourceUse | None) -> str:
     """`: 2.87 k of 3 k IOPS`, of which the share of a limit on a rate is made; else empty."""
     if (
         resource_use is None
@@ -982,7 +982,7 @@ def _rising_rate_text(steps: Sequence[LoadStep]) -> str:
 
 def _highest_uses_text(study: Study, findings: Sequence[BottleneckFinding]) -> str:
     """The resource that each used most; of many how much these were used."""
-    uses = [(limit, _highest_use(limit)) for limit in findings]
+    uses = [(limit, _highest_use_share_and_text(limit)) for limit in findings]
     highest = [(limit, *use) for limit, use in uses if use is not None]
     if not highest:
         return DASH
@@ -1002,7 +1002,7 @@ def _highest_uses_text(study: Study, findings: Sequence[BottleneckFinding]) -> s
     return f"{used}: none shown to be at its limit"
 
 
-def _highest_use(finding: BottleneckFinding) -> tuple[float, str] | None:
+def _highest_use_share_and_text(finding: BottleneckFinding) -> tuple[float, str] | None:
     """Of all resources that were watched the most used one: its share, and what is said of it."""
     every = [
         (use.share, text.format(name=use.name, share=percent_text(use.share)))
@@ -1014,7 +1014,7 @@ def _highest_use(finding: BottleneckFinding) -> tuple[float, str] | None:
 
 def _highest_use_text(findings: Sequence[BottleneckFinding]) -> str:
     """The resource that was used most of all that were watched."""
-    share, text = max(filter(None, map(_highest_use, findings)), default=(0.0, ""))
+    share, text = max(filter(None, map(_highest_use_share_and_text, findings)), default=(0.0, ""))
     if not text:
         return DASH
     if share >= NEAR_LIMIT_SHARE:

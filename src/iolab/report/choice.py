@@ -138,7 +138,7 @@ def _chance_leads_sentence(rows: Sequence[WorkloadRow], titles: Mapping[str, str
         if row.best is not None and row.tie_text == MAYBE_CHANCE:
             other = row.indistinguishable[0]
             pair = row.best.configuration, other.configuration
-            leads.setdefault(pair, []).append(f"{row.title} ({row.lead_over_text(other)})")
+            leads.setdefault(pair, []).append(f"{row.title} ({row.lead_interval_over_text(other)})")
     parts = [
         f"of {titles.get(leader, leader)} over {titles.get(other, other)} in "
         f"{list_text(texts, TITLES_SHOWN)}"

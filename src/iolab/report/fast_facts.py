@@ -14,7 +14,7 @@ from iolab.record import Record
 from iolab.report.best import BestFigure, winning_best_figure
 from iolab.report.low_load import (
     PointLatency,
-    latency_ties,
+    latency_tie_texts_by_configuration,
     low_load_rows,
     read_workload_sort_key,
     workloads_with_low_load_latency,
@@ -209,7 +209,7 @@ def _latency_fact(
     label = f"{latency_label} at {at}" if at else latency_label
     doubt = VerdictLevel.INDICATIVE.value if best.point.level is VerdictLevel.INDICATIVE else ""
     against = " against ".join(filter(None, (owner, *who)))
-    ties = latency_ties(brief, latencies_lowest_first)
+    ties = latency_tie_texts_by_configuration(brief, latencies_lowest_first)
     names = [titles.get(configuration, configuration) for configuration in ties]
     is_next = bool(others) and others[0].point.key.configuration in ties
     overlap = next(iter(ties.values()), "")

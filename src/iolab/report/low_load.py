@@ -144,11 +144,13 @@ def latency_tie_text(brief: Brief, best: PointLatency, other: PointLatency) -> s
     return "" if is_lower else NOT_DISTINGUISHABLE
 
 
-def latency_ties(brief: Brief, ranked: Sequence[PointLatency]) -> dict[str, str]:
+def latency_tie_texts_by_configuration(
+    brief: Brief, latencies_lowest_first: Sequence[PointLatency]
+) -> dict[str, str]:
     """The configurations that the lowest latency is not surely below, each with why."""
     texts = {
-        other.point.key.configuration: latency_tie_text(brief, ranked[0], other)
-        for other in ranked[1:]
+        other.point.key.configuration: latency_tie_text(brief, latencies_lowest_first[0], other)
+        for other in latencies_lowest_first[1:]
     }
     return {name: text for name, text in texts.items() if text}
 
@@ -188,7 +190,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         latency.point.key.configuration: latency
         for latency in latencies_at_common_low_load(brief, workload, "lat_ns_p99")
     }
-    ties = latency_ties(brief, means)
+    ties = latency_tie_texts_by_configuration(brief, means)
     measured = tuple(
         CostCapacityFigure(
             latency.point.key.configuration,

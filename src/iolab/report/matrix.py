@@ -140,11 +140,13 @@ class WorkloadRow(Record):
         best, second = self.best, self.next_best
         if best is None or second is None or best.repeats_range is second.repeats_range is None:
             return ""
-        return self.lead_over_text(second) if has_replicated_comparison(best, second) else ""
+        return (
+            self.lead_interval_over_text(second) if has_replicated_comparison(best, second) else ""
+        )
 
-    def lead_over_text(self, other: BestFigure) -> str:
+    def lead_interval_over_text(self, other: BestFigure) -> str:
         """`1.13× to 2.18×`: the interval of the ratio of the best to another; empty for none."""
-        interval = None if self.best is None else _ratio_interval(self.best, other)
+        interval = None if self.best is None else _interval_of_ratio_to_other(self.best, other)
         if interval is None:
             return ""
         is_lower = other.better is BetterDirection.LOWER
@@ -422,11 +424,11 @@ def _undecided_reason_note(
     """Why the row has no winner, unless one note says it of all, and which points it lacks."""
     reason = workload_row.undecided_reason
     other = "" if reason in (shared_reason, POINT_LOST) else reason
-    lost = _lost_points_text(workload_row, titles) if workload_row.figure_count > 1 else ""
+    lost = _unusable_points_text(workload_row, titles) if workload_row.figure_count > 1 else ""
     return " · ".join(filter(None, (other, lost)))
 
 
-def _lost_points_text(workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
+def _unusable_points_text(workload_row: WorkloadRow, titles: Mapping[str, str]) -> str:
     """The places without a sound figure, with whose they are; empty for none."""
     owners: dict[str, list[str]] = {}
     for cell in workload_row.figures:
@@ -476,7 +478,8 @@ def _cost_capacity_cell(
     ties = {own.configuration: own.tie_text for own in cost_capacity_row.figures if own.tie_text}
     if cost_capacity_row.is_undecided and not ties:
         ties = {
-            own.configuration: NOT_DISTINGUISHABLE for own in _second_figures(cost_capacity_row)
+            own.configuration: NOT_DISTINGUISHABLE
+            for own in _second_best_figures(cost_capacity_row)
         }
     tie = ties.get(configuration, "")
     chance = f"lead over it {tie}" if tie == MAYBE_CHANCE else ""
@@ -489,7 +492,7 @@ def _cost_capacity_cell(
     )
 
 
-def _second_figures(cost_capacity_row: CostCapacityRow) -> Sequence[CostCapacityFigure]:
+def _second_best_figures(cost_capacity_row: CostCapacityRow) -> Sequence[CostCapacityFigure]:
     return cost_capacity_row.figures_best_first[1:2]
 
 
@@ -600,10 +603,10 @@ def _interval_of_ratio_to_best(
     workload_row: WorkloadRow, figure: BestFigure
 ) -> tuple[float, float] | None:
     """The interval of its ratio to the best, which is printed; None where there is none."""
-    return _ratio_interval(workload_row.best, figure) if workload_row.best else None
+    return _interval_of_ratio_to_other(workload_row.best, figure) if workload_row.best else None
 
 
-def _ratio_interval(best: BestFigure, other: BestFigure) -> tuple[float, float] | None:
+def _interval_of_ratio_to_other(best: BestFigure, other: BestFigure) -> tuple[float, float] | None:
     """The interval of the other over the best by their runs at one place of the axes."""
     compared = dict(best.comparisons).get(other.configuration)
     if compared is None or compared.low is None or compared.high is None:
