@@ -283,13 +283,13 @@ def _host_run(name: str, job: Job, load: _Load, start_ns: int) -> HostRun:
         ),
         devices=(moved,),
         extents=ExtentProof("fiemap", job.numjobs, size, size, 0, 0),
-        cache=CacheDropProof(
+        cache_drop=CacheDropProof(
             requested=True,
             resident_bytes_before=0,
             resident_bytes_after=0,
             methods=("fadvise", "drop_caches"),
         ),
-        idle=PreRunActivity(1.0, 0.0, 0.0),
+        pre_run_activity=PreRunActivity(1.0, 0.0, 0.0),
         process=ProcessUse(5.0, 13.0, 40 << 20),
         clock_offset_ns=-1200,
         clock_error_ns=35_000,

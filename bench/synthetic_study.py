@@ -141,7 +141,7 @@ def make_plan(shape: Shape) -> Plan:
             DataSet("s1g", one, shape.numjobs, 1, GIB) for one in shape.configuration_ids
         ),
         runs=runs,
-        budget=PlanDemand(
+        demand=PlanDemand(
             seconds, (("measure", seconds),), shape.numjobs * GIB, 0, shape.numjobs * GIB
         ),
         destroyed_device_texts=(),

@@ -369,9 +369,9 @@ class Session:
         return self._reader.session.status
 
     @property
-    def left_behind(self) -> tuple[str, ...]:
+    def leftover_texts(self) -> tuple[str, ...]:
         """Sentences on what stayed on hosts when it ended last, with what to do."""
-        return self._reader.session.left_behind
+        return self._reader.session.leftover_texts
 
     @property
     def study(self) -> Study:
@@ -454,7 +454,7 @@ def run(
     options. Raises what the command would end with: UsageError or StudyError before anything is
     written, HostError where hosts are not as they must be. A session that ends badly says so by its
     `status`. KeyboardInterrupt stops it cleanly. What stays on a host is a LeftoverWarning, also
-    beside an error, and in `Session.left_behind`.
+    beside an error, and in `Session.leftover_texts`.
     """
     out_directory = None if out is None else Path(out)
     if out_directory is not None:

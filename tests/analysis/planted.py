@@ -382,7 +382,7 @@ OPEN: Final = session(open_loop(lateness=late(10_000)))
 WATCHED: Final = session(
     replace(
         files([Burst()]),
-        bystanders=(node("s1", 0.5, 0.0), node("s2", 0.5, 0.0)),
+        monitored_hosts=(node("s1", 0.5, 0.0), node("s2", 0.5, 0.0)),
         redundancy=THREE,
     )
 )
@@ -719,7 +719,7 @@ PLANTED: Final = (
         lambda s: s.but(
             on(
                 s.record,
-                cache=CacheDropProof(
+                cache_drop=CacheDropProof(
                     requested=False,
                     resident_bytes_before=4 * GIB,
                     resident_bytes_after=4 * GIB,
@@ -764,7 +764,7 @@ PLANTED: Final = (
         "The storage nodes' disks read a tenth of what the client read.",
         WATCHED,
         lambda s: s.but(
-            replace(s.record, bystanders=(node("s1", 0.05, 0.0), node("s2", 0.05, 0.0)))
+            replace(s.record, monitored_hosts=(node("s1", 0.05, 0.0), node("s2", 0.05, 0.0)))
         ),
     ),
     Planted(
@@ -775,7 +775,7 @@ PLANTED: Final = (
         lambda s: s.but(
             replace(
                 s.record,
-                bystanders=tuple(fleets.node(name, fleets.READ // 5) for name in fleets.NODES),
+                monitored_hosts=tuple(fleets.node(name, fleets.READ // 5) for name in fleets.NODES),
             )
         ),
     ),
@@ -918,7 +918,9 @@ PLANTED: Final = (
         "The only server was watched, and has ten times the memory of the objects.",
         OBJECTS,
         lambda s: s.but(
-            replace(s.record, bystanders=(MonitoredHost("n1", HostRole.STORAGE, None, (), 0, 0),)),
+            replace(
+                s.record, monitored_hosts=(MonitoredHost("n1", HostRole.STORAGE, None, (), 0, 0),)
+            ),
             facts={**s.facts, "n1": facts_of("n1")},
         ),
     ),
@@ -930,7 +932,7 @@ PLANTED: Final = (
         lambda s: s.but(
             replace(
                 requests.objects_run(job=replace(requests.JOB, put=1), puts=PUTS),
-                bystanders=(requests.storing(PUTS * 30 * BLOCK // 2),),
+                monitored_hosts=(requests.storing(PUTS * 30 * BLOCK // 2),),
             )
         ),
     ),
@@ -1207,7 +1209,7 @@ PLANTED: Final = (
         INDICATIVE,
         "Others did 2,000 IOPS on a client's device just before the start.",
         FILES,
-        lambda s: s.but(on(s.record, idle=PreRunActivity(1.0, 2000.0 * BLOCK, 2000.0))),
+        lambda s: s.but(on(s.record, pre_run_activity=PreRunActivity(1.0, 2000.0 * BLOCK, 2000.0))),
     ),
     Planted(
         "shared-target",
@@ -1223,7 +1225,8 @@ PLANTED: Final = (
         FILES,
         lambda s: s.but(
             replace(
-                s.record, bystanders=(MonitoredHost("h1", HostRole.HYPERVISOR, "Gone.", (), 0, 0),)
+                s.record,
+                monitored_hosts=(MonitoredHost("h1", HostRole.HYPERVISOR, "Gone.", (), 0, 0),),
             )
         ),
     ),
@@ -1372,7 +1375,7 @@ PLANTED: Final = (
         lambda s: s.but(
             on(
                 s.record,
-                cache=CacheDropProof(
+                cache_drop=CacheDropProof(
                     requested=True,
                     resident_bytes_before=GIB,
                     resident_bytes_after=20 << 20,

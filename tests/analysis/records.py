@@ -231,10 +231,10 @@ def host_run(name: str = "local", bursts: Sequence[Burst] = (), **changes: Any) 
             ),
         ),
         extents=ExtentProof("fiemap", 4, 4 * GIB, 4 * GIB, 0, 0),
-        cache=CacheDropProof(
+        cache_drop=CacheDropProof(
             requested=True, resident_bytes_before=GIB, resident_bytes_after=0, methods=()
         ),
-        idle=PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=0.0),
+        pre_run_activity=PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=0.0),
         process=ProcessUse(user_s=1.0, system_s=1.0, max_rss_bytes=1 << 20),
         clock_offset_ns=bursts[0].offset_ns if bursts else 0,
         clock_error_ns=100_000,

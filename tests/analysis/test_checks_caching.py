@@ -23,7 +23,7 @@ READ_BYTES = 30 * 40_000 * 4096
 
 def cold(resident: int | None, moved: int = READ_BYTES) -> dict[str, object]:
     return {
-        "cache": CacheDropProof(True, GIB, resident, ()),  # noqa: FBT003
+        "cache_drop": CacheDropProof(True, GIB, resident, ()),  # noqa: FBT003
         "devices": (DeviceDelta(DEVICE, moved, 0, 1, 1),),
     }
 
@@ -58,7 +58,7 @@ def test_direct_reads_and_writes_need_no_proof() -> None:
         (cold(int(COLD_RESIDENT_SHARE * 4 * GIB)), VALID),
         (cold(int(COLD_RESIDENT_SHARE * 4 * GIB) + 1), INVALID),
         (cold(None), INVALID),
-        ({"cache": None}, INVALID),
+        ({"cache_drop": None}, INVALID),
         (cold(0, moved=int(0.97 * READ_BYTES)), INVALID),
     ],
 )
@@ -71,11 +71,11 @@ def test_buffered_reads_of_small_files_need_proof(
 @pytest.mark.parametrize(("gib", "expected"), [(4, INVALID), (5, INDICATIVE)])
 def test_files_larger_than_memory_are_read_in_part_from_it(gib: int, expected: object) -> None:
     job = replace(BUFFERED, file_bytes=gib * GIB)  # four jobs against 16 GiB of memory
-    assert level(check_cache_hits, healthy(job, cache=None)) is expected
+    assert level(check_cache_hits, healthy(job, cache_drop=None)) is expected
 
 
 def test_unknown_memory_is_not_assumed() -> None:
-    answer = ask(check_cache_hits, healthy(BUFFERED, cache=None), facts={})
+    answer = ask(check_cache_hits, healthy(BUFFERED, cache_drop=None), facts={})
     assert answer.level is INDICATIVE
     assert answer.message.startswith("Could not be checked")
 

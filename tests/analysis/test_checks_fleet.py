@@ -138,11 +138,14 @@ def bystander(name: str, error: str | None) -> MonitoredHost:
 
 def test_a_lost_bystander_is_said_and_spoils_no_more_than_that() -> None:
     lost = bystander("s2", "Host 's2' broke off.")
-    made = replace(healthy(), bystanders=(bystander("s1", None), lost))
+    made = replace(healthy(), monitored_hosts=(bystander("s1", None), lost))
     answer = ask(check_monitored_node_lost, made)
     assert answer.level is INDICATIVE
     assert tells(answer.message, "1 of 2", "hosts", "'s2' broke off"), answer.message
-    assert level(check_monitored_node_lost, replace(made, bystanders=made.bystanders[:1])) is VALID
+    assert (
+        level(check_monitored_node_lost, replace(made, monitored_hosts=made.monitored_hosts[:1]))
+        is VALID
+    )
     assert level(check_monitored_node_lost, healthy()) is None
 
 

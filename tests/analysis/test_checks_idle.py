@@ -25,10 +25,10 @@ from tests.analysis.records import Burst, bursts_record, healthy
     ],
 )
 def test_others_before_the_start(proof: PreRunActivity | None, expected: VerdictLevel) -> None:
-    assert level(check_device_busy, healthy(idle=proof)) is expected
+    assert level(check_device_busy, healthy(pre_run_activity=proof)) is expected
 
 
 def test_little_load_is_disturbed_by_little() -> None:
     record = bursts_record([Burst(ios=100)])
-    busy = replace(record.hosts[0], idle=PreRunActivity(1.0, 2e6, 60.0))
+    busy = replace(record.hosts[0], pre_run_activity=PreRunActivity(1.0, 2e6, 60.0))
     assert level(check_device_busy, replace(record, hosts=(busy,))) is INDICATIVE

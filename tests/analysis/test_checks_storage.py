@@ -29,7 +29,7 @@ def node(name: str, read: float, write: float, *, error: str | None = None) -> M
 
 
 def run(*nodes: MonitoredHost, job: Job = JOB, redundancy: Redundancy | None = THREE) -> RunRecord:
-    return replace(healthy(job), bystanders=nodes, redundancy=redundancy)
+    return replace(healthy(job), monitored_hosts=nodes, redundancy=redundancy)
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_storage_nodes_answer_for_clients_without_disks() -> None:
     record = replace(record, hosts=(replace(record.hosts[0], devices=()),))
     assert level(check_bytes_moved, record, network()) is None
     assert level(check_bytes_moved, replace(record, redundancy=None), network()) is INDICATIVE
-    assert level(check_bytes_moved, replace(record, bystanders=()), network()) is INDICATIVE
+    assert level(check_bytes_moved, replace(record, monitored_hosts=()), network()) is INDICATIVE

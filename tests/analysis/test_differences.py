@@ -257,7 +257,9 @@ def test_guests_that_have_something_else_are_told_and_another_disk_forbids(
 
 def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSide) -> None:
     points = {place: replace(point, per_node=2) for place, point in side.points.items()}
-    hosts = tuple(replace(side.study.hosts[0], name=f"g{n}", node=f"n{n % 2}") for n in range(6))
+    hosts = tuple(
+        replace(side.study.hosts[0], name=f"g{n}", hypervisor=f"n{n % 2}") for n in range(6)
+    )
     study = replace(side.study, hosts=hosts)
     names = tuple(host.name for host in hosts)
 

@@ -92,7 +92,7 @@ def test_a_resumed_session_says_it_too(tmp_path: Path, agent: dict[str, str]) ->
     run.rename(tmp_path / "lost")
     done = call("resume", session, env=agent)
     assert (done.returncode, is_told(done)) == (ExitCode.HOST, True), done.stderr
-    assert json.loads((session / "session.json").read_text())["left_behind"]
+    assert json.loads((session / "session.json").read_text())["leftover_texts"]
 
 
 def test_nothing_is_said_where_nothing_stays(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def measured():
         warnings.simplefilter("always")
         session = iolab.run(study, path=path, out=out)
     told = [str(one.message) for one in seen if one.category is iolab.LeftoverWarning]
-    assert list(session.left_behind) == told, told
+    assert list(session.leftover_texts) == told, told
     assert "/mnt/t/moved" in told[0]
 async def in_notebook():
     measured()

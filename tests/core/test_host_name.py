@@ -82,8 +82,8 @@ def test_a_run_has_the_new_names() -> None:
 
 
 def test_a_host_of_the_study_its_guests_and_its_server_have_the_new_names() -> None:
-    spec = HostSpec("g", HostTransport.LOCAL, node="client-1", devices=("client-1",))
-    assert with_renamed_hosts(spec, NAMES) == replace(spec, node="client-1 (a)")
+    spec = HostSpec("g", HostTransport.LOCAL, hypervisor="client-1", devices=("client-1",))
+    assert with_renamed_hosts(spec, NAMES) == replace(spec, hypervisor="client-1 (a)")
     fleet = GuestFleet((GuestRun("client-1", "n"),), idle=("client-1", "g"))
     assert with_renamed_hosts(fleet, NAMES) == GuestFleet(
         (GuestRun("client-1 (a)", "n"),), idle=("client-1 (a)", "g")

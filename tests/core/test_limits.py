@@ -310,7 +310,7 @@ def _wrong_blocks(past: int) -> Outcome:
     first = [str(number) for number in range(limits.WRONG_BLOCKS_MAX + past)]
     verify = _generator({}, {"verify": {"checked": 1, "first": first}}).verify
     assert verify is not None
-    return list(verify.first) == first, ""
+    return list(verify.first_mismatch_texts) == first, ""
 
 
 def _setting(past: int) -> Outcome:

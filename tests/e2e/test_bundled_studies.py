@@ -302,8 +302,8 @@ def test_rocksdb_is_read_from_the_device(rocksdb: Measured) -> None:
     for result in rocksdb.results:
         (printed,) = rocksdb.printed(result, "db_bench.stdout")
         (host,) = rocksdb.manifest(result)["hosts"]
-        assert host["cache"]["requested"]
-        assert host["cache"]["resident_bytes_after"] == 0
+        assert host["cache_drop"]["requested"]
+        assert host["cache_drop"]["resident_bytes_after"] == 0
         levels = ("non.last.level.read.bytes", "last.level.read.bytes")
         asked = sum(ticker(printed, level) for level in levels)
         assert asked > 0

@@ -102,7 +102,8 @@ def test_each_workload_is_what_was_asked_for(
     assert told["copied_by"] == "reflink"
     assert told["start"]["tables"]["entries"] == KEYS
     assert told["start"]["pending_bytes"] == 0
-    assert (host["cache"]["requested"], host["cache"]["resident_bytes_after"]) == (True, 0)
+    dropped = host["cache_drop"]
+    assert (dropped["requested"], dropped["resident_bytes_after"]) == (True, 0)
     operations = {count["operation"]: count for count in told["counts"]}
     assert operations[KeyOperation.READ]["absent"] == 0
     assert (KeyOperation.WRITE in operations) == (name != READ)

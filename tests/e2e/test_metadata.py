@@ -77,8 +77,8 @@ def test_every_operation_of_every_rank_is_counted(session: Path) -> None:
 def test_the_evidence_is_whole(session: Path) -> None:
     reader = SessionReader(session)
     (host,) = reader.record(*min(reader.committed_runs())).hosts
-    assert host.cache is not None
-    assert host.cache.methods == ("drop_caches",)
+    assert host.cache_drop is not None
+    assert host.cache_drop.methods == ("drop_caches",)
     assert host.engine_version.startswith("iolab-agent ")
     assert host.devices
     assert host.start_real_ns is not None

@@ -89,8 +89,8 @@ def test_every_client_works_on_what_the_next_one_made(sharing: Bed, shared_sessi
                 )
                 assert phase.completed == phase.requested == RANKS * (1 if trees else FILES)
                 assert (phase.errors, phase.skipped) == ((), 0)
-            assert host.cache is not None
-            assert "drop_caches" in host.cache.methods
+            assert host.cache_drop is not None
+            assert "drop_caches" in host.cache_drop.methods
     assert list((sharing.base / "shared").iterdir()) == []
     for name in sharing.specs:
         sharing.wait_until_alone(name)

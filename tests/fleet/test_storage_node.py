@@ -103,7 +103,7 @@ def test_the_account_of_bytes_is_that_of_the_kernel(served: Bed, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     after = counted(device)
     records = manifests(session)
-    moved = {name: records[name]["bystanders"][0]["devices"][0] for name in ("read", "write")}
+    moved = {name: records[name]["monitored_hosts"][0]["devices"][0] for name in ("read", "write")}
     assert all(delta["device"] == device for delta in moved.values())
     # Only runs read data; beside them stand the metadata that mounting and laying out read.
     reads = sum(delta["read_bytes"] for delta in moved.values())

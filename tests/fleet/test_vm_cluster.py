@@ -73,7 +73,8 @@ def test_writes_of_guests_are_half_of_those_of_the_ssds(stored: Stored) -> None:
         writes = served(record, Direction.WRITE)
         assert writes > 0
         each = {
-            node.host: sum(one.write_bytes for one in node.devices) for node in record.bystanders
+            node.host: sum(one.write_bytes for one in node.devices)
+            for node in record.monitored_hosts
         }
         assert set(each) == set(NODES)
         for node, moved in each.items():
@@ -83,7 +84,7 @@ def test_writes_of_guests_are_half_of_those_of_the_ssds(stored: Stored) -> None:
 
 def test_reads_stay_on_the_guest_s_own_node(stored: Stored) -> None:
     record = next(record for run, record, _ in stored.runs() if run.point.workload == "mix")
-    for node in record.bystanders:
+    for node in record.monitored_hosts:
         moved = sum(one.read_bytes for one in node.devices)
         wanted = served(record, Direction.READ, node.host)
         assert wanted > 0
@@ -111,10 +112,10 @@ def test_the_account_comes_out_even(stored: Stored) -> None:
             assert below.bytes >= host.totals.write.bytes > 0
         writes = served(record, Direction.WRITE)
         for node in result.nodes:
-            assert node.written is not None
-            assert node.written.factor == 2
-            assert node.written.hypervisor == served(record, Direction.WRITE, node.name)
-            assert node.written.devices == pytest.approx(writes, abs=SLACK_BYTES, rel=0.02)
+            assert node.bytes_written is not None
+            assert node.bytes_written.factor == 2
+            assert node.bytes_written.hypervisor == served(record, Direction.WRITE, node.name)
+            assert node.bytes_written.devices == pytest.approx(writes, abs=SLACK_BYTES, rel=0.02)
             layers = {one.layer for one in node.layers if one.direction is Direction.WRITE}
             # On a very busy machine guests may have no second in common, and so no latencies.
             if result.window_s:

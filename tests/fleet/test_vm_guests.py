@@ -54,7 +54,7 @@ def test_guests_of_an_inventory_take_the_place_of_those_of_the_study(tmp_path: P
                 ("c03", tuple(one.guest for one in fleet.guests))
             ]
             assert not stored.level_of(result, "guest-bytes").startswith("invalid")
-            (watched,) = record.bystanders
+            (watched,) = record.monitored_hosts
             assert (watched.host, watched.error) == ("c03", None)
         assert "c03" in (tmp_path / "S" / "report.html").read_text(encoding="utf-8")
         for name in made.specs:

@@ -106,7 +106,7 @@ def run(
         nodes = [node(name, *moved) for name in NODES]
     table, bins = burst_tables(load)
     record = record_of(hosts, table, bins, job=job, **changes)
-    return replace(record, fleet=fleet, bystanders=tuple(nodes))
+    return replace(record, fleet=fleet, monitored_hosts=tuple(nodes))
 
 
 def facts(*, one_kernel: bool = False) -> dict[str, HostFacts]:

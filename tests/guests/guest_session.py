@@ -105,7 +105,9 @@ class GuestSource(Source):
     def manifest(self, digest: str, repeat: int) -> Manifest:
         record = self.record(digest, repeat)
         plain = super().manifest(digest, repeat)
-        return replace(plain, fleet=guest_fleet_of_run(record), bystanders=record.bystanders)
+        return replace(
+            plain, fleet=guest_fleet_of_run(record), monitored_hosts=record.monitored_hosts
+        )
 
     def _result(self, run: PlannedRun) -> RunResult:
         record = self.record(run.point.digest, run.repeat)
@@ -203,7 +205,7 @@ def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     guests = tuple(
         GuestRun(
             guest,
-            source.study.host(guest).node,
+            source.study.host(guest).hypervisor,
             source.accelerator,
             use=GuestCpuTime(30.0, 20.0 + number, 0.4 + 0.1 * number, 31.5),
             booted_s=1.6 + 0.2 * number,
@@ -214,7 +216,7 @@ def _record(source: GuestSource, run: PlannedRun) -> RunRecord:
     seconds = source.seconds + int(WARMUP_S)
     return replace(
         plain,
-        bystanders=bystanders,
+        monitored_hosts=bystanders,
         fleet=fleet_told,
         counters=_node_counters(source, len(hosts), seconds),
     )
@@ -289,7 +291,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> RunResult:
                 own,
                 layers=_layers(record),
                 outliers=(SLOW,) if number == 0 else (),
-                written=BytesWrittenByLayer(1 << 30, (1 << 30) + 4096, 3 << 30, 3.0)
+                bytes_written=BytesWrittenByLayer(1 << 30, (1 << 30) + 4096, 3 << 30, 3.0)
                 if access.has_writes
                 else None,
             )

@@ -174,7 +174,7 @@ def test_a_node_that_was_not_counted_leaves_it_open(nodes: list[MonitoredHost], 
 def test_a_node_without_guests_in_this_run_may_hold_their_copies() -> None:
     third = node("n3", 0, 4 * READ)
     record = writes(1.0, MIRRORED)
-    record = replace(record, bystanders=(*record.bystanders, third))
+    record = replace(record, monitored_hosts=(*record.monitored_hosts, third))
     assert ask(record).level is VALID
 
 

@@ -143,7 +143,7 @@ def test_a_channel_that_stalls_loses_the_guest_and_not_its_node() -> None:
     failed, after = stage.records
     assert failed.failure is not None
     assert "'node-1-vm01' showed no sign of life" in failed.failure
-    assert failed.bystanders[0].error is None
+    assert failed.monitored_hosts[0].error is None
     assert after.status is RunStatus.DONE
     first, second = [one for one in boots_of(stage, "node-1") if one.name == AT_BOOT_ONE]
     assert first.ended_s is not None
@@ -205,7 +205,7 @@ def test_a_node_that_comes_back_has_its_guests_again() -> None:
     (again,) = stage.reached
     assert again.asked("scratch_open")
     assert again.left_behind == []
-    assert after.bystanders[0].error is None
+    assert after.monitored_hosts[0].error is None
 
 
 def test_no_guest_is_booted_on_a_node_that_comes_back_as_another() -> None:

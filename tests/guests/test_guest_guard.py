@@ -163,16 +163,16 @@ def test_a_plan_whose_jobs_use_more_than_the_disks_have() -> None:
 
 def test_the_budget_counts_kit_images_and_boots() -> None:
     study = load(FLEET)
-    budget = make_plan(study).budget
+    budget = make_plan(study).demand
     message = {" ".join(why.split()[:4]): seconds for why, seconds in budget.time_items}
     assert message["lay out 192 MiB"] == pytest.approx(3 * (64 << 20) / 200e6)
     assert message["boot 3 guests on"] == 6.0
     assert message["make what guests boot"] == 21.0
     assert message["6 runs: start in"] == 18.0
-    reasons = make_plan(load(FLEET, "vm.accel=tcg", "vm.boots=3")).budget.time_items
+    reasons = make_plan(load(FLEET, "vm.accel=tcg", "vm.boots=3")).demand.time_items
     assert {seconds for why, seconds in reasons if "guests boot from" in why} == {15.0}
     assert {seconds for why, seconds in reasons if why.startswith("boot 3 guests")} == {3.0}
-    assert "start" not in str(make_plan(load(FLEET, "vm.accel=kvm")).budget.time_items)
+    assert "start" not in str(make_plan(load(FLEET, "vm.accel=kvm")).demand.time_items)
     assert budget.layout_bytes_per_host == 0
     assert budget.free_bytes_needed_per_host == with_free_space_margin(3 * (64 << 20) + KIT_BYTES)
     assert not any("fill" in reason for reason in message)
@@ -180,7 +180,7 @@ def test_the_budget_counts_kit_images_and_boots() -> None:
 
 def test_only_guests_that_take_part_write_and_no_more_than_their_disks_do() -> None:
     def written(*sets: str) -> tuple[int, float]:
-        cost = make_plan(load(FLEET, "method.warmup=0s", "method.runtime=10s", *sets)).budget
+        cost = make_plan(load(FLEET, "method.warmup=0s", "method.runtime=10s", *sets)).demand
         return cost.write_bytes_estimate, cost.open_write_s
 
     images = 2 * 3 * (64 << 20)

@@ -228,7 +228,7 @@ def results() -> tuple[RunResult, ...]:
     odd = Outlier("disk", "sdd", "write_lat_ns", math.inf, 1e5)
     nodes = (replace(first.nodes[0], outliers=(odd,)), first.nodes[1])
     tail = {"read_lat_ns_p99": Metric(9e6, "ns", 8e6, 1e7)}
-    nodes = (replace(nodes[0], hypervisor=tail), nodes[1])
+    nodes = (replace(nodes[0], hypervisor_latencies=tail), nodes[1])
     return replace(first, nodes=nodes), replace(first, repeat=2)
 
 
@@ -288,7 +288,7 @@ def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[RunResult, ...]) -> None
 
 
 def test_what_is_not_known_stays_empty(results: tuple[RunResult, ...]) -> None:
-    bare = replace(results[0].nodes[0], written=None, layers=(), outliers=())
+    bare = replace(results[0].nodes[0], bytes_written=None, layers=(), outliers=())
     assert hypervisor_result_document(bare)["written"] is None
     columns = hypervisor_result_columns([replace(results[0], nodes=(bare,))])
     assert columns["guests_write_bytes"] == [None]

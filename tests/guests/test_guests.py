@@ -32,14 +32,14 @@ CURVE = FLEET.replace("[1, 2, 3]", '[1, 2, 3, 4, 6, 8, 12, 16, 24]\naxis = "adap
 
 def test_guests_are_made_on_every_node_as_many_as_the_largest_point_wants() -> None:
     study = load(FLEET)
-    guests = [spec for spec in study.hosts if spec.kind is HostTransport.VM]
+    guests = [spec for spec in study.hosts if spec.transport is HostTransport.VM]
     assert [spec.name for spec in guests] == [
         *("node-1-vm01", "node-1-vm02", "node-1-vm03"),
         *("node-2-vm01", "node-2-vm02", "node-2-vm03"),
     ]
     assert {spec.role for spec in guests} == {HostRole.CLIENT}
     assert {(spec.path, spec.serial) for spec in guests} == {(GUEST_DISK, GUEST_SERIAL)}
-    assert [spec.node for spec in guests] == ["node-1"] * 3 + ["node-2"] * 3
+    assert [spec.hypervisor for spec in guests] == ["node-1"] * 3 + ["node-2"] * 3
     assert study.configurations[0].hosts == tuple(spec.name for spec in guests)
     assert [spec.name for spec in monitored_host_specs(study, "default")] == ["node-1", "node-2"]
     assert {node.name: image_directory(study, node) for node in hypervisors_of_study(study)} == {
@@ -132,7 +132,9 @@ def test_configurations_name_nodes_and_measure_their_guests() -> None:
 def test_nodes_of_no_configuration_boot_nothing() -> None:
     study = load(FLEET + '[[configuration]]\nid = "one"\nhosts = ["node-2"]\n')
     assert [node.name for node in hypervisors_of_study(study)] == ["node-2"]
-    assert all(spec.node == "node-2" for spec in study.hosts if spec.kind is HostTransport.VM)
+    assert all(
+        spec.hypervisor == "node-2" for spec in study.hosts if spec.transport is HostTransport.VM
+    )
 
 
 def test_a_node_may_have_a_path_of_its_own_and_needs_one_at_all() -> None:
@@ -151,7 +153,7 @@ def test_guests_that_exist_take_the_place_of_those_to_boot() -> None:
         *("hv-2-g1", "hv-2-g2", "hv-2-g3"),
     )
     assert {target.path for target in targets_of_study(study)} == {"/data"}
-    assert [spec.node for spec in study.hosts[2:]] == ["hv-1"] * 3 + ["hv-2"] * 3
+    assert [spec.hypervisor for spec in study.hosts[2:]] == ["hv-1"] * 3 + ["hv-2"] * 3
     assert load_host_names(study, "default", 1) == ("hv-1-g1", "hv-2-g1")
 
 
@@ -167,7 +169,7 @@ def test_an_inventory_tells_the_room_of_its_nodes_and_only_of_these() -> None:
     assert {node.hypervisor_hints for node in hypervisors_of_study(study)} == {
         HypervisorHints(64, 8, 128)
     }
-    assert {spec.hypervisor_hints for spec in study.hosts if spec.node} == {HypervisorHints()}
+    assert {spec.hypervisor_hints for spec in study.hosts if spec.hypervisor} == {HypervisorHints()}
 
 
 def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
@@ -180,7 +182,7 @@ def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
     ]
     assert searches[0].axes == ((1, 2, 3, 4, 6, 8, 12, 16, 24),)
     assert [point.per_node for point in searches[0].first_points] == [1, 2, 4, 8, 16, 24]
-    assert len({spec.name for spec in study.hosts if spec.node == "node-1"}) == 24
+    assert len({spec.name for spec in study.hosts if spec.hypervisor == "node-1"}) == 24
 
 
 def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:

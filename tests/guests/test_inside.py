@@ -42,7 +42,7 @@ def made() -> tuple[RunRecord, tuple[CounterSeries, ...], dict[str, HostFacts]]:
         NicFacts("eth1", None, None, 1500, up=True),
     )
     known["n1"] = replace(known["n1"], nics=ports)
-    record = replace(record, bystanders=nodes)
+    record = replace(record, monitored_hosts=nodes)
     return record, derive_counter_series(record.counters, record.host_names), known
 
 
@@ -82,4 +82,7 @@ def test_a_share_is_of_what_the_link_carries_each_way() -> None:
 def test_a_node_that_nobody_watched_has_no_inside() -> None:
     record, telemetry, known = made()
     assert hypervisor_counters(record, telemetry, None, "n3") is None
-    assert hypervisor_counters(replace(record, bystanders=()), telemetry, known["n1"], "n1") is None
+    assert (
+        hypervisor_counters(replace(record, monitored_hosts=()), telemetry, known["n1"], "n1")
+        is None
+    )

@@ -318,7 +318,7 @@ def test_a_node_gets_a_copy_unless_it_sees_the_kit(
     hiding = ("unshare", "--mount", "sh", "-c", HIDDEN, str(kit.folder))
     require(*(() if sees else (ROOT,)))
     command = ("env",) if sees else hiding
-    host = CommandHost(HostSpec("far", HostTransport.COMMAND, command=command))
+    host = CommandHost(HostSpec("far", HostTransport.COMMAND, command_prefix=command))
     scratch = tmp_path / "scratch"
     said: list[str] = []
 

@@ -116,9 +116,13 @@ def test_a_node_tells_its_layers_and_what_was_written() -> None:
     first = result.nodes[0]
     assert first.guests == GUESTS[:2]
     assert [one.layer for one in first.layers] == list(LatencyLayer)
-    assert first.written is not None
-    assert (first.written.guests, first.written.hypervisor, first.written.devices) == (0, 0, 0)
-    assert first.written.factor == 1.0
+    assert first.bytes_written is not None
+    assert (
+        first.bytes_written.guests,
+        first.bytes_written.hypervisor,
+        first.bytes_written.devices,
+    ) == (0, 0, 0)
+    assert first.bytes_written.factor == 1.0
 
 
 def test_hosts_that_are_no_guests_are_of_no_node() -> None:
@@ -133,19 +137,23 @@ def test_a_node_that_was_not_watched_has_what_its_guests_did() -> None:
     (first, _) = judge(run(fleet=fleet, nodes=[]), facts()).nodes
     assert first.metrics["iops"].value == pytest.approx(2000)
     assert [one.layer for one in first.layers] == [LatencyLayer.ENGINE]
-    assert first.written is not None
-    assert (first.written.hypervisor, first.written.devices, first.written.factor) == (None,) * 3
+    assert first.bytes_written is not None
+    assert (
+        first.bytes_written.hypervisor,
+        first.bytes_written.devices,
+        first.bytes_written.factor,
+    ) == (None,) * 3
     lost = [node(name, error="It broke off.") for name in NODES]
     (first, _) = judge(run(nodes=lost), facts()).nodes
-    assert first.written is not None
-    assert first.written.devices is None
+    assert first.bytes_written is not None
+    assert first.bytes_written.devices is None
 
 
 def test_nodes_of_one_kernel_cannot_tell_whose_writes_their_devices_had() -> None:
     apart = judge(run(nodes=[node(name, write=READ) for name in NODES]), facts())
-    assert [one.written and one.written.devices for one in apart.nodes] == [READ, READ]
+    assert [one.bytes_written and one.bytes_written.devices for one in apart.nodes] == [READ, READ]
     shared = judge(run(nodes=[node(name, write=READ) for name in NODES]), facts(one_kernel=True))
-    assert [one.written and one.written.devices for one in shared.nodes] == [None, None]
+    assert [one.bytes_written and one.bytes_written.devices for one in shared.nodes] == [None, None]
 
 
 def of_repeat(number: int, rate: float) -> RunResult:

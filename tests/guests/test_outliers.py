@@ -75,7 +75,7 @@ def test_a_slow_disk_a_hot_core_and_a_busy_port_of_a_node_are_named() -> None:
         },
     )
     deltas = tuple(DeviceDelta(f"sd{letter}", 1, 1, 1, 1) for letter in "abcd")
-    record = replace(record, bystanders=tuple(node(name, devices=deltas) for name in NODES))
+    record = replace(record, monitored_hosts=tuple(node(name, devices=deltas) for name in NODES))
     found = outlying_devices_of_node(view(record), hypervisor_runs(record)[0])
     assert [(one.scope, one.name, one.metric) for one in found] == [
         ("disk", "sdd", "write_lat_ns"),

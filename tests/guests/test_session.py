@@ -68,8 +68,8 @@ def test_guests_are_counted_at_every_interval_under_their_nodes() -> None:
 
 def test_nodes_count_the_devices_below_their_path() -> None:
     for record in fleet().play().records:
-        assert [item.host for item in record.bystanders] == list(NODES)
-        assert all(item.devices for item in record.bystanders)
+        assert [item.host for item in record.monitored_hosts] == list(NODES)
+        assert all(item.devices for item in record.monitored_hosts)
 
 
 def test_where_kvm_does_not_boot_guests_are_emulated_and_it_is_said() -> None:

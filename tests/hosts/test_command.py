@@ -57,7 +57,7 @@ def remote_of(agent: Path) -> Path:
 
 def host_of(agent: Path, *prefix: str | Path) -> CommandHost:
     words = tuple(str(word) for word in prefix)
-    return CommandHost(HostSpec("c1", HostTransport.COMMAND, command=words), agent)
+    return CommandHost(HostSpec("c1", HostTransport.COMMAND, command_prefix=words), agent)
 
 
 def visit(host: CommandHost) -> str:
@@ -108,7 +108,10 @@ def test_only_so_many_hosts_are_pushed_to_at_a_time(agent: Path, tmp_path: Path)
 
     async def body() -> None:
         turns = asyncio.Semaphore(2)
-        specs = [HostSpec(f"c{n}", HostTransport.COMMAND, command=(str(prefix),)) for n in range(5)]
+        specs = [
+            HostSpec(f"c{n}", HostTransport.COMMAND, command_prefix=(str(prefix),))
+            for n in range(5)
+        ]
         hosts = [CommandHost(spec, agent, turns) for spec in specs]
         try:
             async with asyncio.timeout(60):
@@ -137,7 +140,7 @@ def test_a_host_of_a_machine_without_an_agent_is_told_of(tmp_path: Path) -> None
     prefix = tmp_path / "prefix"
     prefix.write_text('#!/bin/sh\n[ "$1" = uname ] || exec "$@"\necho Linux riscv64\n', "utf-8")
     prefix.chmod(0o755)
-    host = CommandHost(HostSpec("c1", HostTransport.COMMAND, command=(str(prefix),)))
+    host = CommandHost(HostSpec("c1", HostTransport.COMMAND, command_prefix=(str(prefix),)))
     with pytest.raises(HostError) as refused:
         visit(host)
     assert tells(refused.value.message, "c1", "riscv64", platform.machine())

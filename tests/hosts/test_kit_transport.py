@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 def elsewhere(work: Callable[[Host], Awaitable[T]], *words: str) -> T:
     async def session() -> T:
-        host = CommandHost(HostSpec("far", HostTransport.COMMAND, command=("env", *words)))
+        host = CommandHost(HostSpec("far", HostTransport.COMMAND, command_prefix=("env", *words)))
         await host.connect()
         try:
             return await work(host)

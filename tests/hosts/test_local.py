@@ -142,7 +142,7 @@ def test_the_agent_is_pushed_through_a_prefix_and_speaks() -> None:
     async def work(host: Host) -> None:
         assert (await host.request("clock", deadline_s=30)).message_type == "clock"
 
-    with_host(CommandHost(HostSpec("c1", HostTransport.COMMAND, command=("env",))), work)
+    with_host(CommandHost(HostSpec("c1", HostTransport.COMMAND, command_prefix=("env",))), work)
 
 
 def test_a_missing_agent_is_named(tmp_path: Path) -> None:

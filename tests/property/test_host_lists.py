@@ -42,7 +42,7 @@ def test_a_list_of_nodes_is_read_as_it_was_written(
     assert list(allocation.nodes) == names
     inventory = slurm_inventory(allocation)
     found = parse_inventory(inventory.text, inventory.file_name)
-    assert [(host.name, host.kind) for host in found] == [
+    assert [(host.name, host.transport) for host in found] == [
         (name, HostTransport.SLURM) for name in names
     ]
 

@@ -39,7 +39,7 @@ def test_every_valid_study_of_db_bench_is_planned_as_written(
     ]
     assert {(job.workload, job.loaded.bloom_bits) for job in jobs} == {(name, bits)}
     assert len({point.digest for point in plan.points}) == len(jobs)
-    assert plan.budget.seconds > 0
+    assert plan.demand.seconds > 0
     again = parse_study(study.text, "s.toml", overrides_for_resume(study))
     assert (again, make_plan(again)) == (study, plan)
 

@@ -418,7 +418,7 @@ def test_others_as_busy_as_the_run_are_told_first() -> None:
 
 def shared_machine(own: float, busy_share: float = 0.98) -> RunResources:
     use = ResourceUse(
-        Resource.PROCESSORS, LOCAL_HOST, HostRole.CLIENT, "", busy_share, is_own_load=own
+        Resource.PROCESSORS, LOCAL_HOST, HostRole.CLIENT, "", busy_share, own_load_share=own
     )
     return RunResources(
         (use,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0

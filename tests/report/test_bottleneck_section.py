@@ -121,7 +121,7 @@ def test_a_rate_that_was_kept_is_not_to_be_raised_where_a_higher_one_was_not() -
     """The page of the check that objected says to lower it: the limit lies between."""
     seen = watched(record(QUIET))
     assert seen.concurrency is not None
-    flight = replace(seen.concurrency, loop=IssueRule.RATE, rate=100.0, target_rate=100.0)
+    flight = replace(seen.concurrency, issue_rule=IssueRule.RATE, rate=100.0, target_rate=100.0)
     paced = replace(seen, concurrency=flight)
     brief = shared.brief("kpi")
     point = brief.points[0]

@@ -111,7 +111,7 @@ def one_at_a_time() -> RunResources:
             ("limited", "control group of c1", "170 MB/s", "read", "nvme0n1", "96 %"),
         ),
         (
-            replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], is_own_load=0.021),)),
+            replace(ALL_BUSY, uses=(replace(ALL_BUSY.uses[0], own_load_share=0.021),)),
             None,
             ("seems", "processors of c1", "97 %", "2.1 %"),
         ),
@@ -202,7 +202,7 @@ def test_a_host_of_another_role_is_called_so() -> None:
 
 def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
     def step(own: float) -> str:
-        use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 0.98, is_own_load=own)
+        use = ResourceUse(Resource.PROCESSORS, "c1", HostRole.CLIENT, "", 0.98, own_load_share=own)
         decision = BottleneckDecision(BottleneckCause.PROCESSORS, is_certain=True, limiting_use=use)
         one = BottleneckFinding(
             "default", "w", (), decision, ALL_BUSY, None, VerdictLevel.VALID, ()

@@ -169,7 +169,7 @@ class Stage:
 
     def _reach(self, spec: HostSpec) -> Host:
         """The host again: its next script, or one that does not even say hello."""
-        if spec.kind is HostTransport.VM:
+        if spec.transport is HostTransport.VM:
             return BootableHost(spec)
         scripts = (self.again or {}).get(spec.name)
         script = scripts.pop(0) if scripts else UNREACHABLE

@@ -37,7 +37,7 @@ def test_a_storage_node_is_watched_and_counted_in_every_run() -> None:
     assert len(stage.records) == 3
     for record in stage.records:
         assert record.host_names == ("c1", "c2", "s1")
-        (node,) = record.bystanders
+        (node,) = record.monitored_hosts
         assert (node.host, node.role, node.error) == ("s1", HostRole.STORAGE, None)
         assert abs(node.clock_offset_ns - busy.offset_ns) <= node.clock_error_ns
         # The disk reads a MiB a sample, and several samples lie between the two looks.
@@ -89,7 +89,7 @@ def test_a_node_is_watched_only_for_the_configurations_that_it_serves() -> None:
     assert stage.status is SessionStatus.DONE, stage.fault
     for record in stage.records:
         node = {"a": "s1", "b": "s2"}[record.run.point.configuration]
-        assert [item.host for item in record.bystanders] == [node, "hv"]
+        assert [item.host for item in record.monitored_hosts] == [node, "hv"]
 
 
 def test_a_node_that_dies_is_told_once_and_the_session_goes_on() -> None:
@@ -98,7 +98,7 @@ def test_a_node_that_dies_is_told_once_and_the_session_goes_on() -> None:
     assert stage.status is SessionStatus.DONE, stage.fault
     assert [record.status for record in stage.records] == [RunStatus.DONE] * 3
     for record in stage.records:
-        lost, living = record.bystanders
+        lost, living = record.monitored_hosts
         assert lost.error is not None
         assert "s1" in lost.error
         assert lost.devices == ()
@@ -113,7 +113,7 @@ def test_a_node_that_falls_silent_while_others_work_is_an_error_of_its_own() -> 
     mute = FakeScript(facts=facts, garbage=frozenset({"watch"}))
     stage = play({"c1": FakeScript(), "s1": mute}, storage("s1"))
     assert stage.status is SessionStatus.DONE, stage.fault
-    assert all(record.bystanders[0].error for record in stage.records)
+    assert all(record.monitored_hosts[0].error for record in stage.records)
     assert all(record.status is RunStatus.DONE for record in stage.records)
 
 

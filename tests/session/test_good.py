@@ -92,12 +92,12 @@ def test_a_write_needs_neither_a_proof_nor_a_drop(alone: Stage) -> None:
     assert read.hosts[0].extents is not None
     assert read.hosts[0].extents.hole_bytes == 0
     assert read.hosts[0].extents.file_count == 2
-    assert read.hosts[0].cache is not None
-    assert read.hosts[0].cache.requested
-    assert read.hosts[0].cache.resident_bytes_after == 0
+    assert read.hosts[0].cache_drop is not None
+    assert read.hosts[0].cache_drop.requested
+    assert read.hosts[0].cache_drop.resident_bytes_after == 0
     assert write.hosts[0].extents is None
-    assert write.hosts[0].cache is not None
-    assert not write.hosts[0].cache.requested
+    assert write.hosts[0].cache_drop is not None
+    assert not write.hosts[0].cache_drop.requested
 
 
 def test_the_record_holds_what_the_engine_did(alone: Stage) -> None:
@@ -153,7 +153,7 @@ def test_a_run_shorter_than_the_telemetry_interval_is_watched_from_end_to_end() 
 
 
 def test_idle_devices_are_proved_idle(alone: Stage) -> None:
-    idle = alone.records[0].hosts[0].idle
+    idle = alone.records[0].hosts[0].pre_run_activity
     assert idle is not None
     assert idle.watched_s == pytest.approx(1.0, abs=0.01)
     assert idle.bytes_per_s == 0
@@ -161,7 +161,7 @@ def test_idle_devices_are_proved_idle(alone: Stage) -> None:
 
 def test_devices_that_nobody_watched_are_not_called_idle() -> None:
     stage = Stage(sets=("method.idle_watch=0",)).play()
-    assert stage.records[0].hosts[0].idle is None
+    assert stage.records[0].hosts[0].pre_run_activity is None
     assert SessionPhase.IDLE not in {one.phase for one in stage.notes.of(SessionPhaseStarted)}
     verdict = judge(stage.records[0], {}).verdict
     (busy,) = [one for one in verdict.checks if one.code == "device-busy"]
@@ -170,7 +170,7 @@ def test_devices_that_nobody_watched_are_not_called_idle() -> None:
 
 def test_somebody_else_on_the_device_is_seen() -> None:
     stage = Stage({"local": FakeScript(idle_bytes_per_sample=4096 * 1000)}).play()
-    idle = stage.records[0].hosts[0].idle
+    idle = stage.records[0].hosts[0].pre_run_activity
     assert idle is not None
     assert idle.ios_per_s == pytest.approx(1000, rel=0.01)
 
@@ -247,6 +247,6 @@ def test_caches_are_left_alone_where_the_method_says_so() -> None:
     assert SessionPhase.DROP_CACHES not in {
         one.phase for one in stage.notes.of(SessionPhaseStarted)
     }
-    cache = stage.records[0].hosts[0].cache
+    cache = stage.records[0].hosts[0].cache_drop
     assert cache is not None
     assert not cache.requested

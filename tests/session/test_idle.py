@@ -38,7 +38,7 @@ def used_before(look: int, ios: int) -> Machine:
 
 
 def idle_of(record: RunRecord) -> PreRunActivity:
-    idle = record.hosts[0].idle
+    idle = record.hosts[0].pre_run_activity
     assert idle is not None
     return idle
 

@@ -126,8 +126,8 @@ def test_a_session_measures_and_leaves_nothing(target: Path) -> None:
     proof = read.hosts[0].extents
     assert proof is not None
     assert proof.written_bytes == proof.size_bytes == 2 * (16 << 20)
-    assert read.hosts[0].cache is not None
-    assert read.hosts[0].cache.resident_bytes_after == 0
+    assert read.hosts[0].cache_drop is not None
+    assert read.hosts[0].cache_drop.resident_bytes_after == 0
     claimed = int(read.intervals.bytes.sum())
     moved = max(delta.read_bytes for delta in read.hosts[0].devices)
     assert moved >= claimed * 0.99
@@ -145,7 +145,7 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
     study = parse_study(STUDY.format(hosts="\n".join(tables)), "trial.toml", options)
     hosts = {
         host: CommandHost(
-            HostSpec(host, HostTransport.COMMAND, command=("ip", "netns", "exec", name))
+            HostSpec(host, HostTransport.COMMAND, command_prefix=("ip", "netns", "exec", name))
         )
         for host, name in zip(("c1", "c2"), names, strict=True)
     }

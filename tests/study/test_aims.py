@@ -81,8 +81,8 @@ def test_a_plan_has_the_runs_that_are_certain_and_counts_the_others() -> None:
     assert (len(peak.runs), len(peak.candidate_points), len(peak.points)) == (5, 4, 9)
     most = make_plan(load(MOST))
     assert (len(most.runs), most.candidate_points, most.extra_run_count) == (1, (), 17)
-    assert most.budget.least_seconds is not None
-    assert most.budget.least_seconds < most.budget.seconds
+    assert most.demand.least_seconds is not None
+    assert most.demand.least_seconds < most.demand.seconds
 
 
 def test_other_axes_make_searches_of_their_own() -> None:

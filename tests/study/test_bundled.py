@@ -108,8 +108,8 @@ def test_the_small_scale_is_the_same_shape_and_soon_done(name: str, seconds: int
         point.title_text for point in full.points
     ]
     assert {run.repeat for run in full.runs} == {1, 2, 3}
-    assert small.budget.seconds < seconds
-    assert small.budget.layout_bytes_per_host == 2 << 30
+    assert small.demand.seconds < seconds
+    assert small.demand.layout_bytes_per_host == 2 << 30
     assert all(point.job.direct for point in small.points if isinstance(point.job, Job))
 
 
@@ -186,11 +186,11 @@ def test_the_small_scale_of_a_store_is_soon_done(
     study = parse_study(text, name, StudyOverrides("/mnt/t", "small", sets))
     plan = make_plan(study)
     assert len(plan.runs) == cells
-    assert plan.budget.seconds <= seconds
-    assert plan.budget.layout_bytes_per_host == 0
+    assert plan.demand.seconds <= seconds
+    assert plan.demand.layout_bytes_per_host == 0
     assert {run.point.workload for run in plan.runs} == set(workloads(name))
     assert list(tight_memory_limit_notes(study, plan.points)) == []
-    assert plan.budget.free_bytes_needed_per_host < 6 << 30
+    assert plan.demand.free_bytes_needed_per_host < 6 << 30
     if study.target.image_bytes is not None:
         assert space_bytes_on_host(study, plan.points, "local", 200e6) < study.target.image_bytes
 
@@ -273,8 +273,8 @@ def test_vm_fleet_is_small_enough_for_emulated_machines_on_two_processors() -> N
     plan = make_plan(study)
     assert len(plan.runs) == 24
     assert [point.per_node for point in plan.points[:3]] == [1, 2, 3]
-    assert plan.budget.seconds < 720
-    assert plan.budget.free_bytes_needed_per_host < 1 << 30
+    assert plan.demand.seconds < 720
+    assert plan.demand.free_bytes_needed_per_host < 1 << 30
     assert plan.destroyed_device_texts == ()
     guests = booted_guest_settings(study)
     assert guests is not None

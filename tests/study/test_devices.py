@@ -137,7 +137,7 @@ def test_a_purge_that_the_device_has_not_is_refused() -> None:
 
 
 def costs(plan: Plan) -> dict[str, float]:
-    return {message.split(",")[0]: seconds for message, seconds in plan.budget.time_items}
+    return {message.split(",")[0]: seconds for message, seconds in plan.demand.time_items}
 
 
 def test_the_plan_foretells_purge_fill_and_rounds() -> None:
@@ -152,8 +152,8 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     assert told["1 x purge by discard (assumed)"] == 30
     assert told["1 x fill"] == pytest.approx(2 * (2 << 20) / 200e6)
     assert [cost for message, cost in told.items() if "5 to 25 rounds" in message] == [250]
-    assert plan.budget.layout_bytes_per_host == 0
-    assert plan.budget.free_bytes_needed_per_host == 0
+    assert plan.demand.layout_bytes_per_host == 0
+    assert plan.demand.free_bytes_needed_per_host == 0
     assert not any(message.startswith("lay out") for message in told)
     again = make_plan(study_of(TARGET + more + 'restore = "each-point"\n'))
     assert 500 in costs(again).values()

@@ -79,14 +79,14 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
         t.host: data_sets_at_target(plan, t)[0].bytes_per_host for t in targets_of_study(study)
     }
     assert laid_out == {"c1": 3 << 20, "c2": 3 << 20, "c3": 8 << 20}
-    assert plan.budget.layout_bytes_per_host == 8 << 20
-    assert plan.budget.free_bytes_needed_per_host > 8 << 20
+    assert plan.demand.layout_bytes_per_host == 8 << 20
+    assert plan.demand.free_bytes_needed_per_host > 8 << 20
 
 
 def test_rated_writes_are_estimated_by_each_hosts_jobs() -> None:
     text = workload("rate_iops = 10", rw="randwrite")
     text += "[method]\nwarmup = 0\nruntime = 10\n"
-    budget = make_plan(fleet(text)).budget
+    budget = make_plan(fleet(text)).demand
     assert budget.write_bytes_estimate == (3 + 3 + 8) * ((1 << 20) + 10 * 10 * 4096)
 
 

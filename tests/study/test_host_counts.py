@@ -43,7 +43,7 @@ def test_every_host_has_the_files_that_any_point_asks_of_it() -> None:
 def test_what_is_written_is_estimated_by_who_writes() -> None:
     def written(hosts: str) -> int:
         text = workload(f"rate_iops = 100\nhosts = {hosts}\n" + HOSTS, rw="randwrite")
-        return make_plan(load(text)).budget.write_bytes_estimate
+        return make_plan(load(text)).demand.write_bytes_estimate
 
     # Files are laid out on all three hosts before: one of 1 MiB for each job.
     assert written("[1, 3]") - written("3") == (written("3") - (10 << 20)) / 10

@@ -85,7 +85,7 @@ def test_hosts_have_what_they_write_and_else_the_defaults() -> None:
     assert found["storage1"].role is HostRole.STORAGE
     assert found["storage1"].ssh == SshRoute("storage1", "root", 2222, jump, key)
     assert found["here"] == HostSpec("here", HostTransport.LOCAL, path="/mnt/target")
-    assert found["pod"].kind is HostTransport.COMMAND
+    assert found["pod"].transport is HostTransport.COMMAND
     assert found["pod"].ssh is None
 
 
@@ -122,7 +122,7 @@ def test_a_configuration_may_list_ranges() -> None:
 def test_a_study_may_hold_ranges_and_ssh_hosts_itself() -> None:
     text = SMALL + '[[host]]\nname = "c[1-2]"\nuser = "bench"\n[[host]]\nname = "c3"\n'
     study = parse_study(text, "s.toml", StudyOverrides("/mnt/t"))
-    kinds = {spec.name: spec.kind for spec in study.hosts}
+    kinds = {spec.name: spec.transport for spec in study.hosts}
     assert kinds == {"c1": HostTransport.SSH, "c2": HostTransport.SSH, "c3": HostTransport.LOCAL}
 
 

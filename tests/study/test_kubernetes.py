@@ -45,7 +45,7 @@ def test_each_class_is_a_configuration_of_pods_that_kubectl_reaches() -> None:
         ("fast", ("fast-0", "fast-1")),
         ("rook.ceph-block", ("rook-ceph-block-0", "rook-ceph-block-1")),
     ]
-    assert made.host("rook-ceph-block-1").command == (
+    assert made.host("rook-ceph-block-1").command_prefix == (
         *("kubectl", "--context=lab", "exec", "--stdin", "--namespace=iolab", "--container=load"),
         *("iolab-1-rook-ceph-block-1", "--"),
     )

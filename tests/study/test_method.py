@@ -52,6 +52,6 @@ def test_the_plan_tells_rules_apart_and_says_both_times() -> None:
     adaptive = make_plan(study_of("method.kind=adaptive"))
     longer = make_plan(study_of("method.kind=adaptive", "method.longest=800s"))
     assert len({fixed.digest, adaptive.digest, longer.digest}) == 3
-    assert fixed.budget.least_seconds is None
-    assert adaptive.budget.least_seconds is not None
-    assert adaptive.budget.least_seconds < adaptive.budget.seconds
+    assert fixed.demand.least_seconds is None
+    assert adaptive.demand.least_seconds is not None
+    assert adaptive.demand.least_seconds < adaptive.demand.seconds

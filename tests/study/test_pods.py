@@ -72,7 +72,9 @@ def test_every_pod_is_a_host_in_the_order_of_its_number() -> None:
     assert [host.name for host in found] == ["a.b", "load-2", "load-10"]
     command = ("kubectl", "--context=lab", "exec", "--stdin", "--namespace=bench")
     assert found[1] == HostSpec(
-        "load-2", HostTransport.COMMAND, command=(*command, "--container=main", "load-2", "--")
+        "load-2",
+        HostTransport.COMMAND,
+        command_prefix=(*command, "--container=main", "load-2", "--"),
     )
 
 
@@ -109,10 +111,12 @@ def test_a_name_too_long_for_a_folder_is_refused() -> None:
 def test_the_container_is_the_chosen_the_default_or_the_only_one() -> None:
     default = {"kubectl.kubernetes.io/default-container": "load"}
     chosen = PodSelection("bench", "app=load", "side")
-    assert "--container=main" in specs(pod("a"))[0].command
-    assert "--container=load" in specs(pod("a", "side", "load", annotations=default))[0].command
+    assert "--container=main" in specs(pod("a"))[0].command_prefix
+    assert (
+        "--container=load" in specs(pod("a", "side", "load", annotations=default))[0].command_prefix
+    )
     two = pod("a", "side", "load", annotations=default)
-    assert "--container=side" in specs(two, selection=chosen)[0].command
+    assert "--container=side" in specs(two, selection=chosen)[0].command_prefix
     assert faults(pod("a", "side", "load")) == ["Pod 'a' has 2 containers: ['side', 'load']."]
     assert faults(pod("a"), selection=chosen) == ["Pod 'a' has no container 'side', but ['main']."]
 
@@ -122,9 +126,9 @@ def test_an_ephemeral_container_is_entered_where_it_is_named() -> None:
     with_tools = pod("a")
     with_tools["spec"]["ephemeralContainers"] = [{"name": "debug"}]
     (plain,) = specs(with_tools)
-    assert "--container=main" in plain.command
+    assert "--container=main" in plain.command_prefix
     (named,) = specs(with_tools, selection=PodSelection("bench", "app=load", "debug"))
-    assert "--container=debug" in named.command
+    assert "--container=debug" in named.command_prefix
 
 
 @pytest.mark.parametrize(

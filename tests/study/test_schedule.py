@@ -163,7 +163,7 @@ def test_the_digest_of_a_plan_knows_its_targets() -> None:
 
 def test_the_budget_says_where_the_time_goes() -> None:
     study = load(SMALL, "method.warmup=5s", "method.runtime=30s", "method.settle=2s")
-    budget = make_plan(study).budget
+    budget = make_plan(study).demand
     layout = (1 << 20) / ASSUMED_WRITE_BYTES_PER_S
     assert [round(seconds, 6) for _, seconds in budget.time_items] == [
         SESSION_OVERHEAD_S,
@@ -186,22 +186,22 @@ def test_a_target_rests_while_it_is_watched_idle_and_not_before_the_first_run(
 ) -> None:
     def planned_s(settle_s: float, watch_s: float) -> float:
         sets = (f"method.settle={settle_s}s", f"method.idle_watch={watch_s}s")
-        return make_plan(load(SMALL, *sets)).budget.seconds
+        return make_plan(load(SMALL, *sets)).demand.seconds
 
     assert planned_s(settle_s, watch_s) - planned_s(0, 0) == pytest.approx(waits_s)
 
 
 def test_the_budget_counts_the_idle_around_a_load_that_meters_are_read_in() -> None:
-    metered = make_plan(load(SMALL + '\n[meters]\nidle = "30s"\n')).budget
+    metered = make_plan(load(SMALL + '\n[meters]\nidle = "30s"\n')).demand
     text, seconds = metered.time_items[-1]
     assert text == "3 runs: meters of idle machines, 30 s before and after"
     assert seconds == 180
-    assert metered.seconds - make_plan(load(SMALL)).budget.seconds == pytest.approx(180)
+    assert metered.seconds - make_plan(load(SMALL)).demand.seconds == pytest.approx(180)
 
 
 def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
     reading = TWO_HOSTS.replace("randrw", "randread").replace("rwmixread = 70\n", "")
-    budget = make_plan(load(reading)).budget
+    budget = make_plan(load(reading)).demand
     # Host a is in both configurations, so both data sets lie there at once.
     assert budget.layout_bytes_per_host == 2 << 20
     assert budget.write_bytes_estimate == 3 << 20
@@ -210,9 +210,9 @@ def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
 
 def test_writing_runs_are_estimated_by_rate_share_and_limit() -> None:
     sets = ("method.warmup=0", "method.runtime=10s")
-    mixed = make_plan(load(workload("rwmixread = 75", rw="randrw"), *sets)).budget
+    mixed = make_plan(load(workload("rwmixread = 75", rw="randrw"), *sets)).demand
     assert (mixed.write_bytes_estimate, mixed.open_write_s) == (1 << 20, 0.25 * 10)
-    slow = make_plan(load(workload("rate_iops = 100\nnumjobs = 2", rw="randwrite"), *sets)).budget
+    slow = make_plan(load(workload("rate_iops = 100\nnumjobs = 2", rw="randwrite"), *sets)).demand
     assert slow.write_bytes_estimate == (2 << 20) + 100 * 2 * 4096 * 10
     assert slow.open_write_s == 0
 

@@ -170,7 +170,7 @@ def _side_of_workload(side: ComparisonSide, workload: str) -> ComparisonSide:
 
 def _guest_node_names(study: Study, configuration: Configuration) -> set[str]:
     """The nodes that clients live on as guests."""
-    return {host.node for host in study.hosts if host.name in configuration.hosts}
+    return {host.hypervisor for host in study.hosts if host.name in configuration.hosts}
 
 
 def _unplanned_points(
@@ -338,7 +338,7 @@ def _client_count_text(side: ComparisonSide) -> str:
     hosts = side.configuration.hosts
     if not side.points or not all(point.per_node for point in side.points.values()):
         return str(len(hosts))
-    return f"guests on {len({side.study.host(name).node for name in hosts})} nodes"
+    return f"guests on {len({side.study.host(name).hypervisor for name in hosts})} nodes"
 
 
 def _differing_settings(job: Record, other: object) -> Iterator[tuple[str, object, object]]:

@@ -196,7 +196,7 @@ class MeterSeries(Record, dict=True):
 def meter_series(view: RunView) -> Iterator[MeterSeries]:
     """Every meter of the run's hosts and of those that were watched beside them."""
     offsets = {host.host: host.clock_offset_ns for host in view.hosts}
-    offsets |= {host.host: host.clock_offset_ns for host in view.record.bystanders}
+    offsets |= {host.host: host.clock_offset_ns for host in view.record.monitored_hosts}
     begin, end = _load_begin_and_end_ns(view)
     for name in offsets:
         for series in view.counter_series(name, METERS, "watts"):
@@ -350,7 +350,7 @@ def _uses_summed_over_machines(
         host: _uses_summed_for_machine(boundary, of_host, _target_drives(view, host))
         for host, of_host in at_boundary.items()
     }
-    monitored = [host.host for host in view.record.bystanders]
+    monitored = [host.host for host in view.record.monitored_hosts]
     is_any_metered = any(counted.get(name) for name in monitored)
     names = monitored if is_any_metered else [host.host for host in view.hosts]
     if not all(counted.get(name) for name in names):

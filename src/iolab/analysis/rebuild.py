@@ -115,7 +115,7 @@ def _member_names_by_host(view: RunView) -> dict[str, frozenset[str]]:
         target = view.target_of_host(host)
         names = list(target.devices) if target is not None else []
         members[host.host] = frozenset(leaf_device_names(names, view.facts_of_host(host)))
-    for node in view.record.bystanders:
+    for node in view.record.monitored_hosts:
         names = [delta.device for delta in node.devices]
         members[node.host] = frozenset(leaf_device_names(names, view.facts.get(node.host)))
     return members

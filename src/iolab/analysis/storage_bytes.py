@@ -53,7 +53,7 @@ def storage_byte_balance(record: RunRecord, facts: Mapping[str, HostFacts]) -> B
     """
     storage = [
         (len(record.hosts) + place, node)
-        for place, node in enumerate(record.bystanders)
+        for place, node in enumerate(record.monitored_hosts)
         if node.role is HostRole.STORAGE
     ]
     if not storage:

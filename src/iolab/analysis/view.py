@@ -75,7 +75,7 @@ class RunView(Record, dict=True):
     def _clock_offsets(self) -> Mapping[str, int]:
         """How far each host's clock is ahead of the controller's."""
         offsets = {host.host: host.clock_offset_ns for host in self.record.hosts}
-        return offsets | {host.host: host.clock_offset_ns for host in self.record.bystanders}
+        return offsets | {host.host: host.clock_offset_ns for host in self.record.monitored_hosts}
 
     @cached_property
     def _interval_rows_by_host(self) -> Sequence[Ints]:

@@ -274,7 +274,7 @@ def with_recomputed_budget(study: Study, plan: Plan) -> Plan:
     demand = plan_demand(
         study, study_kinds_of(study), plan.data_sets, plan.runs, runs_more=plan.extra_run_count
     )
-    return replace(plan, budget=demand)
+    return replace(plan, demand=demand)
 
 
 def _session_in_place_of_study(options: StudyOptions) -> SessionReader | None:
@@ -347,7 +347,7 @@ async def _discover_hosts(
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.study.targets import all_host_specs
 
-    specs = [spec for spec in all_host_specs(study) if spec.kind is not HostTransport.VM]
+    specs = [spec for spec in all_host_specs(study) if spec.transport is not HostTransport.VM]
     async with open_hosts(specs) as hosts:
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))

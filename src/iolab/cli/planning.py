@@ -85,10 +85,10 @@ def plan_lines(
     if summary:
         return
     yield ""
-    yield section_title(f"Time: {demand_duration_text(plan.budget)}")
+    yield section_title(f"Time: {demand_duration_text(plan.demand)}")
     seconds = [
         [Text(f"  {format_duration_s(part)}"), literal_text(why)]
-        for why, part in plan.budget.time_items
+        for why, part in plan.demand.time_items
     ]
     yield terminal_table([Column("", is_number=True), Column("", can_wrap=True)], seconds)
 
@@ -96,7 +96,7 @@ def plan_lines(
 def _plan_cost_sentence(plan: Plan, writes: WriteForecast) -> str:
     """Time, runs and bytes as a whole."""
     writes_text = writes.forecast_sentence.partition(";")[0]
-    duration = capitalised(demand_duration_text(plan.budget))
+    duration = capitalised(demand_duration_text(plan.demand))
     return f"{duration}: {run_count_text(plan)}. Writes {writes_text}."
 
 
@@ -117,7 +117,7 @@ def plan_document(
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
     plan = study_kinds_of(study).plan_with_facts(study, plan, facts)
-    budget = plan.budget
+    budget = plan.demand
     return {
         "format": 1,
         "study": {"id": study.id, "title": study.title, "scale": study.scale},
@@ -262,7 +262,7 @@ def _cost_rows(
     *,
     is_refused: bool,
 ) -> Iterator[tuple[str, Text | str]]:
-    budget = plan.budget
+    budget = plan.demand
     repeats = (
         f", {counted_noun(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
     )
@@ -446,7 +446,7 @@ def _data_set_rows(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
             number = item.numjobs * item.files_per_job
             files.append(f"{number} x {format_bytes(item.file_bytes)}")
     if files:
-        size = format_bytes(plan.budget.layout_bytes_per_host)
+        size = format_bytes(plan.demand.layout_bytes_per_host)
         yield "files", f"{size} laid out on each host ({'; '.join(files)})"
     elif not regions and study.guests is None and not lines:
         yield "files", "none laid out before the runs"

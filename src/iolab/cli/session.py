@@ -181,10 +181,10 @@ class SessionRecorder:
             self._end_session(SessionStatus.FAILED, reason)
 
     def _end_session(
-        self, status: SessionStatus, reason: str | None, left_behind: tuple[str, ...] = ()
+        self, status: SessionStatus, reason: str | None, leftover_texts: tuple[str, ...] = ()
     ) -> None:
         if self._writer is not None:
-            self._writer.end_session(status, reason, self._times.phase_times(), left_behind)
+            self._writer.end_session(status, reason, self._times.phase_times(), leftover_texts)
 
     def __enter__(self) -> Self:
         return self
@@ -428,7 +428,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         now_s=time.monotonic(),
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),
-        guest_count=sum(1 for spec in request.study.hosts if spec.kind is HostTransport.VM),
+        guest_count=sum(1 for spec in request.study.hosts if spec.transport is HostTransport.VM),
         scenario_phases=tuple(phase.id for phase in scenario.phases) if scenario else (),
     )
 
@@ -436,7 +436,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
 def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], LoadHosts]:
     """Who makes the load of each point."""
     study = request.study
-    places = {spec.name: spec.node for spec in study.hosts}
+    places = {spec.name: spec.hypervisor for spec in study.hosts}
     makers = {}
     for point in request.plan.points:
         hosts = load_host_names_of_point(study, point)

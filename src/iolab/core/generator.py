@@ -27,7 +27,7 @@ class SubmissionLateness(Record):
 class VerifyTotals(Record):
     """Blocks that were looked at after they were read, and how many held something else.
 
-    `first` are sentences on the first of them.
+    `first_mismatch_texts` are sentences on the first of them.
     """
 
     checked: int
@@ -35,7 +35,7 @@ class VerifyTotals(Record):
     stale: int
     misplaced: int
     corrupt: int
-    first: tuple[str, ...]
+    first_mismatch_texts: tuple[str, ...]
 
     @property
     def mismatched_blocks(self) -> int:

@@ -126,27 +126,27 @@ NO_HYPERVISOR_HINTS: Final = HypervisorHints()
 
 
 class HostSpec(Record):
-    """A machine reached: `command` is a `command` host's argument prefix, `path` its target.
+    """A machine reached: `command_prefix` reaches a `command` host, `path` is its target.
 
     `ssh` is how an `ssh` host is reached, None for the other kinds. `devices` are the block devices
     that carry the target there, empty to find them below its path; a storage node, which has no
     path, names those that serve the target. `numjobs` takes the place of every workload's on this
-    host, None for the workload's own. With a `serial` the `path` is a whole block device. `node` is
-    the hypervisor that a guest lives on, "" for a host that is none. A hypervisor's `path` is where
-    its guests' images go, `storage_address` where it offers them to other nodes. `meters` measure
-    its power, besides those that its kernel has.
+    host, None for the workload's own. With a `serial` the `path` is a whole block device.
+    `hypervisor` is the hypervisor that a guest lives on, "" for a host that is none. A hypervisor's
+    `path` is where its guests' images go, `storage_address` where it offers them to other nodes.
+    `meters` measure its power, besides those that its kernel has.
     """
 
     name: HostName
-    kind: HostTransport
+    transport: HostTransport
     role: HostRole = HostRole.CLIENT
-    command: tuple[str, ...] = ()
+    command_prefix: tuple[str, ...] = ()
     path: str | None = None
     ssh: SshRoute | None = None
     devices: tuple[str, ...] = ()
     numjobs: int | None = None
     serial: str | None = None
-    node: HostName = ""
+    hypervisor: HostName = ""
     storage_address: str = ""
     hypervisor_hints: HypervisorHints = NO_HYPERVISOR_HINTS
     meters: tuple[MeterSpec, ...] = ()

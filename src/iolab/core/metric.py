@@ -228,8 +228,9 @@ class HypervisorResult(Record):
     """What the guests of one node did together, and what their node saw from inside.
 
     `metrics` are those of a result, over the guests of this node, merged exactly. `layers` go from
-    the generator down; `written` is of this node alone. `hypervisor` are percentiles of latency as
-    the hypervisor saw it in the whole run, by the same keys, with the edges of their bins.
+    the generator down; `bytes_written` is of this node alone. `hypervisor_latencies` are
+    percentiles of latency as the hypervisor saw it in the whole run, by the same keys, with the
+    edges of their bins.
     """
 
     name: HostName
@@ -237,8 +238,8 @@ class HypervisorResult(Record):
     metrics: Mapping[str, Metric]
     layers: tuple[LayerLatency, ...] = ()
     outliers: tuple[Outlier, ...] = ()
-    written: BytesWrittenByLayer | None = None
-    hypervisor: Mapping[str, Metric] = field(default_factory=dict)
+    bytes_written: BytesWrittenByLayer | None = None
+    hypervisor_latencies: Mapping[str, Metric] = field(default_factory=dict)
 
 
 class MediaCounter(StrEnum):

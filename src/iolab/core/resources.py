@@ -34,7 +34,7 @@ class ResourceUse(Record):
     an I/O limit's in what it counts. `share` is of the time, of a port's speed, of a limit or of a
     core; None for a port of unknown speed. `rate` is what passed a second (a device's I/Os, a
     port's bytes, what a limit counts), `queue` a device's I/Os in flight.
-    `is_own_load` is how much of a client's processors the load's jobs used by themselves, as a
+    `own_load_share` is how much of a client's processors the load's jobs used by themselves, as a
     share of all of them: the rest is the kernel's work for them, or others'.
     """
 
@@ -45,7 +45,7 @@ class ResourceUse(Record):
     share: float | None
     rate: float | None = None
     queue: float | None = None
-    is_own_load: float | None = None
+    own_load_share: float | None = None
 
     @property
     def busiest_sort_key(self) -> tuple[float, float, float]:
@@ -68,15 +68,15 @@ class IssueRule(StrEnum):
 class IoConcurrency(Record):
     """The I/Os in flight of all hosts together, and where they were.
 
-    `in_flight` is X R, `requested` the sum of the depths, `has_one_per_job` whether no host had
-    more than one. `latency_ns` is the mean at the engines and `device_ns` that of the devices' own
-    I/Os, None where these are not known or did not serve these I/Os one by one. `rate` and
+    `in_flight` is X R, `requested_depth` the sum of the depths, `has_one_per_job` whether no host
+    had more than one. `latency_ns` is the mean at the engines and `device_ns` that of the devices'
+    own I/Os, None where these are not known or did not serve these I/Os one by one. `rate` and
     `target_rate` are I/Os a second, the latter None where none was requested.
     """
 
-    loop: IssueRule
+    issue_rule: IssueRule
     in_flight: float
-    requested: int
+    requested_depth: int
     has_one_per_job: bool
     latency_ns: float
     device_ns: float | None
@@ -93,7 +93,7 @@ class IoConcurrency(Record):
     @property
     def reached_depth_share(self) -> float:
         """In flight over asked."""
-        return self.in_flight / self.requested
+        return self.in_flight / self.requested_depth
 
 
 class RunResources(Record):

@@ -139,7 +139,7 @@ class Plan(Record):
     digest: str
     data_sets: tuple[DataSet, ...]
     runs: tuple[PlannedRun, ...]
-    budget: PlanDemand
+    demand: PlanDemand
     destroyed_device_texts: tuple[str, ...]
     candidate_points: tuple[Point, ...] = ()
     extra_run_count: int = 0
@@ -452,8 +452,8 @@ class HostRun(Record):
     totals: EngineTotals | None
     devices: tuple[DeviceDelta, ...]
     extents: ExtentProof | None
-    cache: CacheDropProof | None
-    idle: PreRunActivity | None
+    cache_drop: CacheDropProof | None
+    pre_run_activity: PreRunActivity | None
     process: ProcessUse | None
     clock_offset_ns: int
     clock_error_ns: int
@@ -537,7 +537,7 @@ class RunManifest(Record, kw_only=True):
     """What is known of one run beside its tables, before any judgement.
 
     `failure` is what ended a run that failed, `failure_hint` what to do about it.
-    `hosts` made the load, `bystanders` were watched. In `idle_spans` the machines idled before
+    `hosts` made the load, `monitored_hosts` were watched. In `idle_spans` the machines idled before
     and after the load with their meters read, those of `meter_faults` not throughout. `details`
     are what the kind of load tells of the whole fleet, None where it tells nothing.
     `excluded_hosts` names the hosts of the configuration that were left out after they had
@@ -559,7 +559,7 @@ class RunManifest(Record, kw_only=True):
     runtime_s: float
     telemetry_interval_ms: int
     hosts: tuple[HostRun, ...]
-    bystanders: tuple[MonitoredHost, ...] = ()
+    monitored_hosts: tuple[MonitoredHost, ...] = ()
     meter_faults: tuple[MeterFault, ...] = ()
     idle_spans: tuple[IdleSpan, ...] = ()
     details: RunLoadDetails | None = None
@@ -579,9 +579,9 @@ class RunManifest(Record, kw_only=True):
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        """The names that the tables' host columns index: the run's hosts, then the bystanders."""
+        """The names that the tables' host columns index: the run's, then the monitored ones."""
         names = tuple(host.host for host in self.hosts)
-        return names + tuple(host.host for host in self.bystanders)
+        return names + tuple(host.host for host in self.monitored_hosts)
 
 
 class RunRecord(RunManifest, kw_only=True):

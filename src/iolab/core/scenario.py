@@ -410,7 +410,7 @@ class Readback(Record):
     host: HostName
     checked_blocks: int = 0
     lost_blocks: int = 0
-    first: tuple[str, ...] = ()
+    first_loss_texts: tuple[str, ...] = ()
     fault: Reason = ""
     is_new_mount: bool | None = None
     data_set_blocks: int = 0

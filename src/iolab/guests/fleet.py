@@ -334,7 +334,10 @@ class SessionGuests:
         return host
 
     async def _boot_guest(self, spec: HostSpec) -> AgentLink:
-        settings, node = booted_guest_settings(self._session.study), self._nodes.get(spec.node)
+        settings, node = (
+            booted_guest_settings(self._session.study),
+            self._nodes.get(spec.hypervisor),
+        )
         if settings is None or node is None:
             message = f"Guest '{spec.name}' has no node that was made ready for it."
             raise HostError(message, "This is a fault of iolab; please report it.")
@@ -446,7 +449,7 @@ class SessionGuests:
         specs = [
             study.host(name) for name in names if name not in self._session.excluded_host_names
         ]
-        return [(spec.name, spec.node) for spec in specs if spec.node]
+        return [(spec.name, spec.hypervisor) for spec in specs if spec.hypervisor]
 
     def _notify(self, text: str) -> None:
         self._session.emit(Notice(f"{capitalised(text)}."))

@@ -92,7 +92,7 @@ def _axis_without_guests(axis: Axis) -> Axis:
 
 def guest_node_count_or_one(study: Study) -> int:
     """How many nodes the guests live on, 1 where configurations differ in it or none is known."""
-    nodes = {spec.name: spec.node for spec in study.hosts}
+    nodes = {spec.name: spec.hypervisor for spec in study.hosts}
     counts = {
         len({node for host in configuration.hosts if (node := nodes.get(host, ""))})
         for configuration in study.configurations

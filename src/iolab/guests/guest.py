@@ -195,7 +195,10 @@ def booted_guest_settings(study: Study) -> GuestSettings | None:
 def max_booted_guests_per_node(study: Study) -> int:
     """How many guests are booted on the node that has most; 0 where none are."""
     counts = [
-        sum(spec.node == node.name and spec.kind is HostTransport.VM for spec in study.hosts)
+        sum(
+            spec.hypervisor == node.name and spec.transport is HostTransport.VM
+            for spec in study.hosts
+        )
         for node in hypervisors_of_study(study)
     ]
     return max(counts, default=0) if booted_guest_settings(study) is not None else 0

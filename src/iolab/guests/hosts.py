@@ -42,7 +42,9 @@ def booted_guest_specs(study: Study, node: str = "") -> tuple[HostSpec, ...]:
     names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
     specs = (study.host(name) for name in names)
     return tuple(
-        spec for spec in specs if spec.kind is HostTransport.VM and (not node or spec.node == node)
+        spec
+        for spec in specs
+        if spec.transport is HostTransport.VM and (not node or spec.hypervisor == node)
     )
 
 
@@ -75,11 +77,11 @@ def guest_specs(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
         for number in range(1, per_node + 1):
             yield HostSpec(
                 name=f"{node}-vm{number:0{width}}",
-                kind=HostTransport.VM,
+                transport=HostTransport.VM,
                 role=HostRole.CLIENT,
                 path=GUEST_DISK,
                 serial=GUEST_SERIAL,
-                node=node,
+                hypervisor=node,
             )
 
 
@@ -138,7 +140,7 @@ def guest_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
         return
     guests = booted_guest_settings(study)
     if guests is None:
-        counts = Counter(spec.node for spec in study.hosts if spec.node)
+        counts = Counter(spec.hypervisor for spec in study.hosts if spec.hypervisor)
         listed = ", ".join(f"{counts[node.name]} on {node.name}" for node in nodes)
         yield "guests", f"{listed}; they exist already and are only used"
         return

@@ -215,8 +215,8 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
             metrics=group_metrics(view.load, node.host_indexes, view.job.data_directions),
             layers=layer_latencies(view, node),
             outliers=outlying_devices_of_node(view, node),
-            written=written_bytes_by_layer(view, node),
-            hypervisor=hypervisor_latency_percentiles(node),
+            bytes_written=written_bytes_by_layer(view, node),
+            hypervisor_latencies=hypervisor_latency_percentiles(node),
         )
         for node in hypervisor_runs(view.record)
     )

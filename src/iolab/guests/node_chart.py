@@ -284,7 +284,7 @@ def build_node_timeline(
 ) -> NodeTimeline | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
     nodes = {node.name: node for node in result.nodes}
-    watched = [host for host in record.bystanders if host.error is None and host.host in nodes]
+    watched = [host for host in record.monitored_hosts if host.error is None and host.host in nodes]
     if not watched:
         return None
     name = max((host.host for host in watched), key=lambda host: len(nodes[host].outliers))

@@ -83,7 +83,7 @@ def guests_of_run(record: RunRecord) -> tuple[Guest, ...]:
 def hypervisor_runs(record: RunRecord) -> tuple[HypervisorRun, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
     guests = guests_of_run(record)
-    watched = {bystander.host: bystander for bystander in record.bystanders}
+    watched = {bystander.host: bystander for bystander in record.monitored_hosts}
     return tuple(
         HypervisorRun(
             name, tuple(guest for guest in guests if guest.run.node == name), watched.get(name)
@@ -95,7 +95,7 @@ def hypervisor_runs(record: RunRecord) -> tuple[HypervisorRun, ...]:
 def monitored_hypervisors(record: RunRecord) -> tuple[MonitoredHost, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
     return tuple(
-        bystander for bystander in record.bystanders if bystander.role is HostRole.HYPERVISOR
+        bystander for bystander in record.monitored_hosts if bystander.role is HostRole.HYPERVISOR
     )
 
 
@@ -279,7 +279,7 @@ def _shares_kernel_with_host(view: RunView, guest: Guest) -> bool:
 def _unmonitored_node(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
     fleet = guest_fleet_of_run(view.record)
-    watched = {bystander.host for bystander in view.record.bystanders}
+    watched = {bystander.host for bystander in view.record.monitored_hosts}
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
 
 
@@ -308,7 +308,9 @@ def hypervisor_counters(
 
     `telemetry` are the series derived from the record's counters, `facts` those of the node.
     """
-    watched = next((bystander for bystander in record.bystanders if bystander.host == node), None)
+    watched = next(
+        (bystander for bystander in record.monitored_hosts if bystander.host == node), None
+    )
     if watched is None:
         return None
     own_series = [

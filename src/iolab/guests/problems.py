@@ -490,7 +490,7 @@ def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterato
 
 def _guest_disk_size_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
     """What the jobs of a guest use of its disk: the widest point decides."""
-    own = [target for target in targets_of_study(study) if study.host(target.host).node]
+    own = [target for target in targets_of_study(study) if study.host(target.host).hypervisor]
     need = max((used_region_bytes(plan, target) for target in own), default=0)
     if need > guests.disk_bytes:
         message = f"Guests' disks have {format_bytes(guests.disk_bytes)}, the jobs of each use "

@@ -117,7 +117,7 @@ class GuestStudyKind:
                 {
                     "node": node.name,
                     "path": image_directory(study, node),
-                    "guests": [spec.name for spec in study.hosts if spec.node == node.name],
+                    "guests": [spec.name for spec in study.hosts if spec.hypervisor == node.name],
                     "free_bytes": _free_bytes(facts, node.name),
                 }
                 for node in nodes

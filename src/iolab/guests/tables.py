@@ -191,7 +191,7 @@ def written_bytes_table(named_results: Sequence[Named]) -> Table | None:
 
 def node_written_bytes_cells(node: HypervisorResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
-    written = node.written
+    written = node.bytes_written
     return (
         ()
         if written is None or not (written.guests or written.hypervisor)
@@ -205,7 +205,7 @@ def fleet_written_bytes(result: RunResult) -> BytesWrittenByLayer | None:
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
     are what the check of bytes counted, each device once.
     """
-    written = [node.written for node in result.nodes if node.written is not None]
+    written = [node.bytes_written for node in result.nodes if node.bytes_written is not None]
     if len(written) < len(result.nodes) or not sum(node.guests for node in written):
         return None
     through = [node.hypervisor for node in written]

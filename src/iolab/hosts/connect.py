@@ -81,11 +81,11 @@ class CommandHost(Host):
 
     def prefix(self) -> CommandPrefix:
         """The words that reach the host. Raises HostError."""
-        return CommandPrefix(self.name, self.spec.command)
+        return CommandPrefix(self.name, self.spec.command_prefix)
 
     async def with_pod_facts(self, facts: HostFacts, path: str | None) -> HostFacts:
         """Of a pod, what its cluster tells of it and of the volume at the path."""
-        pod = pod_reference_of_command(self.spec.command)
+        pod = pod_reference_of_command(self.spec.command_prefix)
         return facts if pod is None else replace(facts, pod=await read_pod_facts(pod, path))
 
     async def start_agent(self) -> AgentLink:
@@ -187,12 +187,12 @@ def create_hosts(
     `agent` replaces the package's binary; hosts of one call share their `ssh_connections`.
     """
     wanted = tuple(specs)
-    if ssh_connections is None and any(spec.kind is HostTransport.SSH for spec in wanted):
+    if ssh_connections is None and any(spec.transport is HostTransport.SSH for spec in wanted):
         ssh_connections = _default_ssh_connections(link_timeout_s)
     slots = asyncio.Semaphore(PUSHES_AT_ONCE)
     hosts = {spec.name: _create_host(spec, agent, ssh_connections, slots) for spec in wanted}
     for host in hosts.values():
-        if host.spec.kind is not HostTransport.VM:
+        if host.spec.transport is not HostTransport.VM:
             host.link_timeout_s = link_timeout_s
     return dict(hosts)
 
@@ -221,7 +221,7 @@ def _create_host(
     ssh_connections: SshConnections | None,
     slots: asyncio.Semaphore,
 ) -> Host:
-    match spec.kind:
+    match spec.transport:
         case HostTransport.LOCAL:
             return LocalHost(spec, agent)
         case HostTransport.COMMAND:

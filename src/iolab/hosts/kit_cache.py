@@ -285,7 +285,7 @@ async def is_file_visible_on_host(host: Host, token: Path) -> bool:
     So it is for this machine, its network namespaces and a shared home. HostError when the host is
     lost.
     """
-    if host.spec.kind is HostTransport.LOCAL:
+    if host.spec.transport is HostTransport.LOCAL:
         return True
     content = await asyncio.to_thread(token.read_bytes)
     try:

@@ -57,7 +57,7 @@ async def close_hosts_and_report_leftovers(hosts: Iterable[Host]) -> tuple[str, 
 
 
 def _leftover_texts_of_host(host: Host) -> list[str]:
-    if host.spec.kind is HostTransport.VM:
+    if host.spec.transport is HostTransport.VM:
         return []  # A guest's disk goes with the guest, and its node says what stays of that.
     leftover_texts = [leftover_text(host.spec, leftover) for leftover in host.leftovers_at_close]
     return leftover_texts + [
@@ -85,5 +85,5 @@ def unreachable_folder_text(spec: HostSpec, folder: str) -> str:
 
 def iolab_clean_command_text(spec: HostSpec, path: str) -> str:
     """The command line that removes what lies in that directory of the host."""
-    hosts = "" if spec.kind is HostTransport.LOCAL else " --hosts HOSTS"
+    hosts = "" if spec.transport is HostTransport.LOCAL else " --hosts HOSTS"
     return f"iolab clean{hosts} --path {shlex.quote(excerpt(path, TEXT_CHARACTERS))}"

@@ -384,7 +384,7 @@ def _measured_divisor_by_basis(
     study: Study, configuration: Configuration, run: RunResult | None
 ) -> dict[FigureBasis, float | None]:
     """What a figure here is divided by for each basis."""
-    homes = {spec.name: spec.node for spec in study.hosts}
+    homes = {spec.name: spec.hypervisor for spec in study.hosts}
     guests = {home for host in configuration.hosts if (home := homes.get(host))}
     return {
         FigureBasis.WHOLE: 1.0,

@@ -292,8 +292,8 @@ def _processor_limit_text(finding: BottleneckFinding) -> str:
     if use is not None and not finding.decision.is_certain:
         where = f"other load on {where}"
     own = ""
-    if use is not None and use.is_own_load is not None:
-        own = f", {percent_text(use.is_own_load)} with the load's own jobs"
+    if use is not None and use.own_load_share is not None:
+        own = f", {percent_text(use.own_load_share)} with the load's own jobs"
     return (
         f"{_verb_by_certainty(finding)} limited by {where}: all cores were {share} busy{own}"
         f"{_stolen_time_clause(finding)}"
@@ -401,9 +401,8 @@ def _engine_limit_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
     if flight is None:
         return _no_bottleneck_text(finding)
-    kept = (
-        f"of {flight.requested:,} I/Os requested, {format_count(flight.in_flight)} were in flight"
-    )
+    in_flight = format_count(flight.in_flight)
+    kept = f"of {flight.requested_depth:,} I/Os requested, {in_flight} were in flight"
     return f"is limited by its engine: {kept}{busiest_resources_suffix(finding.resources)}"
 
 
@@ -863,9 +862,9 @@ def _higher_rate_step_text(finding: BottleneckFinding) -> str:
 
 def _is_mostly_other_load(resource_use: ResourceUse | None) -> bool:
     """Whether the load's own jobs used less than half of what of the processors was busy."""
-    if resource_use is None or resource_use.is_own_load is None or resource_use.share is None:
+    if resource_use is None or resource_use.own_load_share is None or resource_use.share is None:
         return False
-    return resource_use.is_own_load < OWN_JOBS_MAJORITY * resource_use.share
+    return resource_use.own_load_share < OWN_JOBS_MAJORITY * resource_use.share
 
 
 def _bottleneck_evidence_text(
@@ -1027,9 +1026,9 @@ def _own_jobs_evidence(findings: Sequence[BottleneckFinding]) -> list[str]:
     causes = (BottleneckCause.PROCESSORS, BottleneckCause.UNWATCHED_RATE_LIMIT)
     uses = [limit.decision.limiting_use for limit in findings if limit.decision.cause in causes]
     shares = [
-        (use.is_own_load, max(use.share - use.is_own_load, 0.0))
+        (use.own_load_share, max(use.share - use.own_load_share, 0.0))
         for use in uses
-        if use is not None and use.is_own_load is not None and use.share is not None
+        if use is not None and use.own_load_share is not None and use.share is not None
     ]
     if not shares or len(shares) < len(findings):
         return []
@@ -1175,4 +1174,8 @@ def _device_latency_share_cell_text(finding: BottleneckFinding) -> str:
 
 def _in_flight_text(finding: BottleneckFinding) -> str:
     flight = finding.resources.concurrency
-    return DASH if flight is None else f"{format_count(flight.in_flight)} of {flight.requested:,}"
+    return (
+        DASH
+        if flight is None
+        else f"{format_count(flight.in_flight)} of {flight.requested_depth:,}"
+    )

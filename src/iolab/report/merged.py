@@ -251,13 +251,13 @@ def merge_plans(
         )
         for data_set, name in data_sets_with_configurations
     }
-    budgets = [plan.budget for plan in plans]
+    budgets = [plan.demand for plan in plans]
     return Plan(
         study=_distinct_list_text(plan.study for plan in plans),
         digest=content_digest([plan.digest for plan in plans]),
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
-        budget=PlanDemand(
+        demand=PlanDemand(
             seconds=sum(budget.seconds for budget in budgets),
             time_items=tuple(item for budget in budgets for item in budget.time_items),
             layout_bytes_per_host=max(budget.layout_bytes_per_host for budget in budgets),

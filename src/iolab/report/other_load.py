@@ -116,8 +116,8 @@ def _other_io_share(result: RunResult) -> float:
 def _other_processor_share(result: RunResult) -> float:
     """What all else used of a client's processors: by counters, else by what a check found."""
     use = result.resources.busiest_use(Resource.PROCESSORS) if result.resources else None
-    if use is not None and use.share is not None and use.is_own_load is not None:
-        return max(use.share - use.is_own_load, 0.0)
+    if use is not None and use.share is not None and use.own_load_share is not None:
+        return max(use.share - use.own_load_share, 0.0)
     return _other_load_share(result, _STARVED_EVIDENCE)
 
 

@@ -272,7 +272,7 @@ def _host_count_text(brief: Brief) -> str:
 
 def load_host_count_text(study: Study, hosts: Sequence[str]) -> str:
     """How many hosts make load: `96 guests on 4 nodes`, or a number alone."""
-    places = {spec.name: spec.node for spec in study.hosts}
+    places = {spec.name: spec.hypervisor for spec in study.hosts}
     nodes = {node for host in hosts if (node := places.get(host, ""))}
     if not nodes:
         return str(len(hosts))

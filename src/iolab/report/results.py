@@ -90,13 +90,15 @@ def hypervisor_result_document(node: HypervisorResult) -> dict[str, Any]:
         "name": node.name,
         "guests": list(node.guests),
         "metrics": _metrics_document(node.metrics),
-        "hypervisor": _metrics_document(node.hypervisor),
+        "hypervisor": _metrics_document(node.hypervisor_latencies),
         "layers": [
             {**document_of_flat_record(layer), "direction": layer.direction.key}
             for layer in node.layers
         ],
         "outliers": [document_of_flat_record(outlier) for outlier in node.outliers],
-        "written": None if node.written is None else document_of_flat_record(node.written),
+        "written": None
+        if node.bytes_written is None
+        else document_of_flat_record(node.bytes_written),
     }
 
 
@@ -109,9 +111,9 @@ def hypervisor_result_columns(results: Sequence[RunResult]) -> dict[str, list[Ex
     for key, metrics in _metrics_by_key([node.metrics for _, node in rows]):
         lists[key] = [finite_number_or_none(metric.value) for metric in metrics]
     lists |= _layer_latency_columns([node for _, node in rows])
-    for key, metrics in _metrics_by_key([node.hypervisor for _, node in rows]):
+    for key, metrics in _metrics_by_key([node.hypervisor_latencies for _, node in rows]):
         lists |= _metric_and_interval_columns(f"hypervisor_{key}", metrics)
-    written = [node.written for _, node in rows]
+    written = [node.bytes_written for _, node in rows]
     lists["guests_write_bytes"] = [account.guests if account else None for account in written]
     lists["hypervisor_write_bytes"] = [
         account.hypervisor if account else None for account in written

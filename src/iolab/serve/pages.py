@@ -421,7 +421,7 @@ def _duration_rows(
     if begun and running:
         facts.append(("running for", _duration_text(now_ns - begun[-1])))
     if running:
-        facts.append(("planned for at most", format_duration_s(session.reader.plan.budget.seconds)))
+        facts.append(("planned for at most", format_duration_s(session.reader.plan.demand.seconds)))
     if session.results and running:
         facts.append(("last run kept", f"{_duration_text(now_ns - session.state.newest_ns)} ago"))
     return tuple(facts)

@@ -90,5 +90,5 @@ class SessionContext(TargetContext):
 
     @property
     def all_hosts(self) -> dict[str, Host]:
-        """Clients and bystanders."""
+        """Clients and monitored hosts."""
         return {**self.hosts, **self.monitored_hosts}

@@ -156,7 +156,7 @@ async def execute_run(
         intervals=intervals,
         bins=bins,
         counters=counted,
-        bystanders=observers.monitored_hosts(),
+        monitored_hosts=observers.monitored_hosts(),
         meter_faults=meters.faults,
         idle_spans=meters.idle_spans,
         redundancy=_configured_redundancy(session, run),

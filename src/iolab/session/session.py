@@ -95,7 +95,7 @@ async def remove_folders_of_lost_hosts(
 def _was_host_lost(session: SessionContext, name: str) -> bool:
     host = session.all_hosts.get(name)
     # A guest's disk goes with the guest.
-    if host is None or host.spec.kind is HostTransport.VM:
+    if host is None or host.spec.transport is HostTransport.VM:
         return False
     return bool(host.lost_reason) or name in session.reconnected_hosts
 

@@ -44,9 +44,9 @@ class SessionDocument(Record):
     `command` is the command line that created it; `history` holds the start, each end and each
     resume, oldest first. `agent_version` is None until the hosts were reached. `files` are the
     digests of study.toml and plan.json, which never change, and since the session ended those of
-    `LATER_FILES`. `left_behind` are sentences on what stayed on hosts when it ended last, with what
-    to do. `times` says where the time of all
-    segments that ended went; empty in sessions of older versions.
+    `LATER_FILES`. `leftover_texts` are sentences on what stayed on hosts when it ended last, with
+    what to do. `times` says where the time of all segments that ended went; empty in sessions of
+    older versions.
     """
 
     format: int
@@ -64,7 +64,7 @@ class SessionDocument(Record):
     history: tuple[HistoryEntry, ...]
     files: tuple[StoredFile, ...]
     times: tuple[SessionPhaseTime, ...] = ()
-    left_behind: tuple[str, ...] = ()
+    leftover_texts: tuple[str, ...] = ()
 
     @property
     def required_later_files(self) -> tuple[str, ...]:

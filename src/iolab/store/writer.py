@@ -185,13 +185,13 @@ class SessionWriter:
         status: SessionStatus,
         reason: str | None = None,
         times: Sequence[SessionPhaseTime] = (),
-        left_behind: tuple[str, ...] = (),
+        leftover_texts: tuple[str, ...] = (),
     ) -> None:
         """Say how it ended, where the time went and what stayed on hosts; let go of it."""
         self._session = replace(
             self._session,
             times=_merge_phase_times(self._session.times, times),
-            left_behind=left_behind,
+            leftover_texts=leftover_texts,
         )
         try:
             with disk_errors_as_store_errors(self._directory, "read"):

@@ -75,7 +75,7 @@ def build_study(
     }
     hosts = tuple(build_host_spec(table) for _, table in tables.items_of_table("host", HostTable))
     hosts += kinds.hosts.hosts(tables, hosts)
-    clients = {host.name: host.node for host in hosts if host.role is HostRole.CLIENT}
+    clients = {host.name: host.hypervisor for host in hosts if host.role is HostRole.CLIENT}
     nodes = tuple(host.name for host in hosts if host.role is HostRole.STORAGE)
     workloads = tuple(
         _with_knee_candidates(
@@ -212,15 +212,15 @@ def build_host_spec(table: HostTable) -> HostSpec:
         ssh = SshRoute(address, table.user, table.port, hops, table.key, table.known_hosts)
     return HostSpec(
         name=table.name,
-        kind=kind,
+        transport=kind,
         role=table.role,
-        command=tuple(table.command),
+        command_prefix=tuple(table.command),
         path=table.device or table.path,
         ssh=ssh,
         devices=tuple(table.devices or ()),
         numjobs=table.numjobs,
         serial=table.serial if table.device else None,
-        node=table.node or "",
+        hypervisor=table.node or "",
         storage_address=table.storage_address or "",
         hypervisor_hints=HypervisorHints(table.cores, table.numa_nodes, table.queues),
         meters=tuple(map(_build_meter_spec, table.meters)),

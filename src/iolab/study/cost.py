@@ -403,5 +403,5 @@ def destroyed_device_texts(study: Study) -> tuple[str, ...]:
         f"{quote_value(target.host)}: it is {way}."
         for target in targets_of_study(study)
         # The disks of guests that are booted are files of the session.
-        if target.serial is not None and study.host(target.host).kind is not HostTransport.VM
+        if target.serial is not None and study.host(target.host).transport is not HostTransport.VM
     )

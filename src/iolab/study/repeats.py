@@ -48,4 +48,4 @@ def repeats_advice(study: Study, kinds: StudyKinds) -> RepeatsAdvice | None:
     ):
         return None
     enough = replace(study, method=replace(method, repeats=REPEATS_FOR_INTERVAL))
-    return RepeatsAdvice(method.repeats, demand_duration_text(make_plan(enough, kinds).budget))
+    return RepeatsAdvice(method.repeats, demand_duration_text(make_plan(enough, kinds).demand))

@@ -126,7 +126,7 @@ def monitored_host_specs(study: Study, configuration_id: str) -> tuple[HostSpec,
 
 def hypervisors_of_study(study: Study) -> tuple[HostSpec, ...]:
     """The hypervisors on which guests of the study live, in the order of their first guest."""
-    names = (study.host(name).node for item in study.configurations for name in item.hosts)
+    names = (study.host(name).hypervisor for item in study.configurations for name in item.hosts)
     return tuple(study.host(name) for name in dict.fromkeys(names) if name)
 
 
@@ -160,7 +160,7 @@ def load_host_names(
         return names[:host_count]
     if not per_node:
         return names
-    nodes = {spec.name: spec.node for spec in study.hosts}
+    nodes = {spec.name: spec.hypervisor for spec in study.hosts}
     taken: dict[str, int] = {}
     members = []
     for name in names:

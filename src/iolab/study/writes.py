@@ -122,7 +122,7 @@ def forecast_writes(
     A run takes the rate of its own point, else the mean of points of its configuration with the
     same operation and block size.
     """
-    budget = plan.budget
+    budget = plan.demand
     least, most = budget.open_write_s, budget.open_write_most_s
     rates = _WriteRates(plan, results)
     measured = 0.0

@@ -146,7 +146,7 @@ async def take_device(
     )
     device = read_answer(host.name, DeviceFacts, answer)
     folder, name = posixpath.split(device.real_path)
-    image = host.spec.kind is HostTransport.VM
+    image = host.spec.transport is HostTransport.VM
     filled = device.size_bytes if image else 0
     return WorkDirectory(
         host, folder, folder_facts, target.key, device=name, filled_bytes=filled, image=image
@@ -160,7 +160,7 @@ async def release_device(workdir: WorkDirectory, path: str) -> None:
 
 def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
     """The disk of a guest that the session booted is its own, whatever its bytes look like."""
-    return settings.overwrite or host.spec.kind is HostTransport.VM
+    return settings.overwrite or host.spec.transport is HostTransport.VM
 
 
 class CreatedFileSystem(Record):

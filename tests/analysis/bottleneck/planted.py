@@ -77,7 +77,7 @@ def counters(*hosts: Growth) -> CounterTable:
 
 def record(*hosts: Growth, job: Job = JOB, burst: Burst | None = None, **more: Any) -> RunRecord:
     """A run of clients `c1`, `c2`, … that kept 32 I/Os in flight, 40,000 a second of 800 us."""
-    bursts = [[burst or Burst()]] * (len(hosts) - len(more.get("bystanders", ())))
+    bursts = [[burst or Burst()]] * (len(hosts) - len(more.get("monitored_hosts", ())))
     return bursts_record(*bursts, job=job, counters=counters(*hosts), **more)
 
 

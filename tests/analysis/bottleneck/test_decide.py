@@ -222,8 +222,8 @@ def test_processors_that_are_full_of_what_is_hardly_the_loads_are_not_sure() -> 
         run = replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=totals),))
         found = decide_bottleneck(watched(run), BENT)
         assert found.limiting_use is not None
-        assert found.limiting_use.is_own_load is not None
-        return found.cause, found.is_certain, f"{found.limiting_use.is_own_load:.3g}"
+        assert found.limiting_use.own_load_share is not None
+        return found.cause, found.is_certain, f"{found.limiting_use.own_load_share:.3g}"
 
     # Four jobs on four processors: what each uses of a core is what all use of the host.
     assert found_with(2.0) == (BottleneckCause.PROCESSORS, False, "0.02")

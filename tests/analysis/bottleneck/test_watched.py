@@ -20,14 +20,14 @@ def test_littles_law_and_where_the_latency_arises() -> None:
     assert flight is not None
     # 40,000 a second x 800 us = 32 in flight = 4 jobs x depth 8.
     assert flight.in_flight == pytest.approx(32.0)
-    assert flight.requested == 32
+    assert flight.requested_depth == 32
     assert flight.reached_depth_share == pytest.approx(1.0)
     assert flight.rate == pytest.approx(40_000)
     # The device took 640 of the 800 us.
     assert flight.latency_ns == pytest.approx(800_000)
     assert flight.device_ns == pytest.approx(640_000)
     assert flight.device_latency_share == pytest.approx(0.8)
-    assert (flight.loop, flight.has_one_per_job) == (IssueRule.CLOSED, False)
+    assert (flight.issue_rule, flight.has_one_per_job) == (IssueRule.CLOSED, False)
 
 
 def test_the_utilisation_of_each_resource() -> None:
@@ -98,7 +98,7 @@ def test_a_network_target_without_watched_nodes_shows_no_device() -> None:
 def test_devices_of_watched_storage_nodes_are_those_of_a_network_target() -> None:
     node = MonitoredHost("s1", HostRole.STORAGE, None, (DeviceDelta("sdb", 1, 0, 1, 0),), 0, 0)
     found = record(
-        QUIET, {**disk(0.97, each_ns=400_000, name="sdb"), **cores(0.2)}, bystanders=(node,)
+        QUIET, {**disk(0.97, each_ns=400_000, name="sdb"), **cores(0.2)}, monitored_hosts=(node,)
     )
     known = {"c1": facts(device=None, devices=(), network=True), "s1": facts("s1")}
     seen = watched(found, known)
@@ -155,7 +155,7 @@ def test_the_busiest_of_several_hosts_is_named() -> None:
         assert use is not None
         assert use.host == "c2"
     assert seen.concurrency is not None
-    assert seen.concurrency.requested == 64
+    assert seen.concurrency.requested_depth == 64
     assert seen.concurrency.in_flight == pytest.approx(64.0)
 
 
@@ -163,7 +163,7 @@ def test_an_asked_rate_makes_an_open_loop() -> None:
     paced = replace(JOB, rate_iops=10_000)
     flight = watched(record(QUIET, job=paced)).concurrency
     assert flight is not None
-    assert (flight.loop, flight.target_rate) == (IssueRule.RATE, 40_000)
+    assert (flight.issue_rule, flight.target_rate) == (IssueRule.RATE, 40_000)
 
 
 def test_a_polling_engine_uses_a_core_however_little_it_does() -> None:

@@ -120,9 +120,9 @@ def test_without_a_device_memory_decides_how_cold_a_restore_is(
 ) -> None:
     record = saved_and_restored(replace(JOB, direct=direct), save=unseen, restore=unseen)
     (host,) = record.hosts
-    assert host.cache is not None
-    cache = replace(host.cache, resident_bytes_after=resident)
-    record = replace(record, hosts=(replace(host, cache=cache),))
+    assert host.cache_drop is not None
+    cache = replace(host.cache_drop, resident_bytes_after=resident)
+    record = replace(record, hosts=(replace(host, cache_drop=cache),))
     assert level(judged(record, device=None, devices=()), "restored-from-memory") is expected
 
 

@@ -104,7 +104,9 @@ def test_half_of_the_rate_on_a_null_target_is_the_limit(
 
 def verified(**kinds: int) -> RunRecord:
     counts = {"torn": 0, "stale": 0, "misplaced": 0, "corrupt": 0, **kinds}
-    found = VerifyTotals(checked=1000, first=("Block 7 of s1g.0.0 is stale.",), **counts)
+    found = VerifyTotals(
+        checked=1000, first_mismatch_texts=("Block 7 of s1g.0.0 is stale.",), **counts
+    )
     return generated(healthy(replace(NATIVE, verify=True)), verify=found)
 
 

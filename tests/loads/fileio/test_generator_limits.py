@@ -112,7 +112,7 @@ def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
     # The idle watch takes place while a run rests: only the first run, which does not, is shorter.
     looks = sum(seconds for _, seconds in generator_limit_time_items(usual, plan.runs))
     watched = usual.method.idle_watch_s
-    assert plan.budget.seconds - shorter.budget.seconds == pytest.approx(looks + watched)
+    assert plan.demand.seconds - shorter.demand.seconds == pytest.approx(looks + watched)
     assert plan.digest != shorter.digest
     assert list(generator_limit_off_notes(usual, plan.points)) == []
     (limit,) = generator_limit_off_notes(quick, shorter.points)

@@ -175,7 +175,10 @@ def test_wrong_blocks_are_told() -> None:
     assert totals is not None
     assert totals.generator is not None
     assert totals.generator.verify is not None
-    assert (totals.generator.verify.mismatched_blocks, totals.generator.verify.first) == (
+    assert (
+        totals.generator.verify.mismatched_blocks,
+        totals.generator.verify.first_mismatch_texts,
+    ) == (
         6,
         ("a.",),
     )

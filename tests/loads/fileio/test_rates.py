@@ -214,7 +214,7 @@ def test_the_plan_fills_again_after_trims_and_says_what_becomes_of_the_device() 
     # Once for the first writes and the trim, once after it.
     assert start_state_count(study, plan.runs) == 2
     assert start_state_count(study, (*plan.runs, plan.runs[0])) == 3
-    assert any("2 x fill" in message for message, _ in plan.budget.time_items)
+    assert any("2 x fill" in message for message, _ in plan.demand.time_items)
     assert "written over and trimmed" in plan.destroyed_device_texts[0]
 
 

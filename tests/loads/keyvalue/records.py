@@ -168,7 +168,7 @@ def key_host(name: str, told: KeyValueHostDetails | None, reads: int, **changes:
         engine_version="7.8.3",
         clock_offset_after_ns=0,
         clock_error_after_ns=0,
-        cache=CacheDropProof(
+        cache_drop=CacheDropProof(
             requested=True, resident_bytes_before=1 << 30, resident_bytes_after=0, methods=()
         ),
         devices=(DeviceDelta(DEVICE, reads * 4_600, 0, reads, 0),),

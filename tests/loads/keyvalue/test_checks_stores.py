@@ -137,10 +137,10 @@ def test_a_server_is_held_against_its_own_hosts_device() -> None:
     said = ask("reads-from-memory", read(served(), 100, 48_000))
     assert (said.level, said.evidence["memory_bytes"]) == (INVALID, 64 << 20)
     watched = MonitoredHost("db", HostRole.STORAGE, None, (DeviceDelta(DEVICE, 0, 0, 0, 0),), 0, 0)
-    beside = replace(served(replace(SERVER, host="db")), bystanders=(watched,))
+    beside = replace(served(replace(SERVER, host="db")), monitored_hosts=(watched,))
     facts = {"c1": facts_of("c1"), "db": facts_of("db")}
     assert ask("reads-from-memory", beside, facts).level is INVALID
-    blind = replace(beside, bystanders=(replace(watched, error="gone"),))
+    blind = replace(beside, monitored_hosts=(replace(watched, error="gone"),))
     assert ask("reads-from-memory", blind, facts).level is INDICATIVE
 
 
@@ -166,7 +166,7 @@ def test_every_run_begins_from_the_same_database(
 
 def test_the_page_cache_must_be_empty_and_proved_so(bench: RunRecord) -> None:
     def proof(after: int | None, *, asked: bool = True) -> RunRecord:
-        return on_host(bench, 0, cache=CacheDropProof(asked, None, after, ()))
+        return on_host(bench, 0, cache_drop=CacheDropProof(asked, None, after, ()))
 
     size = LOADED.keys * LOADED.entry_bytes
     assert ask("warm-caches", proof(size // 200)).level is VALID
@@ -174,7 +174,7 @@ def test_the_page_cache_must_be_empty_and_proved_so(bench: RunRecord) -> None:
     assert (said.level, said.evidence["resident_bytes"]) == (INDICATIVE, size // 50)
     assert ask("warm-caches", proof(None)).level is INDICATIVE
     assert ask("warm-caches", proof(0, asked=False)).level is INDICATIVE
-    assert ask("warm-caches", on_host(bench, 0, cache=None)).level is INDICATIVE
+    assert ask("warm-caches", on_host(bench, 0, cache_drop=None)).level is INDICATIVE
     assert ask("warm-caches", served(GIVEN)).level is INDICATIVE
     assert ask("warm-caches", served()).level is VALID
 
@@ -255,14 +255,14 @@ def test_others_on_the_devices_are_told_of_the_host_that_holds_the_store(
     bench: RunRecord,
 ) -> None:
     loud = PreRunActivity(watched_s=1.0, bytes_per_s=float(GIB), ios_per_s=9_000.0)
-    assert ask("device-busy", on_host(bench, 0, idle=loud)).level is INDICATIVE
-    assert ask("device-busy", on_host(served(), 0, idle=loud)).level is INDICATIVE
+    assert ask("device-busy", on_host(bench, 0, pre_run_activity=loud)).level is INDICATIVE
+    assert ask("device-busy", on_host(served(), 0, pre_run_activity=loud)).level is INDICATIVE
     assert ask("device-busy", served(GIVEN)).level is INDICATIVE
 
 
 def test_what_devices_moved_is_of_the_whole_run_and_not_of_the_window(bench: RunRecord) -> None:
     loud = PreRunActivity(watched_s=1.0, bytes_per_s=0.0, ios_per_s=9_000.0)
-    said = ask("device-busy", on_host(bench, 0, idle=loud))
+    said = ask("device-busy", on_host(bench, 0, pre_run_activity=loud))
     (device,) = bench.hosts[0].devices
     # 24 s of load, of which the first are warm-up.
     assert said.evidence["share_of_run"] == pytest.approx(9_000 / (device.read_ios / 24), rel=0.01)

@@ -88,7 +88,7 @@ def test_memory_grows_with_caches_filters_threads_and_memtables() -> None:
 def reasons(text: str, *sets: str) -> dict[str, float]:
     """Where the seconds of the plan go."""
     return dict(
-        make_plan(load(text, "method.warmup=1", "method.runtime=4", *sets)).budget.time_items
+        make_plan(load(text, "method.warmup=1", "method.runtime=4", *sets)).demand.time_items
     )
 
 
@@ -147,7 +147,7 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
     ):
         study = load(text, *times, *sets)
         plan = make_plan(study)
-        runs = sum(part for why, part in plan.budget.time_items if "2 runs of" in why)
+        runs = sum(part for why, part in plan.demand.time_items if "2 runs of" in why)
         foretold = [
             seconds_of(study, point) + run_overhead_seconds(study.method) for point in plan.points
         ]
@@ -157,14 +157,14 @@ def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
 
 
 def test_bytes_are_of_loads_and_of_what_runs_write() -> None:
-    reads = make_plan(load(db_bench())).budget
+    reads = make_plan(load(db_bench())).demand
     (job,) = jobs_of_distinct_stores(expand_points(load(db_bench())))
     assert reads.write_bytes_estimate == 2 * compacted_store_bytes(job)
     assert make_plan(
         load(db_bench() + TWO)
-    ).budget.write_bytes_estimate == 4 * compacted_store_bytes(job)
+    ).demand.write_bytes_estimate == 4 * compacted_store_bytes(job)
     text = db_bench("write_rate = 1000000", benchmark="readwhilewriting")
-    writes = make_plan(load(text, "method.warmup=1", "method.runtime=4")).budget
+    writes = make_plan(load(text, "method.warmup=1", "method.runtime=4")).demand
     assert writes.write_bytes_estimate == 2 * compacted_store_bytes(job) + 3 * 5 * 10**6
     # One database, one copy, and two writes' worth of the run.
     study = load(text, "method.warmup=1", "method.runtime=4")

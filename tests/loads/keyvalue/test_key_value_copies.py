@@ -24,11 +24,11 @@ def added(text: str, *sets: str, reflinks: Reflinks = WHOLE) -> tuple[int, int]:
     """Bytes that hosts copy one run after the other, and in all; a note tells of such plans."""
     study = load(text, *sets)
     plan = make_plan(study)
-    more = plan_with_copy_costs(study, plan, reflinks, RATE).budget
-    seconds = more.seconds - plan.budget.seconds
+    more = plan_with_copy_costs(study, plan, reflinks, RATE).demand
+    seconds = more.seconds - plan.demand.seconds
     assert sum(part for _, part in more.time_items) == pytest.approx(more.seconds)
     assert bool(list(full_copy_notes(study, plan.runs, reflinks, RATE))) == (seconds > 0)
-    return round(seconds * RATE), more.write_bytes_estimate - plan.budget.write_bytes_estimate
+    return round(seconds * RATE), more.write_bytes_estimate - plan.demand.write_bytes_estimate
 
 
 def size_of(text: str) -> int:

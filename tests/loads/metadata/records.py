@@ -192,7 +192,7 @@ def metadata_host(name: str, phases: tuple[OperationRun, ...], **changes: Any) -
         run,
         exit_code=None,
         extents=None,
-        cache=None,
+        cache_drop=None,
         process=None,
         details=MetadataRun(phases),
         **changes,

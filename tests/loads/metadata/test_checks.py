@@ -137,7 +137,7 @@ def test_a_drop_of_caches_is_told_and_not_believed() -> None:
         resident_bytes_after=None,
         methods=("drop_caches",),
     )
-    dropped = replace(record, hosts=(replace(record.hosts[0], cache=proof),))
+    dropped = replace(record, hosts=(replace(record.hosts[0], cache_drop=proof),))
     said = ask("client-answers", dropped)
     assert (said.level, said.evidence["caches_dropped"]) == (INDICATIVE, True)
 
@@ -161,9 +161,9 @@ def test_busy_cores_are_looked_for_in_each_phase_by_itself(record: RunRecord) ->
 
 def test_what_others_did_before_is_held_against_the_runs_own(record: RunRecord) -> None:
     idle = PreRunActivity(watched_s=1.0, bytes_per_s=5e6, ios_per_s=500.0)
-    hosts = tuple(replace(host, idle=idle) for host in record.hosts)
+    hosts = tuple(replace(host, pre_run_activity=idle) for host in record.hosts)
     assert level("device-busy", replace(record, hosts=hosts)) is INDICATIVE
-    unwatched = tuple(replace(host, idle=None) for host in record.hosts)
+    unwatched = tuple(replace(host, pre_run_activity=None) for host in record.hosts)
     assert level("device-busy", replace(record, hosts=unwatched)) is INDICATIVE
 
 

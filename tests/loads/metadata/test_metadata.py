@@ -198,7 +198,7 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     assert expected_iteration_seconds(job) == pytest.approx(2 + 0.2 + 0.5 + 2 + 0.02 + 6 * 0.5)
     text = metadata("file_bytes = 5000\niterations = 2\n", ranks="10").replace("= 10\n", "= 1000\n")
     text = text.replace("ranks = 1000", "ranks = 10") + HOSTS
-    budget = make_plan(load(text)).budget
+    budget = make_plan(load(text)).demand
     assert budget.layout_bytes_per_host == 0
     assert budget.write_bytes_estimate == 2 * 2 * 10_000 * 5000
     assert budget.free_bytes_needed_per_host > space_bytes_per_client(job)

@@ -122,7 +122,7 @@ def test_the_record_holds_what_each_operation_did(alone: Stage) -> None:
     assert host.start_real_ns == operation_runs_of_host(host)[0].first_start_real_ns
     assert host.end_real_ns == operation_runs_of_host(host)[-1].last_end_real_ns
     assert [delta.device for delta in host.devices] == ["nvme0n1"]
-    assert host.idle is not None
+    assert host.pre_run_activity is not None
 
 
 def test_the_tables_add_up_to_the_operations(alone: Stage) -> None:
@@ -174,12 +174,12 @@ def test_caches_are_dropped_before_what_they_could_answer(alone: Stage) -> None:
     assert order[:8] == [*WORDS[:2], "evict", WORDS[2], "evict", *WORDS[3:]]
     for request in alone.hosts["local"].asked("evict"):
         assert request == {"paths": [], "system": True}
-    cache = alone.records[0].hosts[0].cache
+    cache = alone.records[0].hosts[0].cache_drop
     assert cache is not None
     assert cache.requested
     kept = stage({"local": FakeScript()}, sets=("method.drop_caches=false",))
     assert kept.hosts["local"].asked("evict") == []
-    cache = kept.records[0].hosts[0].cache
+    cache = kept.records[0].hosts[0].cache_drop
     assert cache is not None
     assert not cache.requested
 

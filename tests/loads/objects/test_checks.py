@@ -187,7 +187,7 @@ def test_puts_are_held_against_what_disks_of_storage_nodes_wrote(
     share: float, expected: VerdictLevel | None, acknowledged: str
 ) -> None:
     written = round(share * PUTS * SECONDS * BLOCK)
-    record = replace(objects_run(job=PUTTING, puts=PUTS), bystanders=(storing(written),))
+    record = replace(objects_run(job=PUTTING, puts=PUTS), monitored_hosts=(storing(written),))
     result = judge_run(record, {"c1": facts_of("c1")}, analysis_kinds())
     (check,) = [one for one in result.verdict.checks if one.code == "puts-in-memory"]
     assert check.level is (expected or VerdictLevel.INDICATIVE)

@@ -188,7 +188,7 @@ def decide_bottleneck(
     `is_steady` is whether repeats gave one rate, to within `STEADY_HALF_WIDTH`.
     """
     flight = resources.concurrency
-    if flight is not None and flight.loop is not IssueRule.CLOSED:
+    if flight is not None and flight.issue_rule is not IssueRule.CLOSED:
         paced = _pacing_cause(flight)
         if paced is not None:
             return BottleneckDecision(paced, is_certain=True)
@@ -259,7 +259,7 @@ def _decide_without_full_resource(
 ) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was requested, or what cannot be seen."""
     flight, nearest = resources.concurrency, resources.busiest_use(Resource.DEVICE)
-    if flight is not None and flight.loop is IssueRule.CLOSED:
+    if flight is not None and flight.issue_rule is IssueRule.CLOSED:
         if flight.reached_depth_share < QUEUE_KEPT and full_processors:
             return BottleneckDecision(
                 BottleneckCause.PROCESSORS, is_certain=True, limiting_use=full_processors[0]
@@ -311,17 +311,19 @@ def _is_mostly_other_load(resource_use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
     known = (
         resource_use.resource is Resource.PROCESSORS
-        and resource_use.is_own_load is not None
+        and resource_use.own_load_share is not None
         and resource_use.share is not None
     )
-    return known and (resource_use.is_own_load or 0.0) < LOAD_PART_MIN * (resource_use.share or 0.0)
+    return known and (resource_use.own_load_share or 0.0) < LOAD_PART_MIN * (
+        resource_use.share or 0.0
+    )
 
 
 def _pacing_cause(concurrency: IoConcurrency) -> BottleneckCause | None:
     """The pace where that was kept; a rate that was not kept met another limit."""
     if concurrency.target_rate is None:
         # A rate of requests that are made of I/Os: checks tell whether it was kept.
-        is_rate = concurrency.loop is IssueRule.RATE
+        is_rate = concurrency.issue_rule is IssueRule.RATE
         return BottleneckCause.RATE if is_rate else BottleneckCause.PACE
     return (
         BottleneckCause.RATE

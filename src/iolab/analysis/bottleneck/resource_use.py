@@ -130,7 +130,7 @@ def _monitored_node_resource_uses(view: RunView) -> Iterator[ResourceUse]:
     window = next((view.measured_window(index) for index in range(len(view.hosts))), None)
     if window is None:
         return
-    for node in view.record.bystanders:
+    for node in view.record.monitored_hosts:
         facts = view.facts.get(node.host)
         yield from _processor_uses(view, node.host, node.role, window)
         for delta in leaf_device_deltas(node, facts):
@@ -146,7 +146,7 @@ def _processor_uses(
     busy = device_metric_means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in busy:
         yield ResourceUse(
-            Resource.PROCESSORS, host, role, "", busy[ALL_CORES], is_own_load=load_share
+            Resource.PROCESSORS, host, role, "", busy[ALL_CORES], own_load_share=load_share
         )
     cores = {name: share for name, share in busy.items() if "@" in name}
     if cores:
@@ -201,13 +201,13 @@ def _io_concurrency(view: RunView) -> IoConcurrency | None:
     ]
     seconds = np.maximum(load.seconds, 1e-9)
     return IoConcurrency(
-        loop=IssueRule.RATE
+        issue_rule=IssueRule.RATE
         if any(job.is_paced for job in jobs)
         else IssueRule.CLOSED
         if all(job.is_closed_loop for job in jobs)
         else IssueRule.PACED,
         in_flight=sum(flight.in_flight for flight in measured),
-        requested=sum(job.iodepth_per_client for job in jobs),
+        requested_depth=sum(job.iodepth_per_client for job in jobs),
         has_one_per_job=all(job.iodepth_per_client == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
         device_ns=_mean_device_latency_ns(view) if point.job.direct else None,
@@ -234,7 +234,7 @@ def _mean_device_latency_ns(view: RunView) -> float | None:
                     delta.device for delta in leaf_device_deltas(node, view.facts.get(node.host))
                 ),
             )
-            for node in view.record.bystanders
+            for node in view.record.monitored_hosts
             if node.role is HostRole.STORAGE
         ]
     total = NO_IO_TIME

@@ -438,7 +438,7 @@ def check_cache_hits(view: RunView) -> CheckAnswer:
 def _is_cache_proved_cold(view: RunView) -> bool:
     """The drop was verified on every host, and the devices moved what was read."""
     for host in view.hosts:
-        cache, size = host.cache, _data_set_bytes_per_host(view)
+        cache, size = host.cache_drop, _data_set_bytes_per_host(view)
         if cache is None or cache.resident_bytes_after is None:
             return False
         if cache.resident_bytes_after > COLD_RESIDENT_SHARE * size:

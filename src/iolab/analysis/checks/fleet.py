@@ -208,7 +208,7 @@ def check_shared_target(view: RunView) -> CheckAnswer:
 @check("monitored-node-lost", "Monitored node lost", needs_load=False)
 def check_monitored_node_lost(view: RunView) -> CheckAnswer:
     """Whether every storage node and hypervisor of the study was watched through the run."""
-    watched = view.record.bystanders
+    watched = view.record.monitored_hosts
     lost = [host for host in watched if host.error]
     evidence: EvidenceValues = {
         "watched": len(watched),

@@ -61,7 +61,7 @@ def _other_io_answer(
 ) -> CheckAnswer:
     """What others did before, against the bytes and I/Os of the run itself in its seconds."""
     host = view.hosts[host_index]
-    proof = host.idle
+    proof = host.pre_run_activity
     if proof is None or seconds is None:
         return unchecked_answer(f"the devices of {host.host} were not watched before the start")
     seconds = max(seconds, 1e-9)

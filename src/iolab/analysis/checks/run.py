@@ -356,7 +356,7 @@ def check_verify_mismatch(view: RunView, host_index: int) -> Iterator[CheckAnswe
             )
             return
         counts = (f"{format_count(getattr(verify, kind))} {kind}" for kind in kinds)
-        first = " ".join(verify.first)
+        first = " ".join(verify.first_mismatch_texts)
         yield invalid_answer(
             f"{format_count(verify.mismatched_blocks)} of {format_count(verify.checked)} "
             f"blocks{view.host_suffix_text(host)} "

@@ -247,7 +247,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
     if not scenario.readbacks:
         return unchecked_answer("no block was read back, which takes verify = true")
     if (damaged := scenario.readback_damaged_before_events) is not None:
-        first = " ".join(damaged.first[:1])
+        first = " ".join(damaged.first_loss_texts[:1])
         return invalid_answer(
             f"{damaged.lost_blocks} of {damaged.checked_blocks} blocks of {damaged.host} were "
             "wrong before any event: the path to the storage damages contents, and what the "
@@ -261,7 +261,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
         evidence: EvidenceValues = {"host": readback.host, "checked": readback.checked_blocks}
         lost, earlier = readback.lost_blocks, scenario.earlier_lost_blocks(readback.host)
         if scenario.newly_lost_blocks(readback):
-            first = " ".join(readback.first[:1])
+            first = " ".join(readback.first_loss_texts[:1])
             before = f", {earlier} of them or others since an earlier repeat" if earlier else ""
             text = (
                 f"{lost} of {readback.checked_blocks} blocks of {readback.host} do not hold what "

@@ -193,7 +193,11 @@ def check_work_outside_window(view: CheckpointView) -> CheckAnswer:
     groups = view.device_bytes_of_phase(PhaseName.SAVE)
     if groups is None:
         return not_applicable_answer("No block device below the target is counted on every client.")
-    busy = {host.host for host in view.hosts if host.idle is not None and not host.idle.is_quiet}
+    busy = {
+        host.host
+        for host in view.hosts
+        if host.pre_run_activity is not None and not host.pre_run_activity.is_quiet
+    }
     return worst_answer(
         _late_writes_answer(group, is_shared=bool(busy.intersection(group.hosts)))
         for group in groups
@@ -253,7 +257,11 @@ def _restored_cold_answers_of_hosts(view: CheckpointView) -> Iterator[CheckAnswe
             yield unchecked_answer(f"{host.host} told nothing of its restore", host=host.host)
             continue
         wanted = sum(rank.bytes for rank in run.ranks)
-        resident = host.cache.resident_bytes_after if host.cache and host.cache.requested else None
+        resident = (
+            host.cache_drop.resident_bytes_after
+            if host.cache_drop and host.cache_drop.requested
+            else None
+        )
         share = None if resident is None or not wanted else resident / wanted
         evidence: EvidenceValues = {
             "host": host.host,

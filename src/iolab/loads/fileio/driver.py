@@ -276,7 +276,7 @@ async def read_back(
             host_run.name,
             verify.checked,
             verify.mismatched_blocks,
-            verify.first,
+            verify.first_mismatch_texts,
             fault=bounded_reason_text(failed),
             data_set_blocks=blocks,
         )

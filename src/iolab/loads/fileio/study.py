@@ -129,7 +129,7 @@ class FileIoStudyKind(LoadStudyKind):
             else:
                 unlimited.append(host)
         # Guests share their node, which writes as much however many it has.
-        nodes = {study.host(name).node or name for name in unlimited}
+        nodes = {study.host(name).hypervisor or name for name in unlimited}
         return RunWrites(
             limited_bytes_per_s=limited,
             hosts_at_target_speed=len(nodes) * share,

@@ -383,7 +383,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     copies = list(_full_database_copies(study, plan.runs, reflinks))
     if not copies:
         return plan
-    budget = plan.budget
+    budget = plan.demand
     # The hosts of a run copy at the same time.
     seconds = sum(copy.size_bytes for copy in copies) / rate
     written = sum(copy.size_bytes * len(copy.hosts) for copy in copies)
@@ -395,7 +395,7 @@ def plan_with_copy_costs(study: Study, plan: Plan, reflinks: Reflinks, rate: flo
     least = None if budget.least_seconds is None else budget.least_seconds + seconds
     return replace(
         plan,
-        budget=replace(
+        demand=replace(
             budget,
             seconds=budget.seconds + seconds,
             time_items=(*budget.time_items, (message, seconds)),

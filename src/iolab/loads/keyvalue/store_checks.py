@@ -191,7 +191,7 @@ def check_warm_caches(view: KeyValueView) -> CheckAnswer:
     clients = store_client_indexes(view)
     if not clients:
         return unchecked_answer("the page cache of the server's host was not looked at")
-    proofs = ((view.hosts[index].host, view.hosts[index].cache) for index in clients)
+    proofs = ((view.hosts[index].host, view.hosts[index].cache_drop) for index in clients)
     size = requested_store_bytes(view)
     return worst_answer(
         (_cache_drop_answer(host, proof, size) for host, proof in proofs), max_key="resident_bytes"
@@ -560,7 +560,7 @@ def _server_device_deltas(
     if client is not None:
         return _client_device_deltas(view, client)
     watched = next(
-        (bystander for bystander in view.record.bystanders if bystander.host == name), None
+        (bystander for bystander in view.record.monitored_hosts if bystander.host == name), None
     )
     if watched is None or not watched.devices or watched.error:
         return None

@@ -369,7 +369,7 @@ def check_client_answers(view: MetadataView) -> CheckAnswer:
 
 def _all_caches_dropped(view: MetadataView) -> bool:
     """Whether every host says that it dropped its caches before it stat'ed and read."""
-    caches = [host.cache for host in view.hosts]
+    caches = [host.cache_drop for host in view.hosts]
     return bool(caches) and all(cache is not None and bool(cache.methods) for cache in caches)
 
 

@@ -307,7 +307,7 @@ def mpi_address(workdir: WorkDirectory) -> str:
     spec = workdir.host.spec
     if spec.ssh is not None:
         return spec.ssh.address
-    return "localhost" if spec.kind is HostTransport.LOCAL else spec.name
+    return "localhost" if spec.transport is HostTransport.LOCAL else spec.name
 
 
 async def _require_programs(host_run: HostRunInProgress, job: MetadataJob) -> None:

@@ -229,7 +229,9 @@ def check_data_set_in_server_memory(view: ObjectsView) -> CheckAnswer:
     runs = [run for index in range(len(view.hosts)) if (run := view.objects_run(index))]
     size = max((run.data_set_bytes for run in runs), default=0)
     nodes = [
-        facts for node in view.record.bystanders if (facts := view.facts.get(node.host)) is not None
+        facts
+        for node in view.record.monitored_hosts
+        if (facts := view.facts.get(node.host)) is not None
     ]
     text = f"{format_bytes(size)} of objects"
     if not nodes or not size:

@@ -71,7 +71,7 @@ def telemetry_panels(
 
     `boot_ids` are hosts' boots: hosts that share one see the same disks, and each counts once.
     """
-    beside = {host.host for host in record.bystanders}
+    beside = {host.host for host in record.monitored_hosts}
     storage = (
         *_monitored_host_panels(record, HostRole.STORAGE, series, grid, boot_ids),
         *_monitored_host_panels(record, HostRole.HYPERVISOR, series, grid, boot_ids),
@@ -162,7 +162,7 @@ def _monitored_host_panels(
     boot_ids: Mapping[str, str],
 ) -> tuple[Panel, ...]:
     """What watched hosts of a role did meanwhile: named disks and ports added up, processors."""
-    nodes = tuple(host for host in record.bystanders if host.role is role)
+    nodes = tuple(host for host in record.monitored_hosts if host.role is role)
     names = {host.host for host in nodes}
     disks = {(host.host, delta.device) for host in nodes for delta in host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
@@ -279,7 +279,7 @@ def _power_panel_lines(
 ) -> tuple[PanelLine, ...]:
     """Watts of each boundary: the meters that count of each machine that the figures are of."""
     numbers = {name: index for index, name in enumerate(record.host_names)}
-    monitored = {host.host for host in record.bystanders}
+    monitored = {host.host for host in record.monitored_hosts}
     lines = []
     for boundary in REPORTED_BOUNDARIES:
         begin = f"{boundary.value}{NAME_SEPARATOR}"
@@ -470,7 +470,7 @@ def throughput_and_latency_panels(record: RunRecord, grid: TimeGrid) -> list[Pan
     )
     large = table.bytes.sum() >= LARGE_BLOCK_BYTES * max(table.ios.sum(), 1)
     # Disks and ports of storage nodes are told in bytes: so is the load then.
-    return [load, flow, latency] if large or record.bystanders else [load, latency]
+    return [load, flow, latency] if large or record.monitored_hosts else [load, latency]
 
 
 PanelMaker = Callable[[RunRecord, TimeGrid], list[Panel]]

@@ -210,7 +210,7 @@ class TimeGrid(Record):
         """Cells as long as the run's intervals, or longer where that would be too many."""
         table = record.intervals
         ahead = [host.clock_offset_ns for host in record.hosts]
-        ahead += [host.clock_offset_ns for host in record.bystanders]
+        ahead += [host.clock_offset_ns for host in record.monitored_hosts]
         offsets = np.array(ahead, dtype=np.int64)
         ends = to_controller_clock_ns(table.end_real_ns, offsets[table.host])
         start = int((ends - table.span_ns).min())

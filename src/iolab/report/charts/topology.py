@@ -181,7 +181,7 @@ def _guest_disks_box(configuration: Configuration, facts: Sequence[HostFacts]) -
 
 def _hypervisor_box(brief: Brief, configuration: Configuration) -> _TopologyBox | None:
     """The node that the guests of a configuration live on, with its disks; None without guests."""
-    homes = {spec.name: spec.node for spec in brief.study.hosts}
+    homes = {spec.name: spec.hypervisor for spec in brief.study.hosts}
     names = list(dict.fromkeys(home for host in configuration.hosts if (home := homes.get(host))))
     node = next((brief.facts[name] for name in names if name in brief.facts), None)
     if node is None or node.target is None:

@@ -17,9 +17,9 @@ def test_caches_are_left_alone_where_the_method_says_so() -> None:
     played = stage(FakeDbBench(), sets=("method.drop_caches=false",))
     (record,) = played.records
     assert record.failure is None
-    assert record.hosts[0].cache is not None
-    assert record.hosts[0].cache.requested is False
-    assert record.hosts[0].cache.resident_bytes_after is None
+    assert record.hosts[0].cache_drop is not None
+    assert record.hosts[0].cache_drop.requested is False
+    assert record.hosts[0].cache_drop.resident_bytes_after is None
     assert played.hosts["local"].asked("evict") == []
     assert SessionPhase.DROP_CACHES not in phases(played)
 
@@ -70,8 +70,8 @@ def test_a_record_has_what_the_engine_told() -> None:
     assert values["rocksdb.number.keys.read"] == (664513, "")
     assert values["Cumulative stall"] == (0, "s")
     assert values["compaction W-Amp"] == (0, "")
-    assert host.cache is not None
-    assert (host.cache.requested, host.cache.resident_bytes_after) == (True, 0)
+    assert host.cache_drop is not None
+    assert (host.cache_drop.requested, host.cache_drop.resident_bytes_after) == (True, 0)
     names = [output.name for output in record.outputs]
     assert names == ["db_bench.stdout", "db_bench.stderr", "db_bench.report.csv"]
 

@@ -102,7 +102,7 @@ class KeyValueServer(ABC):
     ) -> AbstractAsyncContextManager[None]:
         """Its own counters are collected while what is done within lasts.
 
-        `host_indexes` are those by which counters name the hosts of the run, its bystanders too. A
+        `host_indexes` are those by which counters name the hosts of the run, monitored ones too. A
         server that stops telling them ends nothing.
         """
         return nullcontext()
