@@ -7,7 +7,7 @@ from bench.synthetic import make_record
 from msgspec.structs import replace
 
 from iolab.cli.progress import SECONDS_KEPT, SessionProgress
-from iolab.core.events import IntervalReported, RunFinished, RunPreparing
+from iolab.core.events import IntervalReported, RunFinished, RunPreparing, ScenarioNotice
 from iolab.core.histogram import MIDDLE_NS
 from iolab.study.cost import RUN_OVERHEAD_S
 from tests.cli.command_line import PLAN, SHAPE
@@ -75,3 +75,14 @@ def test_the_end_is_foretold_from_the_method_and_then_from_the_runs_that_were_ti
     assert (state.ended_run_count, state.remaining_s) == (1, 2 * 30)
     state = state.after_event(RunPreparing(PLAN.runs[1]), 130.0)
     assert [state.at_time(moment).remaining_s for moment in (140.0, 10_000.0)] == [30 + 20, 30]
+
+
+def test_a_phase_that_ended_early_shortens_what_is_left() -> None:
+    phases = {"before": 20.0, "rebuild": 1_200.0, "after": 20.0}
+    state = replace(fresh(run_count=1), load_s=1_240.0, scenario_phases=phases)
+    state = state.after_event(RunPreparing(RUN), 100.0)
+    state = state.after_event(ScenarioNotice("Phase 'rebuild' begins.", "rebuild"), 120.0)
+    rest_s = 1 + RUN_OVERHEAD_S
+    assert state.at_time(130.0).remaining_s == 1_190 + 20 + rest_s
+    state = state.after_event(ScenarioNotice("Phase 'after' begins.", "after"), 150.0)
+    assert [state.at_time(at).remaining_s for at in (155.0, 900.0)] == [15 + rest_s, rest_s]

@@ -123,7 +123,7 @@ class SessionProgress(Record):
     `booted_guest_count` of `guest_count` that the session boots are up. `present_hosts` are the
     hosts that answered when the session began, and were not left out since. `overhead_s` is what a
     run takes beside its load and its rest. Runs that `can_end_early` are foretold by their limit
-    until one was timed.
+    until one was timed. `scenario_phases` are those of a run, each with the longest it can take.
     """
 
     study: str
@@ -156,7 +156,7 @@ class SessionProgress(Record):
     present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
     can_end_early: bool = False
-    scenario_phases: tuple[str, ...] = ()
+    scenario_phases: Mapping[str, float] = field(default_factory=dict)
     scenario_phase: str = ""
     scenario_phase_since_s: float = 0.0
     scenario_event_text: str = ""
@@ -332,9 +332,20 @@ class SessionProgress(Record):
         left = self.run_count - self.ended_run_count
         if self.run is not None and left > 0:
             current = max(each - (self.now_s - self.run_since_s), 0.0)
+            if self.scenario_phase in self.scenario_phases:
+                current = min(current, self._scenario_remaining_s)
             return (left - 1) * each + current
         preparing = max((self.phase_expected_s or 0.0) - self.phase_elapsed_s, 0.0)
         return left * each + (preparing if self.phase is not None else 0.0)
+
+    @property
+    def _scenario_remaining_s(self) -> float:
+        """What is left of a run in one of its phases, of which earlier ones may have ended soon."""
+        names = list(self.scenario_phases)
+        left = names[names.index(self.scenario_phase) :]
+        lasted_s = self.now_s - self.scenario_phase_since_s
+        phases_s = sum(self.scenario_phases[name] for name in left) - lasted_s
+        return max(phases_s, 0.0) + self.settle_s + self.overhead_s
 
 
 def _merge_hosts(second: int, hosts: Mapping[str, IntervalReported]) -> LoadSecond:

@@ -429,7 +429,9 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),
         guest_count=sum(1 for spec in request.study.hosts if spec.transport is HostTransport.VM),
-        scenario_phases=tuple(phase.id for phase in scenario.phases) if scenario else (),
+        scenario_phases={phase.id: phase.max_duration_s for phase in scenario.phases}
+        if scenario
+        else {},
     )
 
 
