@@ -67,10 +67,21 @@ def test_a_stall_under_a_pace_counts_until_the_baseline_is_back(left: int, stand
     assert share.value == pytest.approx(served, abs=0.01)
     text = run_fault_impact_sentence(result)
     assert f"costs {percent_text(1 - served)} of the I/Os in phase 'degraded'" in text
+    assert ("stops reads or writes for 17 s in phase 'degraded' (20 s)" in text) is bool(standing_s)
     assert "the baseline was back 17 s after the fault" in text
     eventless = replace(scenario, events=())
     text = fault_impact_sentence([eventless], result.metrics)
     assert "fewer I/Os than the first phase" in text
+
+
+def test_a_stall_that_a_pace_makes_up_for_is_told() -> None:
+    """The rate of the phase, its median second and its p99 are as ever."""
+    session = paced_with_stall(0)
+    scale = np.where(session.record.bins.seq == 90 + STALL_S, 1 + STALL_S, 1)
+    bins = replace(session.record.bins, count=session.record.bins.count * scale)
+    text = run_fault_impact_sentence(judged(session.but(replace(session.record, bins=bins))))
+    assert f"stops reads or writes for {STALL_S - 1} s in phase 'degraded' (20 s)" in text
+    assert "changes nothing" not in text
 
 
 def test_a_pace_that_is_kept_costs_nothing() -> None:
@@ -137,10 +148,51 @@ def test_a_phase_after_the_mending_is_no_cost_of_the_loss() -> None:
 
 
 def test_a_p99_of_few_ios_blames_nothing() -> None:
-    few = paced_at(PACE, (90, USUAL_NS), (40, LONG_NS), (20, USUAL_NS))
-    text = run_fault_impact_sentence(judged(few))
-    assert "makes the p99" not in text
+    text = run_fault_impact_sentence(judged(paced_at(PACE, (90, USUAL_NS), (60, USUAL_NS))))
+    assert "makes the p" not in text
     assert "but for a p99 of too few I/Os to tell" in text
+
+
+def test_a_longer_p50_is_told_where_the_p99_is_of_few_ios() -> None:
+    few = paced_at(PACE, (90, USUAL_NS), (20, LONG_NS), (40, USUAL_NS))
+    text = run_fault_impact_sentence(judged(few))
+    assert "makes the p50 7.48 times (7.33 to 7.63) as long in phase 'degraded' (20 s)" in text
+    assert "p99" not in text
+    assert "'rebuild'" not in text
+
+
+@pytest.mark.parametrize("held_s", [0.3, 0.95, 15.5])
+def test_ios_that_a_fault_holds_up_are_none_of_the_second_before_it(held_s: float) -> None:
+    """By the interval in which they ended they may have been due before it."""
+    session = paced_at(PACE, (90, USUAL_NS), (60, USUAL_NS))
+    bins, usual = session.record.bins, bin_index_of_ns(USUAL_NS)
+    held = [bin_index_of_ns(round((held_s - 0.002 * at) * SECOND)) for at in range(12)]
+    places = np.flatnonzero((bins.seq == 90 + int(held_s)) & (bins.bin == usual))[:1]
+    more = np.repeat(places, len(held))
+    columns = [
+        np.concatenate([getattr(bins, n), getattr(bins, n)[more]]) for n in field_names(BinTable)
+    ]
+    mixed = BinTable(*columns)
+    mixed.bin[len(bins) :] = held
+    mixed.count[len(bins) :] = 1
+    mixed.count[places] -= len(held)
+    scenario = judged(session.but(replace(session.record, bins=mixed))).scenario
+    assert scenario is not None
+    before, degraded = scenario.phases[:2]
+    assert (before.longest_io_ns.value or 0) < 2 * USUAL_NS
+    assert (before.worst_second_ns_p99.value or 0) < 2 * USUAL_NS
+    assert (degraded.worst_second_ns_p99.value or 0) > 2e8
+
+
+def test_a_fault_without_an_effect_has_no_date_of_the_baseline() -> None:
+    """What left the baseline later, when all was mended, was something else."""
+    result = judged(paced_at(1_000, (130, USUAL_NS), (12, LONG_NS), (8, USUAL_NS)))
+    assert result.scenario is not None
+    assert result.scenario.baseline_s is not None
+    assert result.scenario.baseline_s.value == pytest.approx(52, abs=1)
+    text = run_fault_impact_sentence(result)
+    assert "changes nothing that this load shows; redundancy was back" in text
+    assert "baseline" not in text
 
 
 def test_phases_too_short_for_figures_blame_nothing() -> None:
@@ -692,3 +744,22 @@ def test_a_rebuild_is_small_by_one_of_the_devices() -> None:
         facts = facts_of("c1", devices=devices, total_bytes=total_bytes)
         result = judged(session.but(facts={"c1": facts}))
         assert check_of(result, "rebuild-small").level is level
+
+
+@pytest.mark.parametrize(("undone_s", "is_cause"), [(89, True), (86, False), (130, False)])
+def test_an_event_that_waited_for_an_undo_says_so(undone_s: int, *, is_cause: bool) -> None:
+    record = phased()
+    assert record.scenario is not None
+    (event,) = record.scenario.events
+    late = replace(event, due_real_ns=GO_NS + 87 * SECOND)
+    other = replace(
+        event,
+        id="mark-out",
+        due_real_ns=GO_NS + 80 * SECOND,
+        start_real_ns=GO_NS + 80 * SECOND,
+        undone_real_ns=GO_NS + undone_s * SECOND,
+    )
+    scenario = replace(record.scenario, events=(late, other))
+    check = check_of(judged(PHASED.but(replace(record, scenario=scenario))), "event-late")
+    assert check.level is VerdictLevel.INDICATIVE
+    assert ("waited for the undo of 'mark-out'" in check.message) is is_cause

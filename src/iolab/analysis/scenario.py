@@ -62,6 +62,9 @@ Poisson's with a mean of 20 it is one in 10^7, with one of 5 one in 150."""
 SILENT_S: Final = 3.0
 """A host without any I/O for so long before the end stands still, or makes no load any more."""
 
+HELD_S: Final = 0.001
+"""The least time within which I/Os are due that an event holds up."""
+
 BAND_MIN: Final = 0.05
 BAND_SIGMAS: Final = 4.0
 HOLD_S: Final = 5
@@ -96,9 +99,11 @@ class PerSecondHistograms:
         self.seconds = max(math.floor((self._end_ns - self.start_ns) / NS_PER_S + 0.05), 1)
         self.streams: dict[tuple[int, int], Floats] = {}
         self._lat_ns = _bin_latencies_ns(record)
-        self._spread_ios_over_seconds(record)
+        moments = (m for e in scenario.events for m in (e.start_real_ns, e.undone_real_ns) if m)
+        moments_s = sorted(map(self.seconds_since_first_phase, moments))
+        self._spread_ios_over_seconds(record, moments_s)
 
-    def _spread_ios_over_seconds(self, record: RunRecord) -> None:
+    def _spread_ios_over_seconds(self, record: RunRecord, moments_s: Sequence[float]) -> None:
         """Keep second, bin and number of I/Os: most bins of most seconds have none."""
         table, bins = record.intervals, record.bins
         offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
@@ -112,6 +117,19 @@ class PerSecondHistograms:
         rows = order[np.searchsorted(keys[order], host * stride + seq)]
         last = (ends[rows] - self._lat_ns[bin_index]) / NS_PER_S
         first = last - np.maximum(table.span_ns[rows], 1) / NS_PER_S
+        ended = ends[rows] / NS_PER_S
+        latest = ended - LOWER_NS[bin_index] / NS_PER_S
+        begin_s = 0.0
+        for moment_s in moments_s:
+            before = (ended > begin_s) & (ended <= moment_s)
+            if not before.any():
+                continue
+            # Longer than all that ended before an event, an I/O is one that the event held up: it
+            # was due then at the earliest, or a moment before, and not an interval before.
+            held = (bin_index > bin_index[before].max()) & (first < moment_s) & (moment_s < latest)
+            first = np.where(held, moment_s, first)
+            last = np.where(held, np.maximum(last, moment_s + HELD_S), last)
+            begin_s = moment_s
         span_s, direction = last - first, bins.direction[once].astype(np.int64)
         pairs = np.unique(np.stack((host, direction), axis=1), axis=0).tolist()
         self.streams = {(a, b): np.zeros(self.seconds) for a, b in pairs}
@@ -419,11 +437,11 @@ def _phase_figures(
 ) -> PhaseFigures:
     own, first = seconds.phase_seconds_slice(span), seconds.phase_seconds_slice(scenario.phases[0])
     rates, counts = seconds.ios_by_second[own], seconds.bin_counts(own)
-    p99s = seconds.joined_p99s_ns(span)
     ratios, unequal = _p50_p99_and_mean_ratios_or_reason(
         seconds, own, first, is_paced=record.run.point.job.is_paced
     )
     has_any = bool((counts >= 0.5).any())
+    p99s = seconds.joined_p99s_ns(span)
     longest_io_s = seconds.longest_io_edges_s(counts)[1]
     return PhaseFigures(
         id=span.id,
@@ -843,6 +861,11 @@ def _nearest_event_text(
     if near:
         return min(near)[-1]
     fault = fault_event(scenario)
+    if fault and fault.start_real_ns is not None and fault.seen_real_ns is not None:
+        begin = seconds.seconds_since_first_phase(fault.start_real_ns)
+        end = seconds.seconds_since_first_phase(fault.seen_real_ns)
+        if begin <= (at_s.value or 0.0) <= end:
+            return f"event {fault.title or fault.id}, which its witness had not seen yet"
     for begin, end in _unhealthy_spans_s(seconds, scenario, fault) if fault else ():
         if begin - EVENT_DISTANCE_MAX_S <= (at_s.value or 0.0) <= end + EVENT_DISTANCE_MAX_S:
             return f"while {fault.expected if fault else ''}"

@@ -35,7 +35,7 @@ SECTION_TITLE: Final = "Before, during and after"
 ANCHOR: Final = "scenario"
 
 COST_MIN: Final = 0.05
-"""A smaller loss of the rate, or rise of the p99, is none that a sentence tells."""
+"""A smaller loss of the rate, or rise of a latency, is none that a sentence tells."""
 
 UNDONE_SHARE: Final = 0.2
 """What a limit leaves of a neighbour's cost where a sentence says that it undoes that."""
@@ -186,8 +186,8 @@ def neighbours_note(scenarios: Sequence[ScenarioFigures]) -> str:
     return " ".join([note, *(f"{capitalised(text)}." for text in texts)])
 
 
-def _range_text(values: Sequence[float]) -> str:
-    low, high = (f"{end:.1f}" for end in (min(values), max(values)))
+def _range_text(values: Sequence[float], digits: int = 1) -> str:
+    low, high = (f"{end:.{digits}f}" for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
@@ -421,22 +421,46 @@ def _fault_cost_text(scenarios: Sequence[ScenarioFigures], metrics: Mapping[str,
     subject = _fault_title(first)
     if not subject:
         return _phase_differences_text(first, metrics)
-    losses, rises = (
-        _phases_with_rate_loss_shares(first, metrics),
-        _phases_with_p99_rises(first, metrics),
-    )
+    effects = _fault_effect_texts(scenarios, metrics)
+    return f"{subject} {', and '.join(effects) or _no_fault_cost_text(first)}"
+
+
+def _fault_effect_texts(
+    scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
+) -> list[str]:
+    """How long a fault stops the load, what it costs of the rate, then of latencies.
+
+    Empty where nothing is seen of it. After a stall a pace makes up for what it missed, so that the
+    phase as a whole may show none of it.
+    """
+    scenario = scenarios[0]
+    stops = [
+        f"{_range_text(stalled, digits=0)} s {_phase_text(phase)}"
+        for phase in _phases_between_fault_and_repair(scenario)
+        if min(stalled := _stalled_seconds(scenarios, phase.id), default=0)
+    ]
+    losses = _phases_with_rate_loss_shares(scenario, metrics)
+    p99_rises = _phases_with_p99_rises(scenario, metrics)
+    p99_phases = [phase.id for phase, _ in p99_rises]
+    p50_rises = [
+        rise for rise in _phases_with_p50_rises(scenario, metrics) if rise[0].id not in p99_phases
+    ]
     # The rate is named once, in the first part.
-    whats = [f" of the {_changed_rate_unit_text(first)}", *([""] * len(losses))]
+    whats = [f" of the {_changed_rate_unit_text(scenario)}", *([""] * len(losses))]
     costs = [
         f"{percent_text(loss)}{what} {_phase_text(phase)}"
         for (phase, loss), what in zip(losses, whats, strict=False)
     ]
-    longer = [f"{_times_text(rise)} as long {_phase_text(phase)}" for phase, rise in rises]
-    groups = (("costs", costs), ("makes the p99", longer))
-    effects = [f"{verb} {list_text(texts)}" for verb, texts in groups if texts]
-    if not effects:
-        return f"{subject} {_no_fault_cost_text(first)}"
-    return f"{subject} {', and '.join(effects)}"
+    groups = [("stops reads or writes for", stops), ("costs", costs)]
+    for name, rises in (("p99", p99_rises), ("p50", p50_rises)):
+        longer = [f"{_times_text(rise)} as long {_phase_text(phase)}" for phase, rise in rises]
+        groups.append((f"makes the {name}", longer))
+    return [f"{verb} {list_text(texts)}" for verb, texts in groups if texts]
+
+
+def _stalled_seconds(scenarios: Sequence[ScenarioFigures], phase_id: str) -> list[int]:
+    phases = (phase for scenario in scenarios for phase in scenario.phases)
+    return [phase.stalled_s for phase in phases if phase.id == phase_id]
 
 
 def _no_fault_cost_text(scenario: ScenarioFigures) -> str:
@@ -527,11 +551,43 @@ def _phases_with_p99_rises(
     return rises
 
 
+def _phases_with_p50_rises(
+    scenario: ScenarioFigures, metrics: Mapping[str, Metric]
+) -> list[tuple[PhaseFigures, Metric]]:
+    """Phases after the fault of a load with a fixed rate with a surely longer p50.
+
+    Without an interval none is: the p50 of two stretches of seconds always differs.
+    """
+    ratios = (
+        (phase, metrics.get(phase_metric_key(phase.id, "p50_ratio")))
+        for phase in _phases_between_fault_and_repair(scenario)
+    )
+    return [
+        (phase, ratio)
+        for phase, ratio in ratios
+        if ratio is not None
+        and (ratio.value or 0.0) > 1 + COST_MIN
+        and ratio.low is not None
+        and ratio.low > 1
+    ]
+
+
 def _recovery_time_texts(
     scenarios: Sequence[ScenarioFigures], metrics: Mapping[str, Metric]
 ) -> Iterator[str]:
-    """When all was as before, as far as it came to that."""
-    for figure, what in (("redundancy_s", "redundancy"), ("baseline_s", "the baseline")):
+    """When all was as before, as far as it came to that.
+
+    A fault that changes nothing has no way back: what left the baseline later was something else.
+    """
+    figures = [("redundancy_s", "redundancy"), ("baseline_s", "the baseline")]
+    first = scenarios[0]
+    if (
+        _fault_title(first)
+        and _phases_between_fault_and_repair(first)
+        and not _fault_effect_texts(scenarios, metrics)
+    ):
+        figures.pop()
+    for figure, what in figures:
         known = [
             value for scenario in scenarios if (value := getattr(scenario, figure)) is not None
         ]

@@ -149,12 +149,23 @@ def _unseen_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> Chec
 def check_event_late(view: RunView) -> CheckAnswer:
     """Whether each event began when it was wanted."""
     answers = [valid_answer("Each event began when it was wanted.")]
-    for event in _require_scenario(view).events:
+    events = _require_scenario(view).events
+    for event in events:
         if event.start_real_ns is None:
             continue
         late_s = (event.start_real_ns - event.due_real_ns) / NS_PER_S
         if abs(late_s) > LATE_S:
             text = f"Event {quote_value(event.id)} began {late_s:+.1f} s from when it was due."
+            undone = [
+                quote_value(other.id)
+                for other in events
+                if event.due_real_ns < (other.undone_real_ns or 0) <= event.start_real_ns
+            ]
+            if undone:
+                text += (
+                    f" It waited for the undo of {list_text(undone)}: give it an 'after' as long "
+                    "as that takes."
+                )
             answers.append(indicative_answer(text, event=event.id, late_s=late_s))
     return worst_answer(answers)
 
