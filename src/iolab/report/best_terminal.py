@@ -59,10 +59,10 @@ def hidden_lines_text(
 
 
 def left_out_repeats_notes(
-    best_figures: Sequence[BestFigure], titles: Mapping[str, str]
+    best_figures: Sequence[BestFigure], configuration_titles: Mapping[str, str]
 ) -> list[str]:
     """A line for each kind of figures of which not every repeat counts, with their names."""
-    owners = titles if len(_configuration_ids(best_figures)) > 1 else {}
+    owners = configuration_titles if len(_configuration_ids(best_figures)) > 1 else {}
     named: dict[str, list[str]] = {}
     for figure in best_figures:
         if figure.is_quotable and figure.left_out_repeats_text:
@@ -80,17 +80,21 @@ def _line_title(figure: BestFigure, configuration_titles: Mapping[str, str]) -> 
 
 
 def best_figures_terminal_table(
-    best_figures: Sequence[BestFigure], titles: Mapping[str, str]
+    best_figures: Sequence[BestFigure], configuration_titles: Mapping[str, str]
 ) -> GroupedTable:
     """A line for each workload, with a column for each of few configurations.
 
-    `titles` are those of the configurations by their ids.
+    `configuration_titles` are those of the configurations by their ids.
     """
     rows = workload_rows(best_figures)
     if _has_configuration_columns(best_figures):
-        return _configuration_columns_table(rows, _configuration_ids(best_figures), titles)
+        return _configuration_columns_table(
+            rows, _configuration_ids(best_figures), configuration_titles
+        )
     own = [figure for row in rows for figure in row.figures]
-    return _figure_lines_table(own, titles if len(_configuration_ids(best_figures)) > 1 else {})
+    return _figure_lines_table(
+        own, configuration_titles if len(_configuration_ids(best_figures)) > 1 else {}
+    )
 
 
 def _configuration_ids(best_figures: Sequence[BestFigure]) -> list[str]:
@@ -102,11 +106,13 @@ def _has_configuration_columns(best_figures: Sequence[BestFigure]) -> bool:
 
 
 def _configuration_columns_table(
-    rows: Sequence[WorkloadRow], configuration_ids: Sequence[str], titles: Mapping[str, str]
+    rows: Sequence[WorkloadRow],
+    configuration_ids: Sequence[str],
+    configuration_titles: Mapping[str, str],
 ) -> GroupedTable:
     heads = [Column("workload", can_wrap=True)]
     heads += [
-        Column(literal_text(titles.get(name, name)).plain, is_number=True)
+        Column(literal_text(configuration_titles.get(name, name)).plain, is_number=True)
         for name in configuration_ids
     ]
     lines: list[Row] = []
@@ -137,7 +143,7 @@ def _configuration_cell(workload_row: WorkloadRow, configuration: str) -> Termin
 
 
 def _figure_lines_table(
-    best_figures: Sequence[BestFigure], titles: Mapping[str, str]
+    best_figures: Sequence[BestFigure], configuration_titles: Mapping[str, str]
 ) -> GroupedTable:
     """A line a figure."""
     names = list(dict.fromkeys(name for figure in best_figures for name, _ in figure.latencies))
@@ -155,7 +161,7 @@ def _figure_lines_table(
         half, latencies = figure.value.half_width_share, dict(figure.latencies)
         value = metric_value_text(figure.value)
         cells: list[TerminalCell] = [
-            literal_text(_line_title(figure, titles)),
+            literal_text(_line_title(figure, configuration_titles)),
             literal_text(value, style="bold")
             if figure.is_quotable
             else literal_text(NOT_MEASURABLE, style="dim"),

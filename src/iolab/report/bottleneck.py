@@ -523,7 +523,7 @@ def bottlenecks_section(brief: Brief) -> ReportSection | None:
 
 
 def bottlenecks_table(
-    study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+    study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> Table:
     """What limits the best points, with the evidence and the next step.
 
@@ -531,8 +531,8 @@ def bottlenecks_table(
     where nothing is known of any a last row says so once.
     """
     several = len(study.configurations) > 1
-    known = [limit for limit in limits if limit.decision.cause is not BottleneckCause.NONE]
-    unknown = [limit for limit in limits if limit.decision.cause is BottleneckCause.NONE]
+    known = [limit for limit in bottlenecks if limit.decision.cause is not BottleneckCause.NONE]
+    unknown = [limit for limit in bottlenecks if limit.decision.cause is BottleneckCause.NONE]
     rates = _run_rate_texts_unlike_point_mean(study, known, points)
     rows = (
         _best_point_rows(study, known, points)
@@ -540,7 +540,7 @@ def bottlenecks_table(
         else [
             row_of_cells(
                 capitalised(cause),
-                _affected_workloads_text(study, alike, limits),
+                _affected_workloads_text(study, alike, bottlenecks),
                 _bottleneck_evidence_text(alike, rates),
                 _most_helpful_next_steps_text(alike, points),
             )
@@ -548,7 +548,7 @@ def bottlenecks_table(
         ]
     )
     if unknown:
-        affected = _affected_workloads_text(study, unknown, limits)
+        affected = _affected_workloads_text(study, unknown, bottlenecks)
         name = capitalised(_CAUSE_NAMES[BottleneckCause.NONE])
         rest = (_highest_uses_text(study, unknown), _most_helpful_next_steps_text(unknown, points))
         rows.append(
@@ -562,15 +562,15 @@ def bottlenecks_table(
 
 
 def _best_point_rows(
-    study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+    study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> list[tuple[Cell, ...]]:
     """A row for each best point, those of a workload together; no next step twice."""
     titles, names = study.workload_titles, short_configuration_names(study.configurations)
     labels = dict(zip((owner.id for owner in study.configurations), names, strict=True))
-    order = list(dict.fromkeys(limit.workload for limit in limits))
+    order = list(dict.fromkeys(limit.workload for limit in bottlenecks))
     rates, steps = (
-        _run_rate_texts_unlike_point_mean(study, limits, points),
-        _all_next_steps_text(limits, points),
+        _run_rate_texts_unlike_point_mean(study, bottlenecks, points),
+        _all_next_steps_text(bottlenecks, points),
     )
     return [
         row_of_cells(
@@ -580,16 +580,16 @@ def _best_point_rows(
             _bottleneck_evidence_text([limit], rates),
             steps,
         )
-        for limit in sorted(limits, key=lambda limit: order.index(limit.workload))
+        for limit in sorted(bottlenecks, key=lambda limit: order.index(limit.workload))
     ]
 
 
 def _all_next_steps_text(
-    limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+    bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> str:
     """The next step about each limit, the same in every row: what tables tell once."""
     steps: dict[str, str] = {}
-    for limit in limits:
+    for limit in bottlenecks:
         steps.setdefault(_next_step_text(limit, points), _cause_text_without_name_and_doubt(limit))
     if len(steps) == 1:
         return next(iter(steps))
@@ -597,11 +597,11 @@ def _all_next_steps_text(
 
 
 def _run_rate_texts_unlike_point_mean(
-    study: Study, limits: Sequence[BottleneckFinding], points: Sequence[PointSummary]
+    study: Study, bottlenecks: Sequence[BottleneckFinding], points: Sequence[PointSummary]
 ) -> dict[RunKey, str]:
     """The rates of the runs behind findings that tell others than the means of their points."""
     keys = {workload.id: workload.headline_or_rate_metric for workload in study.workloads}
-    shown = {limit.run_keys[0] for limit in limits if limit.run_keys}
+    shown = {limit.run_keys[0] for limit in bottlenecks if limit.run_keys}
     texts = {}
     for point in points:
         key = keys.get(point.key.workload, "")
@@ -614,11 +614,11 @@ def _run_rate_texts_unlike_point_mean(
 
 
 def _findings_by_name(
-    limits: Sequence[BottleneckFinding], name_of: Callable[[BottleneckFinding], str]
+    bottlenecks: Sequence[BottleneckFinding], name_of: Callable[[BottleneckFinding], str]
 ) -> dict[str, list[BottleneckFinding]]:
     """The findings by a name, in the order of the names."""
     groups: dict[str, list[BottleneckFinding]] = {}
-    for limit in limits:
+    for limit in bottlenecks:
         groups.setdefault(name_of(limit), []).append(limit)
     return groups
 
@@ -683,60 +683,64 @@ def _limit_of_figure_text(finding: BottleneckFinding, workload_row: WorkloadRow)
     return f"{text} of {allowed_text}{beyond}"
 
 
-def bottlenecks_line(study: Study, limits: Sequence[BottleneckFinding]) -> str:
+def bottlenecks_line(study: Study, bottlenecks: Sequence[BottleneckFinding]) -> str:
     """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
-    return _causes_or_counts_text(study, limits, limits)
+    return _causes_or_counts_text(study, bottlenecks, bottlenecks)
 
 
 def _causes_with_workloads_text(
-    study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
+    study: Study,
+    selected_bottlenecks: Sequence[BottleneckFinding],
+    bottlenecks: Sequence[BottleneckFinding],
 ) -> str:
-    groups = _findings_by_name(selected_limits, _cause_text)
+    groups = _findings_by_name(selected_bottlenecks, _cause_text)
     parts = [
-        f"{cause} ({_affected_workloads_text(study, alike, limits)})"
+        f"{cause} ({_affected_workloads_text(study, alike, bottlenecks)})"
         for cause, alike in groups.items()
     ]
     more = f" and {len(parts) - LIMITS_IN_LINE} more" if len(parts) > LIMITS_IN_LINE else ""
     return f"{'; '.join(parts[:LIMITS_IN_LINE])}{more}"
 
 
-def bottlenecks_sentence(study: Study, limits: Sequence[BottleneckFinding]) -> str:
+def bottlenecks_sentence(study: Study, bottlenecks: Sequence[BottleneckFinding]) -> str:
     """The same as a sentence; empty where no best point was watched."""
-    rising = [limit for limit in limits if limit.decision.cause is BottleneckCause.LOAD]
+    rising = [limit for limit in bottlenecks if limit.decision.cause is BottleneckCause.LOAD]
     met = [
         limit
-        for limit in limits
+        for limit in bottlenecks
         if limit.decision.cause not in (BottleneckCause.LOAD, BottleneckCause.NONE)
     ]
     sentences = []
     if met:
-        lost = [limit for limit in limits if limit.decision.cause is BottleneckCause.NONE]
-        rest = f"; not known ({_affected_workloads_text(study, lost, limits)})" if lost else ""
+        lost = [limit for limit in bottlenecks if limit.decision.cause is BottleneckCause.NONE]
+        rest = f"; not known ({_affected_workloads_text(study, lost, bottlenecks)})" if lost else ""
         if lost and len(study.configurations) > 1:
             rest = f", not known in {len(lost)}"
-        sentences.append(f"Limited by: {_causes_or_counts_text(study, met, limits)}{rest}.")
+        sentences.append(f"Limited by: {_causes_or_counts_text(study, met, bottlenecks)}{rest}.")
     if rising:
-        several = counted_noun(len(limits), "best point")
+        several = counted_noun(len(bottlenecks), "best point")
         sentences.append(f"Not saturated, so more load may give more: {len(rising)} of {several}.")
     if sentences:
         return " ".join(sentences)
     unknown = "What limits the best points is not known: nothing watched was at its limit."
-    return unknown if limits else ""
+    return unknown if bottlenecks else ""
 
 
 def _causes_or_counts_text(
-    study: Study, selected_limits: Sequence[BottleneckFinding], limits: Sequence[BottleneckFinding]
+    study: Study,
+    selected_bottlenecks: Sequence[BottleneckFinding],
+    bottlenecks: Sequence[BottleneckFinding],
 ) -> str:
     """Which limits which workloads; where that is long, how many of the best points."""
-    line = _causes_with_workloads_text(study, selected_limits, limits)
+    line = _causes_with_workloads_text(study, selected_bottlenecks, bottlenecks)
     # Of several configurations the matrix has the limit of each.
     if len(line) <= SENTENCE_CHARACTERS_MAX or len(study.configurations) == 1:
         return line
     groups = sorted(
-        _findings_by_name(selected_limits, _cause_text_without_name_and_doubt).items(),
+        _findings_by_name(selected_bottlenecks, _cause_text_without_name_and_doubt).items(),
         key=lambda item: -len(item[1]),
     )
-    several = f" of {counted_noun(len(limits), 'best point')}"
+    several = f" of {counted_noun(len(bottlenecks), 'best point')}"
     return ", ".join(
         f"{cause} in {len(alike)}{'' if place else several}{_likely_count_suffix(cause, alike)}"
         for place, (cause, alike) in enumerate(groups)
@@ -1043,11 +1047,11 @@ def _share_range_text(shares: Sequence[float]) -> str:
 
 
 def best_point_limits_table(
-    study: Study, limits: Sequence[BottleneckFinding], anchors: RunAnchors
+    study: Study, bottlenecks: Sequence[BottleneckFinding], anchors: RunAnchors
 ) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
-    columns = _resources_with_headings(limits)
+    columns = _resources_with_headings(bottlenecks)
     shares = tuple(name for _, name in columns)
     rows = tuple(
         (
@@ -1059,7 +1063,7 @@ def best_point_limits_table(
             Cell(_in_flight_text(limit)),
             verdict_cell(limit.level, anchors.get(limit.run_keys[0])),
         )
-        for limit in limits
+        for limit in bottlenecks
     )
     numbers = (*shares, "Latency at device", "In flight")
     heads = text_and_number_columns(
@@ -1069,18 +1073,18 @@ def best_point_limits_table(
 
 
 def _resources_with_headings(
-    limits: Sequence[BottleneckFinding],
+    bottlenecks: Sequence[BottleneckFinding],
 ) -> tuple[tuple[Resource, str], ...]:
     """The resources of a table with their heads; limits that are set only where there are any."""
     return tuple(
         (resource, name)
         for resource, name, _ in _RESOURCE_COLUMNS
         if resource not in _SET_LIMITS
-        or any(limit.resources.busiest_use(resource) for limit in limits)
+        or any(limit.resources.busiest_use(resource) for limit in bottlenecks)
     )
 
 
-def busiest_resources_table(study: Study, limits: Sequence[BottleneckFinding]) -> Table:
+def busiest_resources_table(study: Study, bottlenecks: Sequence[BottleneckFinding]) -> Table:
     """The names behind the shares: the busiest of each resource, with its host."""
     kinds = (Resource.DEVICE, Resource.CORE, Resource.PORT)
     rows = tuple(
@@ -1088,7 +1092,7 @@ def busiest_resources_table(study: Study, limits: Sequence[BottleneckFinding]) -
             *_workload_cells(study, limit),
             *(Cell(_busiest_resource_with_host_text(limit, resource)) for resource in kinds),
         )
-        for limit in limits
+        for limit in bottlenecks
     )
     heads = _workload_headings(with_configuration=len(study.configurations) > 1)
     return Table(

@@ -23,11 +23,11 @@ MEASURE_AGAIN: Final = "All figures are indicative: measure again before you rel
 
 
 def choice_sentence(
-    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, is_advice: bool = True
+    rows: Sequence[WorkloadRow], configuration_titles: Mapping[str, str], *, is_advice: bool = True
 ) -> str:
     """`Take b for reads (1.29×) and a for streams (1.25×). For writes …`, or why none is named.
 
-    `titles` are those of the configurations by their ids. Where it is no advice, as of a
+    `configuration_titles` are by the configurations' ids. Where it is no advice, as of a
     demonstration, it says who was the best instead of what to take.
     """
     by_winner = _rows_by_leader(row for row in rows if row.has_supported_winner)
@@ -36,11 +36,11 @@ def choice_sentence(
     bests = [row.best for row in rows if row.best is not None]
     are_indicative = bool(bests) and all(best.level is VerdictLevel.INDICATIVE for best in bests)
     texts = [
-        _winners_sentence(winners, titles, len(rows), is_advice=is_advice),
+        _winners_sentence(winners, configuration_titles, len(rows), is_advice=is_advice),
         _unsupported_lead_sentence(
-            rest, titles, beginning="" if winners or not is_advice else TAKE_NONE
+            rest, configuration_titles, beginning="" if winners or not is_advice else TAKE_NONE
         ),
-        _chance_leads_sentence(rest, titles),
+        _chance_leads_sentence(rest, configuration_titles),
         _indistinguishable_workloads_sentence(rest, len(rows), is_advice=is_advice),
         _single_candidate_sentence(rest, len(rows)),
         MEASURE_AGAIN if are_indicative else "",
@@ -59,7 +59,7 @@ def _rows_by_leader(rows: Iterable[WorkloadRow]) -> dict[str, list[WorkloadRow]]
 
 def _winners_sentence(
     winners: Sequence[tuple[str, Sequence[WorkloadRow]]],
-    titles: Mapping[str, str],
+    configuration_titles: Mapping[str, str],
     workload_count: int,
     *,
     is_advice: bool,
@@ -75,9 +75,9 @@ def _winners_sentence(
             else _workloads_and_leads_text(own)
         )
         link = ": the" if is_advice else " was the"
-        return f"{verb}{titles.get(owner, owner)}{link} best in {where}."
+        return f"{verb}{configuration_titles.get(owner, owner)}{link} best in {where}."
     choices = [
-        f"{titles.get(owner, owner)} {for_what} {_workloads_and_leads_text(own)}"
+        f"{configuration_titles.get(owner, owner)} {for_what} {_workloads_and_leads_text(own)}"
         for owner, own in winners[:WINNERS_SHOWN]
     ]
     others = sum(len(own) for _, own in winners[WINNERS_SHOWN:])
@@ -99,7 +99,7 @@ def _leads_range_text(rows: Sequence[WorkloadRow]) -> str:
 
 
 def _unsupported_lead_sentence(
-    rows: Sequence[WorkloadRow], titles: Mapping[str, str], *, beginning: str
+    rows: Sequence[WorkloadRow], configuration_titles: Mapping[str, str], *, beginning: str
 ) -> str:
     """Who is ahead where no interval supports it, and what would."""
     still_open = [row for row in rows if row.undecided_reason and row.best is not None]
@@ -107,7 +107,7 @@ def _unsupported_lead_sentence(
         # Ties alone are told by their own sentence.
         return ""
     ahead = [
-        f"{titles.get(name, name)} is ahead in {_workloads_and_leads_text(own)}"
+        f"{configuration_titles.get(name, name)} is ahead in {_workloads_and_leads_text(own)}"
         for name, own in _rows_by_leader(still_open).items()
     ]
     reasons = list_text(dict.fromkeys(row.undecided_reason for row in still_open))

@@ -276,7 +276,7 @@ def next_best_text(ratio: float) -> str:
 
 def matrix_table(
     rows: Sequence[WorkloadRow],
-    titles: Mapping[str, str],
+    configuration_titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles | None = None,
     cost_capacity_rows: Sequence[CostCapacityRow] = (),
@@ -286,7 +286,7 @@ def matrix_table(
     `cost_capacity_rows` are what these cost and give for it.
     """
     measured = {cell.configuration for row in rows for cell in row.figures}
-    owners = {name: title for name, title in titles.items() if name in measured}
+    owners = {name: title for name, title in configuration_titles.items() if name in measured}
     if len(owners) > CONFIGURATION_COLUMNS_MAX:
         return _workload_columns_table(rows, owners, anchors, cost_capacity_rows)
     if len(owners) > 1:
@@ -365,17 +365,20 @@ def _unit_group_titles(rows: Sequence[WorkloadRow]) -> tuple[tuple[int, str], ..
 
 def _configuration_columns_table(
     rows: Sequence[WorkloadRow],
-    titles: Mapping[str, str],
+    configuration_titles: Mapping[str, str],
     anchors: RunAnchors,
     styles: SeriesStyles,
     cost_capacity_rows: Sequence[CostCapacityRow],
 ) -> Table:
     """A row for each workload, a column for each configuration."""
-    heads = (Column("Workload"), *(Column(title, is_number=True) for title in titles.values()))
+    heads = (
+        Column("Workload"),
+        *(Column(title, is_number=True) for title in configuration_titles.values()),
+    )
     shared = _shared_undecided_reason(rows)
     cells = [
         (
-            _workload_cell(row, rows, _undecided_reason_note(row, shared, titles)),
+            _workload_cell(row, rows, _undecided_reason_note(row, shared, configuration_titles)),
             *(
                 _cell_with_bar(
                     _cell_with_ratio(_figure_cell(row, name, anchors), row, name),
@@ -383,7 +386,7 @@ def _configuration_columns_table(
                     name,
                     styles,
                 )
-                for name in titles
+                for name in configuration_titles
             ),
         )
         for row in rows
@@ -391,7 +394,7 @@ def _configuration_columns_table(
     cells += [
         (
             _title_cell_with_scope_note(row),
-            *(_cost_capacity_cell(row, name, styles) for name in titles),
+            *(_cost_capacity_cell(row, name, styles) for name in configuration_titles),
         )
         for row in cost_capacity_rows
     ]
@@ -419,12 +422,16 @@ def _workload_cell(workload_row: WorkloadRow, rows: Sequence[WorkloadRow], note:
 
 
 def _undecided_reason_note(
-    workload_row: WorkloadRow, shared_reason: str, titles: Mapping[str, str]
+    workload_row: WorkloadRow, shared_reason: str, configuration_titles: Mapping[str, str]
 ) -> str:
     """Why the row has no winner, unless one note says it of all, and which points it lacks."""
     reason = workload_row.undecided_reason
     other = "" if reason in (shared_reason, POINT_LOST) else reason
-    lost = _unusable_points_text(workload_row, titles) if workload_row.figure_count > 1 else ""
+    lost = (
+        _unusable_points_text(workload_row, configuration_titles)
+        if workload_row.figure_count > 1
+        else ""
+    )
     return " · ".join(filter(None, (other, lost)))
 
 
@@ -528,7 +535,7 @@ def _cell_with_bar(
 
 def _workload_columns_table(
     rows: Sequence[WorkloadRow],
-    titles: Mapping[str, str],
+    configuration_titles: Mapping[str, str],
     anchors: RunAnchors,
     cost_capacity_rows: Sequence[CostCapacityRow],
 ) -> Table:
@@ -541,7 +548,7 @@ def _workload_columns_table(
             *(_cell_with_bar(_figure_only_cell(row, name, anchors), row, name, {}) for row in rows),
             *(_cost_capacity_cell(row, name, {}) for row in cost_capacity_rows),
         )
-        for name, title in titles.items()
+        for name, title in configuration_titles.items()
     )
     return Table(_matrix_title(rows), heads, cells, has_bars=True)
 

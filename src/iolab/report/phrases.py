@@ -117,13 +117,13 @@ def _check_message(check: CheckResult) -> str:
 
 
 def merge_objections(
-    results: Sequence[RunResult], titles: Mapping[str, str] = MappingProxyType({})
+    results: Sequence[RunResult], configuration_titles: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Objection, ...]:
     """The objections over all runs: invalid before indicative, then the most frequent first.
 
     Those that others follow from stand before them.
 
-    `titles` name configurations by id; where they do not, the id does.
+    `configuration_titles` name configurations by id; where they do not, the id does.
     """
     grouped: dict[tuple[VerdictLevel, str], list[tuple[RunResult, CheckResult]]] = {}
     for result in results:
@@ -131,7 +131,11 @@ def merge_objections(
             if check.level is not None:
                 grouped.setdefault((check.level, check.code), []).append((result, check))
     owners = dict.fromkeys(result.configuration for result in results)
-    names = {owner: titles.get(owner, owner) for owner in owners} if len(owners) > 1 else {}
+    names = (
+        {owner: configuration_titles.get(owner, owner) for owner in owners}
+        if len(owners) > 1
+        else {}
+    )
     every = [
         Objection(
             code=code,
@@ -188,40 +192,42 @@ def _affected_runs_text(objection: Objection) -> str:
 
 
 def _point_texts_with_configurations(
-    runs: Sequence[RunResult], titles: Mapping[str, str]
+    runs: Sequence[RunResult], configuration_titles: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The points of these runs, those of one load once, with the configurations if not all."""
     owners: dict[str, dict[str, None]] = {}
     for run in runs:
         owners.setdefault(point_text(run.workload, run.axis), {})[run.configuration] = None
     return tuple(
-        f"{place} of {list_text([titles[name] for name in own])}"
-        if len(own) < len(titles)
+        f"{place} of {list_text([configuration_titles[name] for name in own])}"
+        if len(own) < len(configuration_titles)
         else place
         for place, own in owners.items()
     )
 
 
-def _point_with_repeats_text(runs: Sequence[RunResult], titles: Mapping[str, str]) -> str:
+def _point_with_repeats_text(
+    runs: Sequence[RunResult], configuration_titles: Mapping[str, str]
+) -> str:
     """The only run of a point, or the point with how many of its repeats."""
     if len(runs) == 1:
-        return run_with_configuration_text(runs[0], titles)
+        return run_with_configuration_text(runs[0], configuration_titles)
     return (
-        f"{run_with_configuration_text(replace(runs[0], repeat=1), titles)} "
+        f"{run_with_configuration_text(replace(runs[0], repeat=1), configuration_titles)} "
         f"({counted_noun(len(runs), 'repeat')})"
     )
 
 
-def run_with_configuration_text(result: RunResult, titles: Mapping[str, str]) -> str:
-    """A run's name, with its configuration where `titles` has any: these are of several, by id."""
-    name = titles.get(result.configuration)
+def run_with_configuration_text(result: RunResult, configuration_titles: Mapping[str, str]) -> str:
+    """A run's name, with its configuration where there are titles: these are of several, by id."""
+    name = configuration_titles.get(result.configuration)
     return f"{result_run_name_text(result)} of {name}" if name else result_run_name_text(result)
 
 
-def run_failure_sentence(result: RunResult, titles: Mapping[str, str]) -> str:
+def run_failure_sentence(result: RunResult, configuration_titles: Mapping[str, str]) -> str:
     """That a run did not end well, with its reason where there is one."""
     return (
-        f"{run_with_configuration_text(result, titles)} failed or was interrupted. "
+        f"{run_with_configuration_text(result, configuration_titles)} failed or was interrupted. "
         f"{result.failure or ''} {result.failure_hint or ''}"
     ).strip()
 

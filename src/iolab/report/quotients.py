@@ -314,7 +314,7 @@ def best_figure_quotients_table(
 def quotient_table(
     divisor_unit: str,
     quotients: Sequence[Quotient],
-    titles: Mapping[str, str],
+    configuration_titles: Mapping[str, str],
     verdict_cells: Mapping[BestValue, Cell],
 ) -> Table:
     """The quotients of one measure with their intervals, behind a chart of them."""
@@ -327,7 +327,9 @@ def quotient_table(
         (
             *row_of_cells(
                 quotient.maximum.title or quotient.maximum.workload,
-                titles.get(quotient.maximum.configuration, quotient.maximum.configuration),
+                configuration_titles.get(
+                    quotient.maximum.configuration, quotient.maximum.configuration
+                ),
                 metric_value_text(quotient.maximum.value),
                 quotient_value_text(quotient.value),
                 quotient_interval_text(quotient.value),

@@ -122,15 +122,15 @@ def answer_sentence(
     caveats: Sequence[Objection],
     points: Sequence[PointSummary] = (),
     load_kind_text: str = "",
-    titles: Mapping[str, str] | None = None,
+    configuration_titles: Mapping[str, str] | None = None,
     *,
     demonstration_prefix: str = "",
 ) -> str:
     """The answer, of the kind that the study's question wants.
 
     `load_kind_text` is what its kind of load says of one configuration, if it has words of its own;
-    `titles` are what configurations are called, if not by their titles; `demonstration_prefix` is
-    how it begins where no drives were measured.
+    `configuration_titles` are what configurations are called, if not by their titles;
+    `demonstration_prefix` is how it begins where no drives were measured.
     """
     rows = workload_rows(best_figures)
     measured = [row for row in rows if row.best is not None]
@@ -168,7 +168,7 @@ def answer_sentence(
     if classes := storage_classes_sentence(study, points):
         return f"{caveat}{classes}"
     if _has_several_configurations(best_figures):
-        names = titles or study.configuration_titles
+        names = configuration_titles or study.configuration_titles
         choice = choice_sentence(rows, names, is_advice=not demonstration_prefix)
         return f"{demonstration_prefix}{caveat}{choice}"
     if load_kind_text and all(
