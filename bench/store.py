@@ -64,7 +64,7 @@ def write_session(directory: Path, shape: Shape) -> float:
     with SessionWriter.create(
         directory, make_study(shape), plan, "synthetic", ("iolab", "run", "synthetic")
     ) as writer:
-        writer.record_start(make_facts(shape), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(shape), "0.1.0")
         for run in plan.runs:
             record = make_record(run, shape)
             result = make_result(record)
@@ -90,7 +90,7 @@ class Unverified(SessionReader):
     def document_damage_except_plan(self) -> tuple[Damage, ...]:
         return ()
 
-    def _read_heads(self) -> dict[RunKey, ManifestHead]:
+    def _read_manifest_heads(self) -> dict[RunKey, ManifestHead]:
         runs = layout.committed_runs(self.directory)
         paths = {key: run / layout.MANIFEST for key, run in runs.items()}
         return {

@@ -27,7 +27,7 @@ from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
 from iolab.cli.pods import pod_fleet_identity_overrides
-from iolab.cli.run import create_session_request
+from iolab.cli.run import new_session_directory_and_request
 from iolab.cli.session import run_session_with_view
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, dense_counts
@@ -480,7 +480,7 @@ async def _measure_to_directory(options: StudyOptions, out: Path | None) -> Path
         study = load_study(
             options, assignments=await pod_fleet_identity_overrides(study.kubernetes)
         )
-    directory, request = create_session_request(study, out)
+    directory, request = new_session_directory_and_request(study, out)
     await run_session_with_view(request, LiveView())
     return directory
 

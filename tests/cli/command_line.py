@@ -65,7 +65,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def make_session(directory: Path, committed: int = len(PLAN.runs), study: Study = STUDY) -> Path:
     """A session of synthetic runs, ended when all of them are committed."""
     with SessionWriter.create(directory, study, PLAN, "session-1", ("iolab", "run")) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         for run in PLAN.runs[:committed]:
             record = make_record(run, SHAPE)
             writer.commit_run(record, make_result(record), analysis_version=1)

@@ -58,7 +58,7 @@ def make_target(directory: Path, target: Target) -> Path:
     with SessionWriter.create(
         directory, study, target.foreseen(plan), target.name, ("iolab", "run"), clock=lambda: clock
     ) as writer:
-        writer.record_start(target.facts(make_facts(shape)), "0.1.0")
+        writer.record_host_facts_at_start(target.facts(make_facts(shape)), "0.1.0")
         for run in plan.runs:
             record = make_record(run, shape)
             writer.commit_run(record, _result(target, run, shape), analysis_version=1)

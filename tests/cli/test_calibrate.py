@@ -81,7 +81,7 @@ def calibrated(directory: Path, level: VerdictLevel = VerdictLevel.VALID) -> Pat
     runs = [of_engine(run, engine) for run in plan.runs for engine in ENGINES]
     plan = replace(plan, runs=tuple(replace(run, order=n) for n, run in enumerate(runs)))
     with SessionWriter.create(directory, study, plan, "both", ("iolab", "calibrate")) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         for run in plan.runs:
             record = make_record(run, SHAPE)
             first = make_result(make_record(of_engine(plan.runs[0], "fio"), SHAPE))

@@ -10,12 +10,12 @@ from iolab.cli.doctor.findings import (
     FindingState,
     device_counter_findings,
     drive_log_findings,
-    kernel_meter_findings,
-    meter_findings,
+    kernel_power_meter_findings,
+    machine_and_unknown_fact_findings,
+    power_meter_findings,
     program_findings,
     target_findings,
     target_probe_findings,
-    unknown_host_fact_findings,
 )
 from iolab.core.host import MachineFacts, TargetProbe, ToolFacts
 from tests.analysis.drives import ocp_page, reading, smart_page
@@ -94,7 +94,7 @@ def test_the_device_and_its_counters() -> None:
 
 def test_power_and_drives_are_told_where_there_are_any() -> None:
     row = ["processors:package-0", None, 5, 100]
-    (found,) = kernel_meter_findings({"power": [row]})
+    (found,) = kernel_power_meter_findings({"power": [row]})
     assert (found.state, found.message) == (FindingState.OK, "processors:package-0")
     drive = reading(smart_page(1), ocp_page(1))
     (found,) = drive_log_findings([drive])
@@ -108,7 +108,11 @@ def test_power_and_drives_are_told_where_there_are_any() -> None:
     assert tells(found.message, "nvme0n1", "CAP_SYS_ADMIN")
     assert "root" in found.hint
     # Where there is neither, nothing is said.
-    assert [*kernel_meter_findings({}), *drive_log_findings([]), *meter_findings(())] == []
+    assert [
+        *kernel_power_meter_findings({}),
+        *drive_log_findings([]),
+        *power_meter_findings(()),
+    ] == []
 
 
 def test_a_file_system_without_a_device_is_noted() -> None:
@@ -120,12 +124,12 @@ def test_a_file_system_without_a_device_is_noted() -> None:
 
 def test_a_machine_that_tells_its_name_is_named() -> None:
     machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
-    first, *_ = unknown_host_fact_findings(replace(FACTS, machine=machine))
+    first, *_ = machine_and_unknown_fact_findings(replace(FACTS, machine=machine))
     assert tells(first.message, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    *_, last = unknown_host_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
+    *_, last = machine_and_unknown_fact_findings(replace(FACTS, faults=("DMI is closed.",)))
     assert (last.state, last.message) == (FindingState.NOTE, "DMI is closed.")
 
 
@@ -139,7 +143,7 @@ def test_a_machine_that_gives_a_load_few_cores_says_how_many(
     cpu = replace(FACTS.cpu, threads=4, allowed_cores=allowed, quota_cores=quota)
     found = [
         one.message
-        for one in unknown_host_fact_findings(replace(FACTS, cpu=cpu))
+        for one in machine_and_unknown_fact_findings(replace(FACTS, cpu=cpu))
         if one.topic == "processors"
     ]
     assert len(found) == (told is not None)

@@ -27,7 +27,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("nodes") / "S"
     nodes = judge(guests_run(), {}).nodes
     with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab", "run")) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         for place, (run, result) in enumerate(zip(PLAN.runs, RESULTS, strict=True)):
             told = replace(result, nodes=() if place else nodes)
             writer.commit_run(make_record(run, SHAPE), told, analysis_version=1)

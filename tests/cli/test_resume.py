@@ -30,7 +30,7 @@ def make(place: Path, runs: int = 3, without: tuple[str, ...] = ()) -> Path:
     study = parse_study(SMALL, "s.toml", StudyOverrides(path=str(place.parent / "gone")))
     plan = make_plan(study)
     with SessionWriter.create(place, study, plan, "s", ("iolab", "run")) as writer:
-        writer.record_start(FACTS, "0.1.0")
+        writer.record_host_facts_at_start(FACTS, "0.1.0")
         for run in plan.runs[:runs]:
             record = make_record(run, SHAPE)
             result = replace(make_result(record), excluded_hosts=without)

@@ -152,7 +152,7 @@ def test_a_running_session_is_watched_live(browser: Browser, tmp_path: Path) -> 
         serving(tmp_path) as server,
         SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer,
     ):
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         page, said = opened(browser)
         page.clock.install()
         page.goto(session_of(page, server, "now"))
@@ -185,7 +185,7 @@ def test_without_script_a_running_session_is_loaded_again(browser: Browser, tmp_
         serving(tmp_path) as server,
         SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer,
     ):
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         page, _ = opened(browser, java_script_enabled=False)
         page.goto(session_of(page, server, "now"))
         record = make_record(PLAN.runs[0], SHAPE)
@@ -198,7 +198,7 @@ def test_when_the_writer_is_done_the_page_comes_to_rest(browser: Browser, tmp_pa
     with serving(tmp_path) as server:
         writer = SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",))
         with writer:
-            writer.record_start(make_facts(SHAPE), "0.1.0")
+            writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
             page, _ = opened(browser)
             page.goto(session_of(page, server, "now"))
             page.get_by_role("button", name="Pause").wait_for()

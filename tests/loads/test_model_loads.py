@@ -106,7 +106,7 @@ def stored(directory: Path, workload: str, recorder: Recorder, factor: float = 1
     plan = make_plan(study)
     facts = {"c1": facts_of("c1")}
     writer = SessionWriter.create(directory, study, plan, directory.name, ("iolab", "run"))
-    writer.record_start(facts, "0.1.0")
+    writer.record_host_facts_at_start(facts, "0.1.0")
     for run in plan.runs:
         # Repeats of a real machine differ by a little.
         record = replace(recorder(run, factor * (1 + 0.01 * run.repeat)), run=run)

@@ -36,7 +36,7 @@ from iolab.core.target_state import EMPTY_LEDGER, TargetLedger
 from iolab.core.workload import Axis, DataSet, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import AccessPattern, Job
-from iolab.store.documents import HostsStart, Manifest, SessionDocument, StoredAnalysis
+from iolab.store.documents import HostFactsAtStart, Manifest, SessionDocument, StoredAnalysis
 from iolab.store.verify import Damage
 from tests.report.counters import counters
 from tests.report.machines import GIB, facts_of
@@ -61,8 +61,8 @@ class Source(Struct):
     analysis_version: int = 1
 
     @property
-    def starts(self) -> tuple[HostsStart, ...]:
-        return (HostsStart(0, "0.1.0", self.facts),)
+    def starts(self) -> tuple[HostFactsAtStart, ...]:
+        return (HostFactsAtStart(0, "0.1.0", self.facts),)
 
     def results(self) -> tuple[RunResult, ...]:
         if self.results_given is None:

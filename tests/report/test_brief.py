@@ -142,7 +142,7 @@ def test_a_stored_session_gives_the_same_brief_as_its_source(tmp_path: Path) -> 
     with SessionWriter.create(
         directory, source.study, source.plan, "s", ("iolab", "run")
     ) as writer:
-        writer.record_start(source.facts, "0.1.0")
+        writer.record_host_facts_at_start(source.facts, "0.1.0")
         for run, result in zip(source.plan.runs, source.results(), strict=True):
             writer.commit_run(record_of(source, run), result, analysis_version=1)
         writer.end_session(SessionStatus.DONE)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.report.charts.lines import ChartLine
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import draw_inline_svg, svg_document
-from tests.report.charts.outcomes import WORKLOAD, rate_figure
+from tests.report.charts.outcomes import WORKLOAD, rate_chart
 from tests.report.charts.specs import figures, lines
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
@@ -69,7 +69,7 @@ def test_every_mark_that_is_told_of_is_drawn_with_as_many_places(name: str) -> N
 
 def test_a_hostile_name_is_text_in_the_drawing() -> None:
     many = [ChartLine(HOSTILE, SERIES[0], (), lines()[0].points), lines()[1]]
-    figure = rate_figure(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
+    figure = rate_chart(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
     svg = draw_inline_svg(figure).svg
     assert "<script" not in svg
     assert "<img" not in svg

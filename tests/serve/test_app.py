@@ -119,7 +119,7 @@ def test_the_document_is_that_of_show(site: Site, root: Path) -> None:
 def test_a_session_is_watched_as_it_runs(tmp_path: Path) -> None:
     site = Site(tmp_path)
     with SessionWriter.create(tmp_path / "now", STUDY, PLAN, "s", ("iolab",)) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         session = site.id_of("now")
         assert f'href="/sessions/{session}/live"' in site.get("/").text
         first = site.get(f"/sessions/{session}/live")
@@ -270,7 +270,7 @@ def test_nothing_in_a_page_leads_elsewhere(site: Site) -> None:
 def test_a_metric_that_no_kind_declares_is_shown_by_its_key_or_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "one"
     with SessionWriter.create(folder, STUDY, PLAN, "session-1", ("iolab", "run")) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         record = make_record(PLAN.runs[0], SHAPE)
         result = make_result(record)
         metrics = {"frames": Metric(3.0, "1/s"), **result.metrics}

@@ -38,11 +38,11 @@ def test_a_run_that_is_changed_in_place_is_named_by_every_page(
 def test_a_report_is_made_anew_when_a_file_of_a_run_was_changed_in_place(folder: Path) -> None:
     (place,) = find_sessions(folder.parent).folders
     reader = SessionStateReader()
-    seen = [reader.read_state(place.folder).digest]
+    seen = [reader.read_state(place.path).digest]
     for name in ("manifest.json", "manifest.sha256", "bins.parquet"):
         path = next(folder.glob(f"points/*/run-1/{name}"))
         path.write_bytes(path.read_bytes()[:-3])
-        seen.append(reader.read_state(place.folder).digest)
+        seen.append(reader.read_state(place.path).digest)
     assert len(set(seen)) == len(seen)
 
 

@@ -12,7 +12,7 @@ from iolab.serve.pages import (
     NEWEST_MAX,
     newest_runs_table,
     operation_rate_metric_key,
-    rate_figure,
+    rate_chart,
     rates_by_second,
 )
 from tests.cli.command_line import RESULTS
@@ -52,12 +52,12 @@ def test_the_newest_run_is_drawn_second_by_second() -> None:
     found = rates_by_second(report_kinds().report_of_result(result), table)
     seconds = table.span_ns[0] / 1e9
     assert found.sum() * seconds == pytest.approx(table.ios.sum(), rel=0.01)
-    figure = rate_figure("<one>", found, "1/s")
+    figure = rate_chart("<one>", found, "1/s")
     assert figure is not None
     drawn = draw_inline_svg(figure).svg
     assert "&lt;one&gt;" in drawn
     assert drawn.count(",") >= found.size
-    assert rate_figure("<one>", found[:1], "1/s") is None
+    assert rate_chart("<one>", found[:1], "1/s") is None
 
 
 def test_a_rate_counts_operations_whatever_a_run_has_beside() -> None:

@@ -25,7 +25,7 @@ def test_a_session_that_does_not_change_stays_the_same(folder: Path) -> None:
 def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
     folder, reader, seen = tmp_path / "one", SessionStateReader(), []
     with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab",)) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         seen.append(reader.read_state(folder))
         for run in PLAN.runs[:2]:
             writer.commit_run(
@@ -40,7 +40,9 @@ def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
     seen.append(reader.read_state(folder))
     assert len({one.digest for one in seen}) == len(seen)
     assert [one.is_being_written for one in seen] == [True, True, True, True, False]
-    assert seen[-1].newest_ns == max(path.stat().st_mtime_ns for path in folder.glob("points/**"))
+    assert seen[-1].newest_run_ns == max(
+        path.stat().st_mtime_ns for path in folder.glob("points/**")
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def create(directory: Path) -> SessionWriter:
     writer = SessionWriter.create(
         directory, STUDY, PLAN, "session-1", COMMAND, clock=lambda: NOON_NS
     )
-    writer.record_start(make_facts(SHAPE), "0.1.0")
+    writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
     return writer
 
 

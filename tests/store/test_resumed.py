@@ -20,7 +20,7 @@ def test_each_result_says_in_which_segment_it_was_measured(tmp_path: Path) -> No
     with create(tmp_path / "S") as writer:
         commit(writer, replace(record_of(0), started_real_ns=NOON_NS + 1))
     with SessionWriter.reopen(tmp_path / "S", clock=lambda: NOON_NS + HOUR_NS) as writer:
-        writer.record_start(make_facts(SHAPE), "0.1.0")
+        writer.record_host_facts_at_start(make_facts(SHAPE), "0.1.0")
         commit(writer, replace(record_of(1), started_real_ns=NOON_NS + HOUR_NS + 1))
     reader = SessionReader(tmp_path / "S")
     assert [result.segment for result in reader.results()] == [1, 2]

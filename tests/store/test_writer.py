@@ -168,7 +168,7 @@ def test_resume_continues_and_remembers(place: Path) -> None:
     facts = {name: replace(fact, faults=("later",)) for name, fact in make_facts(SHAPE).items()}
     with SessionWriter.reopen(place, ("iolab", "resume", "S")) as writer:
         assert SessionReader(place).session.status is SessionStatus.RUNNING
-        writer.record_start(tuple(facts.items()), "0.2.0")
+        writer.record_host_facts_at_start(tuple(facts.items()), "0.2.0")
         commit(writer, record_of(1))
         writer.end_session(SessionStatus.DONE)
     reader = SessionReader(place)
@@ -189,10 +189,10 @@ def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(pl
     name = next(iter(found))
     made = replace(found[name], faults=("on an XFS of its own",))
     with create(place) as writer:
-        writer.record_created_targets([(name, made)])
+        writer.record_created_target_facts([(name, made)])
         writer.end_session(SessionStatus.INTERRUPTED)
     with SessionWriter.reopen(place) as writer:
-        writer.record_start(found, "0.2.0")
+        writer.record_host_facts_at_start(found, "0.2.0")
     reader = SessionReader(place)
     assert reader.facts_at_start == found
     # The second start was not so far yet: what was measured was measured on the first one's.
@@ -200,7 +200,7 @@ def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(pl
     assert [list(start.created_target_facts) for start in reader.starts] == [[name], []]
     newer = replace(made, faults=("on another",))
     with SessionWriter.reopen(place) as writer:
-        writer.record_created_targets([(name, newer)])
+        writer.record_created_target_facts([(name, newer)])
     assert SessionReader(place).facts[name] == newer
 
 

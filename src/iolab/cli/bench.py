@@ -23,7 +23,7 @@ from iolab.cli.output import (
     require_directory_or_nothing,
     require_valid_output_path,
 )
-from iolab.cli.run import OutOption, ReportOption, create_session_request
+from iolab.cli.run import OutOption, ReportOption, new_session_directory_and_request
 from iolab.cli.show import FailOnOption
 from iolab.text import one_line
 
@@ -159,7 +159,7 @@ def bench(
         workload["ioengine"] = ioengine
     text = "\n".join(_study_toml_lines(paths, workload, runtime, repeats))
     study = read_study(text, "bench.toml", StudyOverrides())
-    directory, request = create_session_request(study, out)
+    directory, request = new_session_directory_and_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     code = run_and_report(request, options)
     if output is OutputFormat.TABLE and is_session(directory):
@@ -196,9 +196,9 @@ def _configuration_id(parts: Sequence[str]) -> str:
     return dashed.strip("-")[-ID_LENGTH_MAX:].strip("-") or "target"
 
 
-def _parse_option_values(option: str) -> object:
+def _parse_option_values(option_text: str) -> object:
     """The value of an option, or a list of several; whole numbers become int."""
-    values = [int(part) if part.isdecimal() else part for part in option.split(",")]
+    values = [int(part) if part.isdecimal() else part for part in option_text.split(",")]
     return values if len(values) > 1 else values[0]
 
 

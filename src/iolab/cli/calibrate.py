@@ -24,7 +24,7 @@ from iolab.cli.output import (
     require_directory_or_nothing,
     require_valid_output_path,
 )
-from iolab.cli.run import OutOption, create_session_request
+from iolab.cli.run import OutOption, new_session_directory_and_request
 from iolab.errors import ExitCode, UsageError
 from iolab.record import Record
 from iolab.text import percent_text
@@ -147,7 +147,7 @@ def calibrate(
         inventory=None if hosts is None else read_inventory(hosts),
     )
     study = read_study(text, "calibrate", overrides)
-    directory, request = create_session_request(study, out)
+    directory, request = new_session_directory_and_request(study, out)
     options = RunOptions(directory, quiet=quiet, output=output, report=False, fail_on=None)
     status = run_session_showing_progress(request, options)
     code = session_exit_code(status, open_session(directory).results(), None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import to_builtins
 
-from iolab.cli.invocation import command_line
+from iolab.cli.invocation import iolab_command_line
 from iolab.cli.options import (
     AsJson,
     OtherHosts,
@@ -98,20 +98,20 @@ def clean(
         print_message(_cleanup_result_text(leftovers, removed, absolute))
         if more := sum(left.more_folders for left in removed.values()):
             print_message(
-                f"{more} more scratch folders were left; run '{command_line('clean')}' again."
+                f"{more} more scratch folders were left; run '{iolab_command_line('clean')}' again."
             )
     if faults:
         raise typer.Exit(ExitCode.HOST)
 
 
 def _clean_store_or_namespace(
-    keys: dict[str, str], namespace: str, *, yes: bool, as_json: bool
+    target_keys: dict[str, str], namespace: str, *, yes: bool, as_json: bool
 ) -> int:
     """What sessions left that is on no host: objects of a bucket, pods of a namespace."""
-    if keys:
+    if target_keys:
         from iolab.cli.objects import clean_bucket
 
-        return clean_bucket(keys, yes=yes, as_json=as_json)
+        return clean_bucket(target_keys, yes=yes, as_json=as_json)
     from iolab.cli.pods import clean_namespace
 
     return clean_namespace(namespace, yes=yes, as_json=as_json)
@@ -123,7 +123,7 @@ def _cleanup_result_text(
     if not leftovers:
         return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
     if not removed:
-        return f"Nothing was removed; '{command_line('clean')}' with --yes removes it."
+        return f"Nothing was removed; '{iolab_command_line('clean')}' with --yes removes it."
     return "Removed."
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.invocation import command_line
+from iolab.cli.invocation import iolab_command_line
 from iolab.cli.options import (
     AsJson,
     OutputFormat,
@@ -58,7 +58,7 @@ CAUSES_MAX: Final = 6
 """Other changes named beside a change of level; the document of --json has all."""
 
 
-def read_named_side(name: str) -> ComparisonSide:
+def read_comparison_side_by_name(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
     from iolab.analysis.differences import read_comparison_side
 
@@ -122,14 +122,12 @@ def require_known_names(
         raise UsageError("A workload or metric does not exist.", "Correct it.", faults)
 
 
-def _difference_faults(
-    differences: Iterable[Difference], owner_text: str = ""
-) -> tuple[Fault, ...]:
+def _difference_faults(differences: Iterable[Difference], prefix: str = "") -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.report.comparison import differences_merged_over_workloads
 
     return tuple(
-        Fault(f"{owner_text}{one_line(str(difference))}.".replace("..", "."), "")
+        Fault(f"{prefix}{one_line(str(difference))}.".replace("..", "."), "")
         for difference in differences_merged_over_workloads(differences)
     )
 
@@ -200,7 +198,7 @@ def compare(
 
     if candidate is None:
         baseline, candidate = _both_side_names(baseline)
-    sides = (read_named_side(baseline), read_named_side(candidate))
+    sides = (read_comparison_side_by_name(baseline), read_comparison_side_by_name(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
     if not allow_differences:
@@ -223,7 +221,7 @@ def _both_side_names(name: str) -> tuple[str, str]:
         baseline, *candidates = [configuration, *others] if len(others) < len(ids) else ids
         hint = "Name a baseline and a candidate."
         if candidates:
-            pair = command_line(
+            pair = iolab_command_line(
                 "compare", f"{directory}:{baseline}", f"{directory}:{candidates[0]}"
             )
             named = list_text(ids, NAMED_MAX)
@@ -237,7 +235,7 @@ def _both_side_names(name: str) -> tuple[str, str]:
     return f"{directory}:{first}", f"{directory}:{next(item for item in ids if item != first)}"
 
 
-def print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
+def print_comparison(comparison: ComparisonResult, output_format: CompareFormat) -> None:
     """Print a comparison for people or for another program."""
     from iolab.report.comparison import (
         comparison_bmf_document,
@@ -247,7 +245,7 @@ def print_comparison(comparison: ComparisonResult, kind: CompareFormat) -> None:
         comparison_markdown,
     )
 
-    match kind:
+    match output_format:
         case CompareFormat.JSON:
             print_json(comparison_document(comparison))
         case CompareFormat.CSV:

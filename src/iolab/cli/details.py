@@ -212,12 +212,12 @@ def _io_share_below_latency(log: float, logs: Sequence[float], shares: Sequence[
 class SharedCheckTexts(Record):
     """What need not be said of each run: checks that object to none, by code what all have.
 
-    `message` is a sentence that is the same in all, or its end after a colon.
+    `message_by_code` is a sentence that is the same in all, or its end after a colon.
     """
 
     passed_codes: frozenset[str]
-    message: Mapping[str, str]
-    evidence: Mapping[str, Evidence]
+    message_by_code: Mapping[str, str]
+    evidence_by_code: Mapping[str, Evidence]
 
 
 def _shared_check_texts(results: Sequence[RunResult]) -> SharedCheckTexts:
@@ -232,11 +232,11 @@ def _shared_check_texts(results: Sequence[RunResult]) -> SharedCheckTexts:
     repeated = {code: checks for code, checks in found.items() if len(checks) > 1}
     return SharedCheckTexts(
         passed_codes=frozenset(satisfied - found.keys()),
-        message={
+        message_by_code={
             code: _common_suffix_text([check.message for check in checks])
             for code, checks in repeated.items()
         },
-        evidence={
+        evidence_by_code={
             code: {
                 name: value
                 for name, value in checks[0].evidence.items()
@@ -264,10 +264,10 @@ def _check_lines_of_all_runs(
     for objection in merge_objections(results):
         whose = f"{len(objection.runs)} of {objection.run_count} runs"
         for code in (objection.code, *objection.equivalent_codes):
-            message = shared.message.get(code)
+            message = shared.message_by_code.get(code)
             rest = f"{whose}: {one_line(message)}" if message else f"{whose}."
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
-            if evidence := _known_evidence_text(shared.evidence.get(code, {})):
+            if evidence := _known_evidence_text(shared.evidence_by_code.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
             rows.append([styled_verdict(objection.level), text])
     if shared.passed_codes:
@@ -344,11 +344,11 @@ def _run_check_lines(result: RunResult, shared: SharedCheckTexts) -> Iterator[Re
     rows: list[list[Text | str]] = []
     for check in result.verdict.objections:
         text = literal_text(check.code, "bold")
-        if message := check.message.removesuffix(shared.message.get(check.code, "")):
+        if message := check.message.removesuffix(shared.message_by_code.get(check.code, "")):
             own_words = one_line(message).removesuffix(": ")
             text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
         rows.append([styled_verdict(check.level or VerdictLevel.INVALID), text])
-        known = shared.evidence.get(check.code, {})
+        known = shared.evidence_by_code.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
         if evidence := _known_evidence_text(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])

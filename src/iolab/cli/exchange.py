@@ -403,7 +403,10 @@ def _openmetrics_text(reader: SessionReader, study: Study, results: Sequence[Run
     )
     from iolab.serve.metrics import NO_COUNTERS, read_run_counters
 
-    runs = [(run, read_run_counters(reader, run, timed=True) or NO_COUNTERS) for run in results]
+    runs = [
+        (run, read_run_counters(reader, run, with_timestamps=True) or NO_COUNTERS)
+        for run in results
+    ]
     points = summarise_points(results, study)
     counts = SessionCounters(runs, has_timestamps=True)
     planned = len(reader.plan.runs)

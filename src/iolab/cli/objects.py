@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from iolab.cli.doctor.findings import Finding, FindingState
-from iolab.cli.invocation import command_line
+from iolab.cli.invocation import iolab_command_line
 from iolab.cli.output import ask_for_removal, print_json, print_message
 from iolab.core.host import HostSpec, HostTransport
 from iolab.core.object_store import STORE_PREFIX, ObjectStore, session_object_prefix
@@ -38,13 +38,13 @@ CLOCK_NOTE_S: Final = 60.0
 
 
 async def object_store_findings(
-    keys: Mapping[str, str], hosts: Sequence[HostSpec]
+    target_keys: Mapping[str, str], hosts: Sequence[HostSpec]
 ) -> tuple[tuple[str, Finding], ...]:
     """What each of those hosts finds of a store: the host's name with each finding.
 
     An object below a prefix of its own is put, read and removed.
     """
-    store = _parse_store_options(keys)
+    store = _parse_store_options(target_keys)
     access = open_object_store_access(store)
     async with open_hosts(hosts) as opened:
         (await gather_hosts(tuple(opened.values()), Host.connect)).results_or_raise()
@@ -94,12 +94,12 @@ def _ok_or_note_finding(topic: str, text: str, hint: str, *, is_good: bool) -> F
     return Finding(topic, FindingState.NOTE, text, hint)
 
 
-def clean_bucket(keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
+def clean_bucket(target_keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
     """Show the prefixes of sessions in a bucket, ask, and remove what lies below them.
 
-    `keys` are those of `[target]` that name the store.
+    `target_keys` are those of `[target]` that name the store.
     """
-    store = _parse_store_options(keys)
+    store = _parse_store_options(target_keys)
     failures: dict[str, str] = {}
     removed: dict[str, Any] = {}
     prefixes = asyncio.run(_list_or_remove_prefixes(store, (), removed, failures))
@@ -122,10 +122,10 @@ def clean_bucket(keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
     return ExitCode.HOST if failures else ExitCode.OK
 
 
-def _parse_store_options(keys: Mapping[str, str]) -> ObjectStore:
+def _parse_store_options(target_keys: Mapping[str, str]) -> ObjectStore:
     """The store that options name. HostError for what is none."""
     try:
-        table = TypeAdapter(ObjectStoreTable).validate_python(keys)
+        table = TypeAdapter(ObjectStoreTable).validate_python(target_keys)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "endpoint"
@@ -175,7 +175,7 @@ def _cleanup_text(store: ObjectStore, prefixes: Sequence[str], removed: dict[str
     if not prefixes:
         return f"Nothing was left by sessions in {store.url_text}."
     if not removed:
-        return f"Nothing was removed; '{command_line('clean')}' with --yes removes it."
+        return f"Nothing was removed; '{iolab_command_line('clean')}' with --yes removes it."
     objects = sum(int(answer.get("objects") or 0) for answer in removed.values())
     size = sum(int(answer.get("bytes") or 0) for answer in removed.values())
     return f"Removed {format_count(objects)} objects, {format_bytes(size)}."

@@ -38,25 +38,25 @@ LAST_SESSION: Final = "last"
 """Stands for the newest session below the current directory."""
 
 
-def read_inventory(name: str) -> Inventory:
+def read_inventory(hosts_option: str) -> Inventory:
     """The inventory that `--hosts` names. UsageError or HostError when there is none.
 
     A file whose name looks like a launcher is reached as `./slurm`.
     """
-    if name == SLURM:
+    if hosts_option == SLURM:
         return _inventory_from_slurm()
-    if name.startswith(MPI):
-        return _inventory_from_mpi_file(name)
-    if name.startswith(PODS):
-        return _inventory_from_pods(name)
-    return _inventory_from_file(name)
+    if hosts_option.startswith(MPI):
+        return _inventory_from_mpi_file(hosts_option)
+    if hosts_option.startswith(PODS):
+        return _inventory_from_pods(hosts_option)
+    return _inventory_from_file(hosts_option)
 
 
-def read_hosts(name: str) -> tuple[HostSpec, ...]:
+def read_hosts(hosts_option: str) -> tuple[HostSpec, ...]:
     """The hosts that `--hosts` names; UsageError with every fault of it."""
     from iolab.study.inventory import parse_inventory
 
-    inventory = read_inventory(name)
+    inventory = read_inventory(hosts_option)
     try:
         return parse_inventory(inventory.text, inventory.file_name)
     except StudyError as error:
@@ -158,7 +158,7 @@ def published_set_completions(incomplete: str) -> list[str]:
 
 def session_or_set_completions(incomplete: str) -> list[str]:
     """What the shell offers where a published set or a session may stand."""
-    return [*published_set_completions(incomplete), *session_names(incomplete)]
+    return [*published_set_completions(incomplete), *session_completions(incomplete)]
 
 
 def setting_completions(incomplete: str) -> list[str]:
@@ -180,11 +180,11 @@ def setting_completions(incomplete: str) -> list[str]:
     return [f"{name}=" for name in dict.fromkeys(names) if name.startswith(incomplete)]
 
 
-def server_overrides(value: str) -> tuple[str, ...]:
+def server_overrides(server_option: str) -> tuple[str, ...]:
     """The same as `--set` says it: a kind of server by its name, else the cluster's addresses."""
-    if value in _server_kind_completions():
-        return (f"server.kind={value}",)
-    return ("server.kind=given", f"server.addresses={value}")
+    if server_option in _server_kind_completions():
+        return (f"server.kind={server_option}",)
+    return ("server.kind=given", f"server.addresses={server_option}")
 
 
 StudyName = Annotated[
@@ -203,9 +203,9 @@ def session_path(name: str) -> Path:
     path = Path(name)
     if name != LAST_SESSION or path.exists():
         return path
-    from iolab.store.search import newest_session
+    from iolab.store.search import newest_session_directory
 
-    newest = newest_session(Path())
+    newest = newest_session_directory(Path())
     if newest is None:
         raise UsageError(
             "There is no last session: no directory below this one is a session.",
@@ -214,7 +214,7 @@ def session_path(name: str) -> Path:
     return newest
 
 
-def session_names(incomplete: str) -> list[str]:
+def session_completions(incomplete: str) -> list[str]:
     """What the shell offers for a session."""
     from iolab.store.search import find_session_folders
 
@@ -229,7 +229,7 @@ SessionDirectory = Annotated[
         help="The directory of a session, also of a running one; 'last' is the newest one below "
         "the current directory.",
         parser=session_path,
-        autocompletion=session_names,
+        autocompletion=session_completions,
     ),
 ]
 SkipQuestion = Annotated[
@@ -645,12 +645,12 @@ def load_study(
 
     `assignments` are set over all that the options set.
     """
-    from iolab.cli.studies import find_study
+    from iolab.cli.studies import read_study_source
     from iolab.core.engine import EngineName
     from iolab.registry import read_study
     from iolab.study.parse import StudyOverrides
 
-    source = find_study(options.study)
+    source = read_study_source(options.study)
     path, server = options.path, options.server
     if path is not None:
         refuse_empty_or_root_path(path)

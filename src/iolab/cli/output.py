@@ -504,11 +504,11 @@ def _is_imported(reader: SessionReader) -> bool:
 
 def report_damage_and_remedy(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
-    from iolab.cli.invocation import command_line
+    from iolab.cli.invocation import iolab_command_line
     from iolab.store.verify import RESTORE_HINT, RESTORE_IMPORT_HINT
 
     if damage.hint == RESTORE_HINT:
-        again = command_line("resume", str(directory))
+        again = iolab_command_line("resume", str(directory))
         hint = RESTORE_HINT.replace("iolab resume", again)
         damage = replace(damage, hint=RESTORE_IMPORT_HINT if imported else hint)
     _LEFT_OUT_SESSIONS.append(directory)
@@ -576,12 +576,12 @@ def _exit_code_of_command(command: Callable[[], object], *, as_json: bool) -> in
     try:
         outcome = command()
     except IolabError as error:
-        return _print_error(error, as_json=as_json)
+        return _print_error_and_get_exit_code(error, as_json=as_json)
     except typer.TyperException as error:
         if error.format_message().startswith("Usage:"):
             print_message(error.format_message())  # no command was given: the help is the answer
             return ExitCode.STUDY
-        return _print_error(_usage_error(error), as_json=as_json)
+        return _print_error_and_get_exit_code(_usage_error(error), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         print_message("Interrupted.")
         return ExitCode.INTERRUPTED
@@ -610,7 +610,7 @@ def error_document(error: IolabError) -> dict[str, object]:
     }
 
 
-def _print_error(error: IolabError, *, as_json: bool) -> int:
+def _print_error_and_get_exit_code(error: IolabError, *, as_json: bool) -> int:
 
     print_message(wrap_for_terminal(f"iolab: {one_line(str(error))}"))
     # A single fault may be the error itself.
@@ -647,16 +647,16 @@ def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> int:
     try:
         require_flushed_output()
     except IolabError as fault:
-        return _print_error(fault, as_json=False)
+        return _print_error_and_get_exit_code(fault, as_json=False)
     if library := _library_on_noexec_mount(error):
         return _print_noexec_error(library, as_json=as_json)
     if _is_out_of_processes(error):
-        return _print_error(_process_limit_error(), as_json=as_json)
+        return _print_error_and_get_exit_code(_process_limit_error(), as_json=as_json)
     if _is_out_of_memory(error):
-        return _print_error(out_of_memory_error(), as_json=as_json)
+        return _print_error_and_get_exit_code(out_of_memory_error(), as_json=as_json)
     if environment_error := _environment_error(error):
-        return _print_error(environment_error, as_json=as_json)
-    return _report_bug(error, as_json=as_json)
+        return _print_error_and_get_exit_code(environment_error, as_json=as_json)
+    return _report_bug_and_get_exit_code(error, as_json=as_json)
 
 
 def _environment_error(error: BaseException) -> IolabError | None:
@@ -688,7 +688,7 @@ def _library_on_noexec_mount(error: BaseException) -> str | None:
 
 
 def _print_noexec_error(library: str, *, as_json: bool) -> int:
-    """As `_print_error`, whose own imports load such libraries."""
+    """As `_print_error_and_get_exit_code`, whose own imports load such libraries."""
     error = HostError(
         f"{library!r} may not be loaded: its file system is mounted noexec.",
         "Install iolab on another, or mount that one without noexec.",
@@ -748,7 +748,7 @@ def out_of_memory_error() -> HostError:
     )
 
 
-def _report_bug(error: BaseException, *, as_json: bool) -> int:
+def _report_bug_and_get_exit_code(error: BaseException, *, as_json: bool) -> int:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text, no file
     message = f"This is a bug in iolab: {type(error).__name__} at {where}: {error}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from msgspec.structs import replace
@@ -100,7 +100,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented study to begin with."""
-    from iolab.cli.invocation import command_line
+    from iolab.cli.invocation import iolab_command_line
     from iolab.cli.template import study_template
 
     if file.suffix != ".toml":
@@ -121,7 +121,7 @@ def init(
     print_result(str(file))
     for fault in () if draft is None else _job_file_study_faults(draft.text, str(file)):
         print_message(wrap_for_terminal(f"To correct: {fault}"))
-    check_line, plan_line = (command_line(name, str(file)) for name in ("check", "plan"))
+    check_line, plan_line = (iolab_command_line(name, str(file)) for name in ("check", "plan"))
     print_message(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
 
 
@@ -239,7 +239,7 @@ def plan(
     # Pods that a session makes are not there yet.
     is_offline = offline or reader is not None or read.kubernetes is not None
     facts, refusal, host_notes = (
-        (None, None, ()) if is_offline else _discover_facts_and_fault(read, plan)
+        _PlanReadiness(None, None, ()) if is_offline else _discover_readiness(read, plan)
     )
     if reader is None and read.kubernetes is not None:
         from iolab.cli.pods import volume_size_fault
@@ -299,10 +299,16 @@ def _session_in_place_of_study(options: StudyOptions) -> SessionReader | None:
     return reader
 
 
-def _discover_facts_and_fault(
-    study: Study, plan: Plan
-) -> tuple[Mapping[str, HostFacts], IolabError | None, tuple[str, ...]]:
-    """What the hosts say, why the plan cannot run there, and what should be known of its events."""
+class _PlanReadiness(NamedTuple):
+    """Facts of the hosts, why a plan cannot run there, and what should be known of its events."""
+
+    facts: Mapping[str, HostFacts] | None
+    error: IolabError | None
+    event_notes: tuple[str, ...]
+
+
+def _discover_readiness(study: Study, plan: Plan) -> _PlanReadiness:
+    """What the hosts say to a plan; an error of theirs is given, not raised."""
     import asyncio
 
     from iolab.errors import HostError
@@ -328,17 +334,22 @@ def _discover_facts_and_fault(
                 more_faults=faults,
             )
     except IolabError as error:
-        return discovery.facts, error, notes
-    return discovery.facts, None, notes
+        return _PlanReadiness(discovery.facts, error, notes)
+    return _PlanReadiness(discovery.facts, None, notes)
 
 
-async def _discover_hosts(
-    study: Study,
-) -> tuple[DiscoveredHosts, tuple[Fault, ...], tuple[str, ...]]:
+class _HostDiscovery(NamedTuple):
+    """What hosts told, and of the study's meters and events what speaks against them."""
+
+    hosts: DiscoveredHosts
+    meter_and_event_faults: tuple[Fault, ...]
+    event_notes: tuple[str, ...]
+
+
+async def _discover_hosts(study: Study) -> _HostDiscovery:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
-    Of guests that a session would boot their nodes are asked. The second is what speaks against
-    events and meters, the third what should be known of events.
+    Of guests that a session would boot their nodes are asked.
     """
     from iolab.core.host import HostTransport
     from iolab.hosts.connect import open_hosts
@@ -354,8 +365,8 @@ async def _discover_hosts(
         )
         faults, notes = await find_meter_faults(study.hosts), ()
         if study.scenario is None:
-            return discovery, faults, notes
+            return _HostDiscovery(discovery, faults, notes)
         from iolab.session.actions import event_preflight  # brings numpy
 
         events = await event_preflight(study, hosts)
-        return discovery, (*faults, *events.faults), events.notes
+        return _HostDiscovery(discovery, (*faults, *events.faults), events.notes)

@@ -333,11 +333,11 @@ def _phase_and_event_rows(study: Study) -> Iterator[tuple[str, Text | str]]:
 
 def _action_event_text(event: EventPlan, action: Action) -> str:
     when = "after the last phase" if event.phase == READBACK_PHASE else ""
-    when = when or _moment_text(event)
+    when = when or _event_start_text(event)
     return f"{event.id}@{action.host}, {when}: {action.summary_text}"
 
 
-def _moment_text(event: EventPlan) -> str:
+def _event_start_text(event: EventPlan) -> str:
     """When it begins, by its phase."""
     phase = f"phase {quote_value(event.phase)}"
     return f"{event.after_s:g} s into {phase}" if event.after_s else f"as {phase} begins"
@@ -365,7 +365,7 @@ def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     """A load that begins, or is limited: nothing is done to a host but that."""
     phase = quote_value(event.undo_phase)
     end = f"until phase {phase} begins" if event.undo_phase else "until the end"
-    where = f"{event.id}, {_moment_text(event)}, {end}: "
+    where = f"{event.id}, {_event_start_text(event)}, {end}: "
     limit = f"{event.io_limit.text} on each disk" if event.io_limit else ""
     if event.limited_event:
         return f"{where}event {event.limited_event} is limited to {limit}"

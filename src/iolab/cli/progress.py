@@ -86,7 +86,7 @@ class LoadSecondsWindow:
         """The load of each second that so many hosts have told of, oldest first."""
         full = [second for second, by_host in self._by_second.items() if len(by_host) >= host_count]
         for second in full:
-            self._summed[second] = _merge_hosts(second, self._by_second.pop(second))
+            self._summed[second] = _merge_host_intervals(second, self._by_second.pop(second))
         if full:
             kept = sorted(self._summed)[-SECONDS_KEPT:]
             self._summed = {second: self._summed[second] for second in kept}
@@ -120,7 +120,7 @@ class SessionProgress(Record):
     current run, `cpu_busy` each host's newest share: these two grow in place, for a copy of them
     with each of a thousand hosts' events would cost more than the session itself.
     `load_hosts_by_point` are, by configuration and guests a node, who makes a point's load;
-    `booted_guest_count` of `guest_count` that the session boots are up. `present_hosts` are the
+    `booted_guests` of `guest_count` that the session boots are up. `present_hosts` are the
     hosts that answered when the session began, and were not left out since. `overhead_s` is what a
     run takes beside its load and its rest. Runs that `can_end_early` are foretold by their limit
     until one was timed. `scenario_phases` are those of a run, each with the longest it can take.
@@ -152,7 +152,7 @@ class SessionProgress(Record):
         default_factory=lambda: NO_LOAD_HOSTS
     )
     guest_count: int = 0
-    booted_guest_count: frozenset[str] = frozenset()
+    booted_guests: frozenset[str] = frozenset()
     present_hosts: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S
     can_end_early: bool = False
@@ -172,7 +172,7 @@ class SessionProgress(Record):
                 names = frozenset(name for name, _ in event.facts)
                 return replace(moved, host_count=len(event.facts), present_hosts=names)
             case GuestBooted():
-                return replace(moved, booted_guest_count=self.booted_guest_count | {event.guest})
+                return replace(moved, booted_guests=self.booted_guests | {event.guest})
             case RunPreparing():
                 makers = self.load_hosts_of_run(event.run)
                 return replace(
@@ -259,7 +259,7 @@ class SessionProgress(Record):
     @property
     def boot_progress_text(self) -> str:
         """`4 of 6 guests up` while they boot; empty before, after, and without guests."""
-        up = len(self.booted_guest_count)
+        up = len(self.booted_guests)
         if self.run is not None or not self.guest_count or not 0 < up <= self.guest_count:
             return ""
         return f"{up} of {counted_noun(self.guest_count, 'guest')} up"
@@ -348,7 +348,7 @@ class SessionProgress(Record):
         return max(phases_s, 0.0) + self.settle_s + self.overhead_s
 
 
-def _merge_hosts(second: int, hosts: Mapping[str, IntervalReported]) -> LoadSecond:
+def _merge_host_intervals(second: int, hosts: Mapping[str, IntervalReported]) -> LoadSecond:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
     iops = sum(interval.iops for interval in hosts.values())
     weighed = [

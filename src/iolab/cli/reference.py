@@ -26,7 +26,7 @@ from iolab.cli.output import (
     print_renderables,
     report_damage_and_remedy,
 )
-from iolab.cli.studies import find_published_source, published_set_ids, read_published_set
+from iolab.cli.studies import published_set_ids, read_published_set, read_published_source
 from iolab.errors import ExitCode, Fault, IolabError, UsageError
 from iolab.record import Record
 from iolab.text import counted_noun, uncapitalised
@@ -77,7 +77,7 @@ def reference(
         return
     published = read_published_set(name)
     if toml:
-        print_raw(find_published_source(name).text)
+        print_raw(read_published_source(name).text)
     elif output is not OutputFormat.TABLE:
         from iolab.published.report import computed_document
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.cli.options import (
     AsJson,
     published_set_completions,
-    session_names,
+    session_completions,
     session_path,
 )
 from iolab.cli.output import (
@@ -57,7 +57,7 @@ Sessions = Annotated[
         help="The directory of a session, also of a running one, or of several to compare; the "
         "first is the baseline. 'last' is the newest one below the current directory.",
         parser=session_path,
-        autocompletion=session_names,
+        autocompletion=session_completions,
     ),
 ]
 

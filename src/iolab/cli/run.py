@@ -98,7 +98,7 @@ def run(
         names = asyncio.run(pod_fleet_identity_overrides(study.kubernetes))
         study = load_study(options, assignments=names)
     require_event_consent(study, event or (), destroy or ())
-    directory, request = create_session_request(study, out)
+    directory, request = new_session_directory_and_request(study, out)
     run_options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     raise typer.Exit(run_and_report(request, run_options))
 
@@ -165,7 +165,9 @@ def _require_event_option(options: Mapping[str, str], option: str, text: str) ->
         raise UsageError(message, f"Consent with {options[text]} {text}, and not {option}.")
 
 
-def create_session_request(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
+def new_session_directory_and_request(
+    study: Study, out: Path | None
+) -> tuple[Path, SessionRequest]:
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
     from iolab.analysis.adaptive import adaptive_queue_factory
     from iolab.cli.session import SessionRequest

@@ -20,7 +20,7 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.analysis.steady import FleetStoppingRule
 from iolab.analysis.stored_results import results_with_session_checks
-from iolab.cli.invocation import command_line
+from iolab.cli.invocation import iolab_command_line
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.options import OutputFormat
 from iolab.cli.output import open_session, print_message, wrap_for_terminal
@@ -135,12 +135,12 @@ class SessionRecorder:
             case SessionStarted():
                 self._facts = dict(event.facts)
                 self._writer = self._open_writer(self._facts)
-                self._writer.record_start(self._facts, event.agent_version)
+                self._writer.record_host_facts_at_start(self._facts, event.agent_version)
                 self._view.on_event(event)
             case FilesystemsCreated():
                 self._facts |= dict(event.facts)
                 if self._writer is not None:
-                    self._writer.record_created_targets(event.facts)
+                    self._writer.record_created_target_facts(event.facts)
             case SessionPhaseStarted():
                 self._times.begin_session_phase(event.phase)
                 if event.phase is SessionPhase.LAY_OUT and self._loading.ident is None:
@@ -402,7 +402,7 @@ def _warn_of_outdated_report(options: RunOptions) -> None:
     except OSError:
         return
     if is_old:
-        renew = command_line("report", str(options.directory))
+        renew = iolab_command_line("report", str(options.directory))
         _print_unless_quiet(f"{report} is of an earlier state; to renew it: {renew}", options)
 
 

@@ -12,7 +12,7 @@ from iolab.cli.options import (
     LAST_SESSION,
     OutputFormat,
     SkipQuestion,
-    session_names,
+    session_completions,
     session_path,
     with_output_format,
 )
@@ -120,7 +120,7 @@ def session_list_renderables(
 
 def _session_argument(line: SessionLine, directory: Path) -> str:
     """The session's path as an argument of another command."""
-    return str(directory / line.folder.folder.relative_to(directory.resolve()))
+    return str(directory / line.folder.path.relative_to(directory.resolve()))
 
 
 def _listing_document(listing: SessionListing, directory: Path) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def rm(
             help=f"Their directories, none of them running; {LAST_SESSION!r} is the newest one "
             "below the current directory.",
             parser=session_path,
-            autocompletion=session_names,
+            autocompletion=session_completions,
         ),
     ],
     *,

@@ -30,7 +30,7 @@ STUDY_BYTES_MAX: Final = 4 << 20
 _GIVE_STUDY: Final = "Give a bundled study (see 'iolab studies') or a .toml file."
 
 
-class StudySource(Record):
+class SourceText(Record):
     """A file's text and the name that its faults are told with."""
 
     text: str
@@ -60,7 +60,7 @@ def published_set_ids() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (_studies_folder() / _PUBLISHED).glob(f"*{_SUFFIX}")))
 
 
-def find_published_source(name: str) -> StudySource:
+def read_published_source(name: str) -> SourceText:
     """The published set of that id, or in that file; UsageError when there is none."""
     if name in published_set_ids():
         path = _studies_folder() / _PUBLISHED / f"{name}{_SUFFIX}"
@@ -81,7 +81,7 @@ def read_published_set(name: str) -> PublishedSet:
     from iolab.published.audit.document import parse_published_set
     from iolab.published.meaning import MEANING_KEY
 
-    source = find_published_source(name)
+    source = read_published_source(name)
     try:
         published = parse_published_set(source.text)
     except ValueError as error:
@@ -93,7 +93,7 @@ def read_published_set(name: str) -> PublishedSet:
     return published
 
 
-def find_study(name: str) -> StudySource:
+def read_study_source(name: str) -> SourceText:
     """The study of that id, or in that file; UsageError when there is none, with the nearest."""
     path = Path(name)
     if path.suffix == _SUFFIX or "/" in name:
@@ -110,7 +110,7 @@ def find_study(name: str) -> StudySource:
     )
 
 
-def read_file_argument(name: str, remedy: str) -> StudySource:
+def read_file_argument(name: str, remedy: str) -> SourceText:
     """The text of any file that a command line names; `remedy` is what to do when it is none."""
     return _read_study_file(Path(name), name, remedy)
 
@@ -122,11 +122,11 @@ def _studies_folder() -> Path:
     raise StoreError("The bundled studies are missing.", "Install iolab again.")
 
 
-def _read_study_file(path: Path, name: str, remedy: str = _GIVE_STUDY) -> StudySource:
+def _read_study_file(path: Path, name: str, remedy: str = _GIVE_STUDY) -> SourceText:
     """The text of a study file; UsageError when it is missing, unreadable or no text."""
     try:
         content = read_regular_file(path, STUDY_BYTES_MAX)
-        return StudySource(content.decode("utf-8-sig"), name)
+        return SourceText(content.decode("utf-8-sig"), name)
     except FileNotFoundError as error:
         raise UsageError(f"There is no file {quote_value(name)}.", remedy) from error
     except OSError as error:

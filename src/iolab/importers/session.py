@@ -494,7 +494,7 @@ def write_imported_session(
         )
     try:
         with _errors_with_import_hint(), writer:
-            writer.record_start({}, "none")
+            writer.record_host_facts_at_start({}, "none")
             kept: set[Path] = set()
             for placed in session.runs:
                 record = run_record(

@@ -44,7 +44,7 @@ from iolab.report.brief import (
 from iolab.report.charts.choose import run_curve_label
 from iolab.report.charts.run_series import build_heat_map, build_timeline
 from iolab.report.charts.series import NodeTimeline, RunChartData
-from iolab.store.documents import HostsStart, Manifest, SessionDocument
+from iolab.store.documents import HostFactsAtStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 
 TIMELINES_MAX: Final = 16
@@ -113,7 +113,7 @@ class StoredSessionReader(Protocol):
         """The facts of each host by name."""
 
     @property
-    def starts(self) -> tuple[HostsStart, ...]:
+    def starts(self) -> tuple[HostFactsAtStart, ...]:
         """The hosts as each start of the session found them."""
 
     def results(self) -> tuple[RunResult, ...]:

@@ -42,7 +42,7 @@ from iolab.report.brief import (
     UnionMember,
 )
 from iolab.report.gather import StoredSessionReader
-from iolab.store.documents import HostsStart, Manifest, SessionDocument
+from iolab.store.documents import HostFactsAtStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from iolab.study.schedule import build_point_at, content_digest
 from iolab.text import list_text
@@ -411,7 +411,7 @@ class MergedSession(Record):
     merged_results: tuple[RunResult, ...]
     damage_list: tuple[Damage, ...]
     parts_by_digest: Mapping[str, tuple[SessionPart, str]]
-    starts: tuple[HostsStart, ...] = ()
+    starts: tuple[HostFactsAtStart, ...] = ()
 
     def results(self) -> tuple[RunResult, ...]:
         """The results of all sessions, one session after the other."""

@@ -85,7 +85,7 @@ class ServerContext(Record, dict=True):
 
     library: SessionLibrary
     reports: ReportCache
-    root: str
+    root_label: str
     kinds: LoadReportKinds
 
     @cached_property
@@ -152,7 +152,7 @@ def _route_with_error_pages(path: str, context: ServerContext, view: View) -> Ro
 async def _list_view(context: ServerContext, request: Request) -> Response:
     listing = await asyncio.to_thread(context.library.list_sessions)
     words = request.query_params.get("filter", "")[:_TEXT_MAX]
-    return _page_response(session_list_html(listing, words, context.root, __version__))
+    return _page_response(session_list_html(listing, words, context.root_label, __version__))
 
 
 async def _metrics_view(context: ServerContext, request: Request) -> Response:

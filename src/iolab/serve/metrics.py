@@ -88,24 +88,24 @@ class SessionLibraryMetrics:
             if line.summary is None:
                 continue
             running = line.summary.session.status is SessionStatus.RUNNING
-            if running or line.summary.state.newest_ns >= since:
+            if running or line.summary.state.newest_run_ns >= since:
                 yield line.folder
 
     def _runs_and_counters(
-        self, session: LoadedSession, until: float, current: dict[_Key, RunCounters]
+        self, session: LoadedSession, until_s: float, current_counters: dict[_Key, RunCounters]
     ) -> Iterator[tuple[RunResult, RunCounters]]:
         for result in session.results:
             key = (session.folder.id, result.digest, result.repeat, result.attempt)
             counts = self._known_counters.get(key)
-            if counts is None and time.monotonic() < until:
-                counts = read_run_counters(session.reader, result, timed=False)
+            if counts is None and time.monotonic() < until_s:
+                counts = read_run_counters(session.reader, result, with_timestamps=False)
             if counts is not None:
-                current[key] = counts
+                current_counters[key] = counts
             yield result, counts or NO_COUNTERS
 
 
 def read_run_counters(
-    reader: SessionReader, result: RunResult, *, timed: bool
+    reader: SessionReader, result: RunResult, *, with_timestamps: bool
 ) -> RunCounters | None:
     """A run's counters; None where its tables cannot be read."""
     run = result.key
@@ -115,7 +115,10 @@ def read_run_counters(
         # The whole run of another tool is one interval where its file tells no others.
         has_series = manifest.run.point.job.is_measured_by_iolab or bool(tables[0].seq.any())
         return cumulative_run_counters(
-            *tables, manifest.host_names, with_timestamps=timed, has_values_over_time=has_series
+            *tables,
+            manifest.host_names,
+            with_timestamps=with_timestamps,
+            has_values_over_time=has_series,
         )
     except IolabError:
         return None

@@ -107,7 +107,7 @@ class ComparisonPage(Record):
     sides: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     differences: Table
     note: str
-    forbidden: bool
+    is_forbidden: bool
     are_rows_shown: bool
     rows: Table
     scale_text: str
@@ -138,7 +138,7 @@ def comparison_page(
         ),
         differences=differences_table(comparison.differences),
         note=_no_differences_text(comparison),
-        forbidden=forbidden,
+        is_forbidden=forbidden,
         are_rows_shown=allow_differences or not forbidden,
         rows=_metric_rows_table(comparison.compared_metrics, span),
         scale_text=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
@@ -259,13 +259,13 @@ def _x_position(ratio: float, span: float) -> float:
 class PlanProgress(Record):
     """How far a session is: runs made of those planned, and what it does now.
 
-    `open_ended` says that results may ask for more; `current_step` is empty where nothing is under
-    way.
+    `may_add_runs` says that results may ask for more; `current_step` is empty where nothing is
+    under way.
     """
 
     done_count: int
     planned_count: int
-    open_ended: bool
+    may_add_runs: bool
     current_step: str
     facts: tuple[tuple[str, str], ...]
 
@@ -314,7 +314,7 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Ru
         rates_by_second(kinds.report_of_result(result), table),
     )
     unit = metric_spec(rate).unit if rate else "ops/s"
-    figure = rate_figure(f"{result.configuration}: {result_run_name_text(result)}", by_second, unit)
+    figure = rate_chart(f"{result.configuration}: {result_run_name_text(result)}", by_second, unit)
     return draw_inline_svg(figure).svg if figure else ""
 
 
@@ -326,7 +326,7 @@ def rates_by_second(load_report: LoadReport, table: IntervalTable) -> Floats:
     return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
 
 
-def rate_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
+def rate_chart(subject: str, by_second: Floats, unit: str) -> Figure | None:
     """The rates, in `unit`, of each second of a run; None of less than two."""
     if by_second.size < 2:
         return None
@@ -397,7 +397,7 @@ def _plan_progress(session: LoadedSession, now_ns: int) -> PlanProgress:
     return PlanProgress(
         done_count=len(plan.runs) - plan.missing_run_count(done),
         planned_count=len(plan.runs),
-        open_ended=bool(plan.extra_run_count),
+        may_add_runs=bool(plan.extra_run_count),
         current_step=_next_run_text(plan, done) if running else "",
         facts=_duration_rows(session, now_ns, running=running),
     )
@@ -423,7 +423,9 @@ def _duration_rows(
     if running:
         facts.append(("planned for at most", format_duration_s(session.reader.plan.demand.seconds)))
     if session.results and running:
-        facts.append(("last run kept", f"{_duration_text(now_ns - session.state.newest_ns)} ago"))
+        facts.append(
+            ("last run kept", f"{_duration_text(now_ns - session.state.newest_run_ns)} ago")
+        )
     return tuple(facts)
 
 
@@ -449,16 +451,16 @@ class ConfigurationChoice(Record):
 
 
 def session_list_html(
-    listing: SessionListing, search_text: str, root: str, version: str
+    listing: SessionListing, search_text: str, root_label: str, version: str
 ) -> WebPage:
     """The sessions of a directory that have every one of the words, in any case; all without."""
     return _render_page(
         "list.html.j2",
-        refresh=not listing.complete,
+        refresh=not listing.is_complete,
         listing=listing,
-        lines=listing.matching_lines(search_text),
+        lines=listing.lines_with_words(search_text),
         search_text=search_text,
-        root=root,
+        root_label=root_label,
         v=version,
     )
 
@@ -474,9 +476,9 @@ def report_in_progress_html(session_folder: SessionFolder) -> WebPage:
     return _render_page("making.html.j2", refresh=True, place=session_folder)
 
 
-def comparison_html(page: ComparisonPage, again: str) -> WebPage:
-    """A comparison; `again` is the address of it with what forbids it allowed."""
-    return _render_page("compare.html.j2", page=page, again=again)
+def comparison_html(page: ComparisonPage, allow_differences_url: str) -> WebPage:
+    """A comparison, with the address of it with what forbids it allowed."""
+    return _render_page("compare.html.j2", page=page, allow_differences_url=allow_differences_url)
 
 
 def configuration_choice_html(choices: tuple[ConfigurationChoice, ...]) -> WebPage:

@@ -80,14 +80,14 @@ class ReportCache:
         self._making_lock = asyncio.Semaphore(1)
 
     async def page_or_start_making(
-        self, session_folder: SessionFolder, digest: str
+        self, session_folder: SessionFolder, state_digest: str
     ) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.
 
         Busy where too many wait; IolabError where it cannot be made, and then it is tried again
         when asked for again.
         """
-        key = (session_folder.id, digest)
+        key = (session_folder.id, state_digest)
         if key in self._pages:
             self._pages.move_to_end(key)
             return self._pages[key]
@@ -132,7 +132,7 @@ class ReportCache:
         async with self._making_lock:
             with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
                 path = Path(scratch) / "report.html"
-                await _run_report_command(self._command(session_folder.folder, path))
+                await _run_report_command(self._command(session_folder.path, path))
                 page = await asyncio.to_thread(_compress_report, path, self._finish, session_folder)
         self._cache_page(key, page)
         return page

@@ -320,7 +320,7 @@ def open_listener(host: str, port: int) -> ListeningSocket:
     )
 
 
-def run_server(listener: ListeningSocket, app: App, ready: Callable[[], None]) -> None:
+def run_server(listener: ListeningSocket, app: App, on_ready: Callable[[], None]) -> None:
     """Answer requests until a signal comes; answers that are under way get a moment more."""
     config = uvicorn.Config(
         app,
@@ -340,7 +340,7 @@ def run_server(listener: ListeningSocket, app: App, ready: Callable[[], None]) -
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    server = _Server(config, ready)
+    server = _Server(config, on_ready)
     # uvicorn takes INT and TERM while it serves, and raises them again once it has ended.
     # One that was ignored from the start stays so, as with nohup.
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

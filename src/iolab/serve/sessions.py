@@ -65,7 +65,7 @@ class SessionFolder(Record):
 
     id: str
     name: str
-    folder: Path
+    path: Path
 
 
 class SessionFolderList(Record):
@@ -102,7 +102,7 @@ class SessionState(Record):
     """
 
     digest: str
-    newest_ns: int
+    newest_run_ns: int
     is_being_written: bool
 
 
@@ -265,11 +265,11 @@ class SessionListing(Record):
 
     lines: tuple[SessionLine, ...]
     notes: tuple[str, ...]
-    complete: bool
+    is_complete: bool
 
-    def matching_lines(self, text: str) -> tuple[SessionLine, ...]:
+    def lines_with_words(self, search_text: str) -> tuple[SessionLine, ...]:
         """The sessions that have every word of the text."""
-        words = text.casefold().split()
+        words = search_text.casefold().split()
         return tuple(line for line in self.lines if line.has_words(words))
 
 
@@ -329,7 +329,7 @@ class SessionLibrary:
     def session_state(self, session_folder: SessionFolder) -> SessionState:
         """How a session stands now; StoreError where it must not be read."""
         with self._lock:
-            return self._states.read_state(session_folder.folder)
+            return self._states.read_state(session_folder.path)
 
     def load_session(self, session_folder: SessionFolder) -> LoadedSession:
         """A session with its results; StoreError where it cannot or must not be read."""
@@ -344,7 +344,7 @@ class SessionLibrary:
 
     def _session_line(self, session_folder: SessionFolder, until: float) -> SessionLine:
         try:
-            state = self._states.read_state(session_folder.folder)
+            state = self._states.read_state(session_folder.path)
             remembered = self._known.get(session_folder.id)
             if remembered is None or remembered[0] != state.digest:
                 if self._clock() > until:
@@ -389,19 +389,19 @@ class SessionLibrary:
         return str(error).replace(f"{self.root}/", "")
 
     def _load_session(self, session_folder: SessionFolder) -> LoadedSession:
-        state = self._states.read_state(session_folder.folder)
+        state = self._states.read_state(session_folder.path)
         reader = self._session_reader(session_folder)
         study, results = results_with_session_checks(reader)
         return LoadedSession(session_folder, state, reader, reader.session, study, results)
 
     def _session_reader(self, session_folder: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
-        with disk_errors_as_store_errors(session_folder.folder / layout.PLAN, "read"):
-            info = (session_folder.folder / layout.PLAN).lstat()
+        with disk_errors_as_store_errors(session_folder.path / layout.PLAN, "read"):
+            info = (session_folder.path / layout.PLAN).lstat()
         stamp = (info.st_ino, info.st_mtime_ns)
         remembered = self._readers.pop(session_folder.id, None)
         if remembered is None or remembered[0] != stamp:
-            remembered = (stamp, SessionReader(session_folder.folder))
+            remembered = (stamp, SessionReader(session_folder.path))
         self._readers[session_folder.id] = remembered
         if len(self._readers) > READERS_MAX:
             self._readers.popitem(last=False)

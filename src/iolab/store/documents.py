@@ -85,7 +85,7 @@ class PlanDocument(Record):
     plan: Plan
 
 
-class HostsStart(Record):
+class HostFactsAtStart(Record):
     """The facts of all hosts, by name, when the session started or resumed (UTC, ns).
 
     `created_target_facts` are those of targets on which it made file systems of its own after that.
@@ -114,7 +114,7 @@ class HostsDocument(Record):
     """hosts.json: one entry a start, oldest first."""
 
     format: int
-    starts: tuple[HostsStart, ...]
+    starts: tuple[HostFactsAtStart, ...]
 
 
 class DocumentHead(Record):

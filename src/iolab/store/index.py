@@ -49,12 +49,12 @@ class IndexedManifest(NamedTuple):
 
 
 def add_index_entry(
-    session: Path, run_key: RunKey, entry: IndexEntry, manifest: IndexedManifest
+    session_directory: Path, run_key: RunKey, entry: IndexEntry, manifest: IndexedManifest
 ) -> None:
     """Append a run that is committed; where that fails, readers find the run itself."""
     with suppress(OSError):
         _append_line(
-            session,
+            session_directory,
             [
                 *run_key,
                 entry.configuration,
@@ -66,18 +66,20 @@ def add_index_entry(
         )
 
 
-def withdraw_index_entry(session: Path, run_key: RunKey) -> None:
+def withdraw_index_entry(session_directory: Path, run_key: RunKey) -> None:
     """Say, flushed to the device, that what stands there of a run is no more. Raises OSError."""
-    if (session / layout.INDEX).exists():
-        _append_line(session, [*run_key], flush=True)
+    if (session_directory / layout.INDEX).exists():
+        _append_line(session_directory, [*run_key], flush=True)
 
 
-def read_index(session: Path) -> dict[RunKey, IndexEntry]:
+def read_index(session_directory: Path) -> dict[RunKey, IndexEntry]:
     """What the index has, also of runs that are not there any more; empty where it is unreadable.
 
     Lines that make no sense are passed over.
     """
-    return {key: entry for key, (entry, _) in _parse_index(read_index_bytes(session)).items()}
+    return {
+        key: entry for key, (entry, _) in _parse_index(read_index_bytes(session_directory)).items()
+    }
 
 
 def indexed_manifests(content: bytes) -> dict[RunKey, IndexedManifest | None]:
@@ -85,10 +87,10 @@ def indexed_manifests(content: bytes) -> dict[RunKey, IndexedManifest | None]:
     return {key: manifest for key, (_, manifest) in _parse_index(content).items()}
 
 
-def read_index_bytes(session: Path) -> bytes:
+def read_index_bytes(session_directory: Path) -> bytes:
     """The bytes of the index; none where it cannot be read."""
     try:
-        return read_regular_file(session / layout.INDEX)
+        return read_regular_file(session_directory / layout.INDEX)
     except OSError:
         return b""
 
@@ -112,9 +114,9 @@ def _parse_index(content: bytes) -> dict[RunKey, tuple[IndexEntry, IndexedManife
     return entries
 
 
-def _append_line(session: Path, line: list[Any], *, flush: bool = False) -> None:
+def _append_line(session_directory: Path, line: list[Any], *, flush: bool = False) -> None:
     """Append a line that begins with its break: one that was cut off before it spoils no other."""
-    with (session / layout.INDEX).open("ab") as file:
+    with (session_directory / layout.INDEX).open("ab") as file:
         file.write(b"\n" + msgspec.json.encode(line))
         if flush:
             file.flush()

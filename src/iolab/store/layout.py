@@ -51,11 +51,11 @@ _RUN_FILES: Final = (
 _OUTPUT_FILE: Final = re.compile(r"[0-9]{1,9}\.zst")
 
 
-def point_directory(session: Path, digest: str) -> Path:
+def point_directory(session_directory: Path, digest: str) -> Path:
     """The directory of a point; ValueError for a digest that could lead elsewhere."""
     if not _DIGEST.fullmatch(digest):
         raise ValueError(f"'{digest}' is not the digest of a point")
-    return session / POINTS / digest
+    return session_directory / POINTS / digest
 
 
 def is_run_key(digest: object, repeat: object) -> bool:
@@ -68,12 +68,12 @@ def is_run_key(digest: object, repeat: object) -> bool:
     )
 
 
-def run_directory(session: Path, run_key: RunKey) -> Path:
+def run_directory(session_directory: Path, run_key: RunKey) -> Path:
     """The directory of one committed run."""
     digest, repeat = run_key
     if repeat < 1:
         raise ValueError(f"repeats count from 1, not {repeat}")
-    return point_directory(session, digest) / f"run-{repeat}"
+    return point_directory(session_directory, digest) / f"run-{repeat}"
 
 
 def temporary_path(final: Path, pid: int) -> Path:
@@ -89,14 +89,17 @@ def output_file_name(index: int) -> str:
     return f"{ENGINE}/{index}.zst"
 
 
-def committed_runs(session: Path) -> dict[RunKey, Path]:
+def committed_runs(session_directory: Path) -> dict[RunKey, Path]:
     """Every run in place, ordered by digest and repeat; unfinished ones are not seen."""
-    return {key: run_directory(session, key) for key in sorted(committed_run_keys(session))}
+    return {
+        key: run_directory(session_directory, key)
+        for key in sorted(committed_run_keys(session_directory))
+    }
 
 
-def committed_run_keys(session: Path) -> Iterator[RunKey]:
+def committed_run_keys(session_directory: Path) -> Iterator[RunKey]:
     """The same by their keys, in no order; of a hundred thousand runs no path is made."""
-    points = session / POINTS
+    points = session_directory / POINTS
     if not points.is_dir():
         return
     with os.scandir(points) as every:
@@ -113,9 +116,11 @@ def run_key_of_directory(run_directory: Path) -> RunKey:
     return run_directory.parent.name, int(number)
 
 
-def earlier_attempt_directories(session: Path) -> tuple[Path, ...]:
+def earlier_attempt_directories(session_directory: Path) -> tuple[Path, ...]:
     """Runs that failed or were interrupted and were measured again later."""
-    return tuple(sorted(run for run in _point_entries(session) if _ATTEMPT.fullmatch(run.name)))
+    return tuple(
+        sorted(run for run in _point_entries(session_directory) if _ATTEMPT.fullmatch(run.name))
+    )
 
 
 def is_session_entry_name(name: str) -> bool:
@@ -123,13 +128,13 @@ def is_session_entry_name(name: str) -> bool:
     return (name,) in _OWN_FILES or name == POINTS or _UNFINISHED.fullmatch(name) is not None
 
 
-def foreign_point_entries(session: Path) -> Iterator[Path]:
+def foreign_point_entries(session_directory: Path) -> Iterator[Path]:
     """What lies below the points of a session and is no file or folder of a run, links included.
 
     A folder that no session has is given as one; what a writer left half-written is not.
     """
-    for folder, folders, files in os.walk(session / POINTS):
-        place = Path(folder).relative_to(session / POINTS)
+    for folder, folders, files in os.walk(session_directory / POINTS):
+        place = Path(folder).relative_to(session_directory / POINTS)
         names = [*folders, *files]
         folders[:] = [name for name in folders if _is_point_folder((*place.parts, name))]
         for name in names:
@@ -172,9 +177,9 @@ def session_of_file(path: Path) -> Path | None:
     return None
 
 
-def unfinished_paths(session: Path) -> tuple[Path, ...]:
+def unfinished_paths(session_directory: Path) -> tuple[Path, ...]:
     """What a writer that died has left half-written."""
-    places = (session, *_point_directories(session))
+    places = (session_directory, *_point_directories(session_directory))
     return tuple(
         entry for place in places for entry in place.iterdir() if _UNFINISHED.fullmatch(entry.name)
     )
@@ -189,16 +194,16 @@ def next_attempt_path(run_directory: Path) -> Path:
     return run_directory.with_name(f"{run_directory.name}.attempt-{number}")
 
 
-def _point_directories(session: Path) -> Iterator[Path]:
+def _point_directories(session_directory: Path) -> Iterator[Path]:
     """The directories of all points that have one."""
-    points = session / POINTS
+    points = session_directory / POINTS
     if points.is_dir():
         yield from (
             entry for entry in points.iterdir() if _DIGEST.fullmatch(entry.name) and entry.is_dir()
         )
 
 
-def _point_entries(session: Path) -> Iterator[Path]:
+def _point_entries(session_directory: Path) -> Iterator[Path]:
     """Everything that lies in a point's directory."""
-    for point in _point_directories(session):
+    for point in _point_directories(session_directory):
         yield from point.iterdir()

@@ -22,9 +22,9 @@ from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.codec import damaged_file_error, read_digested_document
 from iolab.store.documents import (
+    HostFactsAtStart,
     HostsDocument,
     HostsDocumentHead,
-    HostsStart,
     LedgerDocument,
     Manifest,
     ManifestHead,
@@ -119,7 +119,7 @@ class SessionReader:
         return self._plan_document.plan
 
     @property
-    def starts(self) -> tuple[HostsStart, ...]:
+    def starts(self) -> tuple[HostFactsAtStart, ...]:
         """The hosts as each start found them; empty before the first, and where damaged."""
         document = self._read_session_document(HostsDocument, layout.HOSTS)
         return document.starts if document else ()
@@ -149,13 +149,13 @@ class SessionReader:
 
     def committed_runs(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
-        return frozenset(self._read_heads())
+        return frozenset(self._read_manifest_heads())
 
     def done_runs(self) -> frozenset[RunKey]:
         """The committed runs that are done: what a resumed session need not measure again."""
         return frozenset(
             key
-            for key, head in self._read_heads().items()
+            for key, head in self._read_manifest_heads().items()
             if head.analysis.result.status is RunStatus.DONE
         )
 
@@ -173,7 +173,7 @@ class SessionReader:
 
         Each says in which segment it was measured, and of what kind its job was.
         """
-        heads = self._read_heads()
+        heads = self._read_manifest_heads()
         loads = {workload.id: type_tag_of(workload.job) for workload in self.study.workloads}
         begun = self.segment_starts_ns()
         planned = {run.key: run.order for run in self.plan.runs}
@@ -191,7 +191,7 @@ class SessionReader:
 
     def analysis_versions(self) -> dict[RunKey, int]:
         """Which version of the analysis judged each committed run."""
-        return {key: head.analysis.version for key, head in self._read_heads().items()}
+        return {key: head.analysis.version for key, head in self._read_manifest_heads().items()}
 
     def index_entries(self) -> dict[RunKey, IndexEntry]:
         """How each committed run ended when it was committed, by the index; no run is verified.
@@ -223,7 +223,7 @@ class SessionReader:
                 self._manifest_head(run_key, run, run_file_stamps(run)).analysis.result
             )
         except StoreError as error:
-            self._report_damage(self._run_damage(run_key, run, error))
+            self._report_damage(self._run_damage_from_error(run_key, run, error))
             return None
 
     def all_damage(self) -> tuple[Damage, ...]:
@@ -232,7 +232,7 @@ class SessionReader:
         Of runs as they were when results were last read; see `verify_all_files` for all files.
         """
         if self._damaged_runs is None:
-            self._read_heads()
+            self._read_manifest_heads()
         return (*self.document_damage_except_plan(), *(self._damaged_runs or ()))
 
     def collected_damage(self) -> tuple[Damage, ...]:
@@ -364,10 +364,12 @@ class SessionReader:
         try:
             return read(run)
         except StoreError as error:
-            self._report_damage(self._run_damage(key, run, error))
+            self._report_damage(self._run_damage_from_error(key, run, error))
             raise
 
-    def _run_damage(self, run_key: RunKey, run_directory: Path, error: StoreError) -> Damage:
+    def _run_damage_from_error(
+        self, run_key: RunKey, run_directory: Path, error: StoreError
+    ) -> Damage:
         place = str(run_directory.relative_to(self.directory))
         return damage_from_error(run_directory, place, error, self._run_name(run_key))
 
@@ -378,7 +380,7 @@ class SessionReader:
             kept = self._heads[run_key] = (stamp, read_manifest_head(run_directory, stamp))
         return kept[1]
 
-    def _read_heads(self) -> dict[RunKey, ManifestHead]:
+    def _read_manifest_heads(self) -> dict[RunKey, ManifestHead]:
         """The heads of all manifests that are not damaged; what is, `all_damage` tells."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
@@ -390,7 +392,7 @@ class SessionReader:
                 heads[key] = self._manifest_head(key, run, stamp)
             except StoreError as error:
                 if run_file_stamps(run) == stamp:  # otherwise a writer has just set it aside
-                    damage = self._run_damage(key, run, error)
+                    damage = self._run_damage_from_error(key, run, error)
                     self._report_damage(damage)
                     damaged.append(damage)
         self._heads = {key: kept for key, kept in self._heads.items() if key in heads}

@@ -18,36 +18,41 @@ _REPORT: Final = re.compile(r"report[^/]*\.(html|pdf|md|docx)")
 FOREIGN_SHOWN_MAX: Final = 3
 
 
-def require_removable(session: Path) -> None:
+def require_removable(session_directory: Path) -> None:
     """UsageError or StoreError where it is no session, is being written, or holds other files."""
-    if session.is_symlink() or not (session / layout.SESSION).is_file():
-        raise UsageError(f"'{session}' is not a session.", "'iolab ls' lists the sessions.")
-    if is_locked(session):
-        raise StoreError(f"Another iolab measures in '{session}'.", "End it first.")
-    with disk_errors_as_store_errors(session, "read"):
-        names = sorted(entry.name for entry in session.iterdir())
+    if session_directory.is_symlink() or not (session_directory / layout.SESSION).is_file():
+        raise UsageError(
+            f"'{session_directory}' is not a session.", "'iolab ls' lists the sessions."
+        )
+    if is_locked(session_directory):
+        raise StoreError(f"Another iolab measures in '{session_directory}'.", "End it first.")
+    with disk_errors_as_store_errors(session_directory, "read"):
+        names = sorted(entry.name for entry in session_directory.iterdir())
         foreign = [name for name in names if not _is_written_by_iolab(name)]
         foreign += [
-            str(path.relative_to(session)) for path in layout.foreign_point_entries(session)
+            str(path.relative_to(session_directory))
+            for path in layout.foreign_point_entries(session_directory)
         ]
     if foreign:
         raise UsageError(
-            f"'{session}' also holds {list_text(foreign, FOREIGN_SHOWN_MAX)}.",
+            f"'{session_directory}' also holds {list_text(foreign, FOREIGN_SHOWN_MAX)}.",
             "Move the files that iolab did not write to another place first.",
         )
 
 
-def remove_session(session: Path) -> None:
+def remove_session(session_directory: Path) -> None:
     """Remove every file of a session, `session.json` last: until then it can be removed again.
 
     OSError where one cannot be removed.
     """
-    for entry in sorted(session.iterdir(), key=lambda entry: entry.name == layout.SESSION):
+    for entry in sorted(
+        session_directory.iterdir(), key=lambda entry: entry.name == layout.SESSION
+    ):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    session.rmdir()
+    session_directory.rmdir()
 
 
 def _is_written_by_iolab(name: str) -> bool:

@@ -57,7 +57,7 @@ def find_session_folders(root: Path) -> SessionFolders:
     return SessionFolders(tuple(sorted(found)), tuple(notes))
 
 
-def newest_session(root: Path) -> Path | None:
+def newest_session_directory(root: Path) -> Path | None:
     """The session at or below `root` that was begun last; None where there is none."""
     dated = ((_created_ns(folder), folder) for folder in find_session_folders(root).folders)
     return max(dated, default=(0, None), key=itemgetter(0))[1]

@@ -203,14 +203,14 @@ def read_study_text(directory: Path, session: SessionDocument) -> str:
 def document_damage_except_plan(
     directory: Path,
     session: SessionDocument,
-    hosts: type[object] = HostsDocumentHead,
-    ledger: type[object] = DocumentHead,
+    hosts_shape: type[object] = HostsDocumentHead,
+    ledger_shape: type[object] = DocumentHead,
 ) -> Iterator[Damage]:
     """What is damaged of the documents beside the plan; of hosts and ledger as much as is read."""
     readers: tuple[tuple[str, Callable[[], object]], ...] = (
         (layout.STUDY, lambda: read_study_text(directory, session)),
-        (layout.HOSTS, lambda: read_optional_document(hosts, directory / layout.HOSTS)),
-        (layout.LEDGER, lambda: read_optional_document(ledger, directory / layout.LEDGER)),
+        (layout.HOSTS, lambda: read_optional_document(hosts_shape, directory / layout.HOSTS)),
+        (layout.LEDGER, lambda: read_optional_document(ledger_shape, directory / layout.LEDGER)),
     )
     damaged_names = set()
     for name, read in readers:
@@ -245,7 +245,7 @@ def _require_unchanged_document(directory: Path, session: SessionDocument, name:
         raise damaged_file_error(path, "it is not what the session ended with")
 
 
-def missing_run_damage(directory: Path, run_name: Callable[[RunKey], str]) -> Iterator[Damage]:
+def missing_run_damage(directory: Path, name_of_run: Callable[[RunKey], str]) -> Iterator[Damage]:
     """The runs that were committed, as the index says, and are not there."""
     for _ in range(_INDEX_READS):
         content = read_index_bytes(directory)
@@ -256,11 +256,11 @@ def missing_run_damage(directory: Path, run_name: Callable[[RunKey], str]) -> It
             break
     for key in sorted(missing):
         path = layout.run_directory(directory, key).relative_to(directory)
-        yield Damage(str(path), "it is missing.", run_name(key), RESTORE_HINT)
+        yield Damage(str(path), "it is missing.", name_of_run(key), RESTORE_HINT)
 
 
 def _replaced_manifest_damage(
-    directory: Path, run_name: Callable[[RunKey], str]
+    directory: Path, name_of_run: Callable[[RunKey], str]
 ) -> Iterator[Damage]:
     """The runs whose manifest is another than the one that was committed."""
     runs = layout.committed_runs(directory)
@@ -274,7 +274,7 @@ def _replaced_manifest_damage(
         if (actual.size_bytes, actual.sha256) != listed:
             path = runs[key].relative_to(directory) / layout.MANIFEST
             yield Damage(
-                str(path), "it is not the one that was committed.", run_name(key), RESTORE_HINT
+                str(path), "it is not the one that was committed.", name_of_run(key), RESTORE_HINT
             )
 
 
@@ -283,39 +283,39 @@ def read_optional_document(shape: type[T], path: Path) -> T | None:
     return read_digested_document(shape, path) if path.exists() else None
 
 
-def verify_session(directory: Path, run_name: Callable[[RunKey], str]) -> tuple[Damage, ...]:
+def verify_session(directory: Path, name_of_run: Callable[[RunKey], str]) -> tuple[Damage, ...]:
     """Everything that is damaged in a session, read in full; empty if nothing is.
 
-    `run_name` names a committed run; earlier attempts have no name, since nothing shows them.
+    `name_of_run` names a committed run; earlier attempts have no name, since nothing shows them.
     """
-    damages = [*_session_document_damage(directory), *missing_run_damage(directory, run_name)]
+    damages = [*_session_document_damage(directory), *missing_run_damage(directory, name_of_run)]
     for key, run in layout.committed_runs(directory).items():
-        damages += run_damage(directory, run, run_name(key))
+        damages += run_damage(directory, run, name_of_run(key))
     for run in layout.earlier_attempt_directories(directory):
         damages += run_damage(directory, run, "")
     named = {damage.run for damage in damages}
     damages += [
         damage
-        for damage in _replaced_manifest_damage(directory, run_name)
+        for damage in _replaced_manifest_damage(directory, name_of_run)
         if damage.run not in named
     ]
     return tuple(damages)
 
 
-def run_damage(directory: Path, run_directory: Path, name: str) -> Iterator[Damage]:
+def run_damage(session_directory: Path, run_directory: Path, run_name: str) -> Iterator[Damage]:
     """Damage of one run, its manifest first: the digests of all other files stand there."""
-    place = str(run_directory.relative_to(directory))
+    place = str(run_directory.relative_to(session_directory))
     try:
         manifest = read_manifest(Manifest, run_directory)
         _require_result_of_run(manifest.analysis.result, run_directory)
     except StoreError as error:
-        yield damage_from_error(run_directory, f"{place}/{layout.MANIFEST}", error, name)
+        yield damage_from_error(run_directory, f"{place}/{layout.MANIFEST}", error, run_name)
         return
     for file in manifest.files:
         try:
             require_unchanged_file(run_directory, manifest.files, file.name)
         except StoreError as error:
-            yield damage_from_error(run_directory, f"{place}/{file.name}", error, name)
+            yield damage_from_error(run_directory, f"{place}/{file.name}", error, run_name)
 
 
 def damage_from_error(directory: Path, path: str, error: StoreError, run: str = "") -> Damage:

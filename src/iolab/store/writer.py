@@ -24,8 +24,8 @@ from iolab.store.codec import encode, encode_with_digest, read_digested_document
 from iolab.store.documents import (
     LATER_FILES,
     HistoryEntry,
+    HostFactsAtStart,
     HostsDocument,
-    HostsStart,
     LedgerDocument,
     PlanDocument,
     RunOrigin,
@@ -117,12 +117,12 @@ class SessionWriter:
             raise
         return writer
 
-    def record_start(
+    def record_host_facts_at_start(
         self, facts: Mapping[str, HostFacts] | Iterable[tuple[str, HostFacts]], agent_version: str
     ) -> None:
         """Keep the facts of all hosts, by name, as this start of the session found them."""
         path = self._directory / layout.HOSTS
-        start = HostsStart(self._clock(), agent_version, dict(facts))
+        start = HostFactsAtStart(self._clock(), agent_version, dict(facts))
         with disk_errors_as_store_errors(path, "write"):
             kept = read_optional_document(HostsDocument, path)
             starts = (*(kept.starts if kept else ()), start)
@@ -130,7 +130,7 @@ class SessionWriter:
             self._session = replace(self._session, agent_version=agent_version)
             _write_session_document(self._directory, self._session)
 
-    def record_created_targets(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
+    def record_created_target_facts(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
         with disk_errors_as_store_errors(path, "write"):
@@ -146,9 +146,9 @@ class SessionWriter:
         with disk_errors_as_store_errors(path, "write"):
             replace_file(path, encode_with_digest(LedgerDocument(layout.FORMAT, ledger)))
 
-    def move_runs_to_attempts(self, runs: Iterable[RunKey]) -> None:
+    def move_runs_to_attempts(self, run_keys: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
-        for key in runs:
+        for key in run_keys:
             run = layout.run_directory(self._directory, key)
             with disk_errors_as_store_errors(run, "write"):
                 index.withdraw_index_entry(self._directory, key)

@@ -51,7 +51,7 @@ def points(results: Sequence[RunResult]) -> tuple[PointSummary, ...]:
     return summarise_points(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 
 
-def rate_figure(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
+def rate_chart(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
     """What a workload is run for against an axis."""
     rate = rate_quantity(workload.rate_metric)
     return quantity_chart(workload.title, axis, lines, rate)

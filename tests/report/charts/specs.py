@@ -31,7 +31,7 @@ from iolab.report.charts.series import HeatMap, LatencyCurve, Panel, PanelLine, 
 from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.table import Table
 from tests.report.charts.fleets import accounts, node
-from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
+from tests.report.charts.outcomes import WORKLOAD, points, rate_chart, result
 from tests.report.charts.values import value_figures
 from tests.report.growing import RATES, drawn
 
@@ -112,7 +112,7 @@ def ratios(*values: Metric) -> Figure:
 def figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
     return {
-        "throughput": rate_figure(WORKLOAD, "iodepth", lines()),
+        "throughput": rate_chart(WORKLOAD, "iodepth", lines()),
         "latency": latency_chart(WORKLOAD.title, "iodepth", lines()[:1]),
         "distribution": latency_distribution_figure(
             "Random read", "Latency by percentile", [StyledLatencyCurve(CURVE, "read", SERIES[0])]

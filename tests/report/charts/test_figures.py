@@ -46,7 +46,7 @@ from iolab.report.charts.tradeoff import latency_tradeoff_chart
 from iolab.report.formats.render import PNG_SCALE, figure_pngs
 from iolab.report.short_names import LABEL_CHARACTERS, short_configuration_names
 from iolab.report.table import Table
-from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
+from tests.report.charts.outcomes import WORKLOAD, points, rate_chart, result
 from tests.report.charts.specs import CURVE, figures, lines
 
 Kind = TypeVar("Kind", bound=Mark)
@@ -65,7 +65,7 @@ def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
 
 
 def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
-    svg = draw_inline_svg(rate_figure(WORKLOAD, "iodepth", lines()[:1])).svg
+    svg = draw_inline_svg(rate_chart(WORKLOAD, "iodepth", lines()[:1])).svg
     found = re.findall(r'transform="[^"]*" d="([^"]*)" fill="([^"]*)"', svg)
     assert [shape.count("A") for shape, _ in found] == [2, 0, 0]
     assert [shape.count("Z") for shape, _ in found] == [1, 1, 0]
@@ -73,7 +73,7 @@ def test_each_verdict_has_a_shape_and_only_valid_is_filled() -> None:
 
 
 def test_a_value_without_an_interval_looks_no_more_exact_than_one_with() -> None:
-    figure = rate_figure(WORKLOAD, "iodepth", lines()[:1])
+    figure = rate_chart(WORKLOAD, "iodepth", lines()[:1])
     (drawn,) = marks(figure, Markers)
     assert not any(drawn.have_intervals)
     assert "Broken outline" in figure.note
@@ -90,7 +90,7 @@ def test_a_value_without_an_interval_looks_no_more_exact_than_one_with() -> None
 
 
 def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
-    figure = rate_figure(WORKLOAD, "iodepth", lines()[:1])
+    figure = rate_chart(WORKLOAD, "iodepth", lines()[:1])
     (drawn,) = marks(figure, Markers)
     assert [x for x, _ in drawn.places] == [1, 4, 8]
     assert len(figure.table.rows) == 4
@@ -98,7 +98,7 @@ def test_a_run_that_is_not_valid_is_drawn_and_never_hidden() -> None:
 
 
 def test_depths_stand_at_doublings() -> None:
-    (plot,) = rate_figure(WORKLOAD, "iodepth", lines()).plots
+    (plot,) = rate_chart(WORKLOAD, "iodepth", lines()).plots
     assert plot.x is not None
     assert plot.x.scale.is_logarithmic
     assert plot.x.ticks == ((1, "1"), (4, "4"), (8, "8"))
@@ -108,7 +108,7 @@ def test_marker_and_upright_tell_what_is_published_of_several_runs() -> None:
     runs = [result(8, iops, repeat=n) for n, iops in enumerate((10e3, 11e3, 12e3), 1)]
     (point,) = points(runs)
     metric = point.metrics["iops"]
-    figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), (point,))])
+    figure = rate_chart(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), (point,))])
     lines, (large,), (bar,) = (marks(figure, kind) for kind in (LineMark, Markers, LineSegments))
     assert isinstance(large, Markers)
     assert not lines  # The point is invalid, and no line leads to it.
@@ -121,7 +121,7 @@ def test_marker_and_upright_tell_what_is_published_of_several_runs() -> None:
 
 def test_a_run_that_did_not_enter_is_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, VerdictLevel.INVALID, repeat=2)])
-    figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
+    figure = rate_chart(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
     (large,) = marks(figure, Markers)
     assert large.levels == [VerdictLevel.VALID]
     texts = [[cell.text for cell in row[2:4]] for row in figure.table.rows]
@@ -149,7 +149,7 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
         ChartLine(f"c{i}", SERIES[0], (), points((result(1, 1e3 + i), result(2, 2e3 + i))))
         for i in range(11)
     ]
-    figure = rate_figure(WORKLOAD, "iodepth", many)
+    figure = rate_chart(WORKLOAD, "iodepth", many)
     assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (LINES_MAX, 22)
     assert f"best {LINES_MAX} of 11 lines" in figure.note
     drawn = best_lines_that_fit_chart(many, "iops")
@@ -182,7 +182,7 @@ def test_of_long_names_what_tells_them_apart_stands_beside_the_lines() -> None:
         ChartLine(name, token, (), lines()[0].points)
         for name, token in zip(names, SERIES, strict=False)
     ]
-    figure = rate_figure(WORKLOAD, "iodepth", many)
+    figure = rate_chart(WORKLOAD, "iodepth", many)
     assert [end.text for end in figure.plots[0].end_labels] == ["small", "large"]
     assert "array-of-the-cellar" in figure.title
     svg = draw_inline_svg(figure).svg
@@ -213,7 +213,7 @@ def test_configurations_are_called_by_what_tells_them_apart() -> None:
 def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:
     name = "</script><script>alert(1)</script>\u202e\x1b"
     many = [ChartLine(name, SERIES[0], (), lines()[0].points), lines()[1]]
-    drawn = draw_inline_svg(rate_figure(WORKLOAD, "iodepth", many))
+    drawn = draw_inline_svg(rate_chart(WORKLOAD, "iodepth", many))
     assert "alert" in drawn.marks_json
     assert not re.search("[<>&\u202e\x1b]", drawn.marks_json)
     assert not re.search("<script|[\u202e\x1b]", drawn.svg)

@@ -73,16 +73,16 @@ def doctor(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
     if keys:
-        report_readiness_and_exit(_check_store(keys, hosts, output), "")
+        report_readiness_or_exit(_check_and_print_store(keys, hosts, output), "")
         return
     if hosts is None:
-        findings = _check_this_machine(path or ".", cloud=cloud_metadata, output=output)
+        findings = _check_and_print_this_machine(path or ".", cloud=cloud_metadata, output=output)
     else:
-        findings = _check_fleet(hosts, path, cloud=cloud_metadata, output=output)
-    report_readiness_and_exit(findings, leftovers_command_line(path, hosts))
+        findings = _check_and_print_fleet(hosts, path, cloud=cloud_metadata, output=output)
+    report_readiness_or_exit(findings, clean_command_line_text(path, hosts))
 
 
-def leftovers_command_line(path: str | None, hosts: str | None) -> str:
+def clean_command_line_text(path: str | None, hosts: str | None) -> str:
     """What shows what killed sessions left where this command has looked."""
     words = ["iolab", "clean"]
     for option, value in (("--path", path), ("--hosts", hosts)):
@@ -90,7 +90,9 @@ def leftovers_command_line(path: str | None, hosts: str | None) -> str:
     return shlex.join(words)
 
 
-def _check_this_machine(path: str, *, cloud: bool, output: OutputFormat) -> Sequence[Finding]:
+def _check_and_print_this_machine(
+    path: str, *, cloud: bool, output: OutputFormat
+) -> Sequence[Finding]:
     import asyncio
 
     findings = asyncio.run(inspect_local_machine(str(Path(path).absolute()), cloud=cloud))
@@ -98,8 +100,8 @@ def _check_this_machine(path: str, *, cloud: bool, output: OutputFormat) -> Sequ
     return findings
 
 
-def _check_store(
-    keys: dict[str, str], hosts: str | None, output: OutputFormat
+def _check_and_print_store(
+    target_keys: dict[str, str], hosts: str | None, output: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
 
@@ -107,7 +109,7 @@ def _check_store(
     from iolab.core.host import HostSpec, HostTransport
 
     specs = (HostSpec("local", HostTransport.LOCAL),) if hosts is None else read_hosts(hosts)
-    findings = asyncio.run(object_store_findings(keys, specs))
+    findings = asyncio.run(object_store_findings(target_keys, specs))
     _print_findings(
         [("" if hosts is None else name, finding) for name, finding in findings], output
     )
@@ -151,7 +153,7 @@ def _print_findings(findings: Sequence[tuple[str, Finding]], output: OutputForma
     print_renderables(terminal_table(headings, rows))
 
 
-def _check_fleet(
+def _check_and_print_fleet(
     hosts: str, path: str | None, *, cloud: bool, output: OutputFormat
 ) -> Sequence[Finding]:
     import asyncio
@@ -174,10 +176,10 @@ def _check_fleet(
     return [item.finding for item in fleet_findings(inspected)]
 
 
-def report_readiness_and_exit(findings: Sequence[Finding], clean: str) -> None:
+def report_readiness_or_exit(findings: Sequence[Finding], clean_command: str) -> None:
     """Print whether all is fit, with the command that cleans; typer.Exit where it is not."""
     if any(item.topic == LEFTOVERS_TOPIC for item in findings):
-        print_message(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
+        print_message(f"Left by killed sessions; to see and remove it: {one_line(clean_command)}")
     match readiness(findings):
         case Readiness.FIT:
             print_message("Fit to measure.")

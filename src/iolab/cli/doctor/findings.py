@@ -122,11 +122,11 @@ async def _host_findings(host: Host, path: str, binary: str, *, cloud: bool) -> 
     )
     findings += leftover_and_rights_findings(hello, left)
     findings += device_counter_findings(facts.target, sample.header)
-    findings += kernel_meter_findings(sample.header)
+    findings += kernel_power_meter_findings(sample.header)
     devices = facts.target.devices if facts.target is not None else ()
     findings += drive_log_findings(await read_drive_logs(host, devices))
     quiet = await watch_activity(host, facts)
-    return (*findings, *unknown_host_fact_findings(facts), other_load_finding(quiet))
+    return (*findings, *machine_and_unknown_fact_findings(facts), other_load_finding(quiet))
 
 
 def other_load_finding(activity: HostActivity) -> Finding:
@@ -285,7 +285,7 @@ def device_counter_findings(
         )
 
 
-def kernel_meter_findings(sample: Mapping[str, Any]) -> Iterator[Finding]:
+def kernel_power_meter_findings(sample: Mapping[str, Any]) -> Iterator[Finding]:
     """The power meters that the kernel has; nothing where it has none."""
     rows = sample.get("power")
     names = [str(row[0]) for row in rows if row] if isinstance(rows, list) else []
@@ -308,7 +308,7 @@ def drive_log_findings(drives: Sequence[DriveReading]) -> Iterator[Finding]:
         yield Finding("drive counters", FindingState.OK, f"{drive.device}: {counter}")
 
 
-def meter_findings(meters: Sequence[MeterCheck]) -> Iterator[Finding]:
+def power_meter_findings(meters: Sequence[MeterCheck]) -> Iterator[Finding]:
     """What meters beside a host show; with one that cannot be read a session is refused."""
     for meter in meters:
         if meter.fault is not None:
@@ -319,7 +319,7 @@ def meter_findings(meters: Sequence[MeterCheck]) -> Iterator[Finding]:
             yield Finding(POWER_TOPIC, FindingState.OK, message)
 
 
-def unknown_host_fact_findings(facts: HostFacts) -> Iterator[Finding]:
+def machine_and_unknown_fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     threads = counted_noun(cpu.threads, "thread")

@@ -16,7 +16,7 @@ from iolab.cli.doctor.findings import (
     cgroup_limit_findings,
     drive_log_findings,
     leftover_and_rights_findings,
-    meter_findings,
+    power_meter_findings,
     program_findings,
     readiness,
     required_client_programs,
@@ -158,7 +158,7 @@ def _host_findings(host: InspectedHost) -> Iterator[Finding]:
     if host.probe is not None:
         yield from target_probe_findings(host.probe)
     yield from drive_log_findings(host.drives)
-    yield from meter_findings(host.meters)
+    yield from power_meter_findings(host.meters)
     yield from cgroup_limit_findings(host.facts)
     yield from unreadable_fact_findings(host.facts)
 
