@@ -24,8 +24,6 @@ use crate::undo::{Execute, Step, StepSignal, process_in_file};
 
 /// What is left of a loop device that is detached: its first block, as one that is mounted is kept.
 const DETACHED_BYTES: u64 = 4096;
-/// Of a command that an action becomes.
-const COMMAND_TIMEOUT_S: f64 = 30.0;
 const PROGRAM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 /// Of the kernel's lists of routes: by way of a gateway.
 const ROUTE_HAS_GATEWAY: u32 = 2;
@@ -84,6 +82,8 @@ pub struct StudyScope<'a> {
     pub members: &'a [String],
     /// For how long this agent bears the silence of its controller.
     pub lease_s: f64,
+    /// For how long a program of an action may run, as its controller waits for it.
+    pub timeout_s: f64,
 }
 
 /// What an action does to this host now, and what undoes it.
@@ -100,41 +100,54 @@ impl Action {
     pub fn resolve(&self, scope: &StudyScope, execute: Execute) -> Result<ResolvedAction> {
         let roots = Roots::default();
         match self {
-            Self::Stop { process } => stop_or_kill(process, StepSignal::Stop, execute),
-            Self::Kill { process } => stop_or_kill(process, StepSignal::Kill, execute),
+            Self::Stop { process } => stop_or_kill(process, StepSignal::Stop, scope, execute),
+            Self::Kill { process } => stop_or_kill(process, StepSignal::Kill, scope, execute),
             Self::Detach { device } => detach(&roots, device, scope),
             Self::Offline { device } => offline(&roots, device, scope),
             Self::CutLink { interface, undo_after_s } => {
-                cut_link(&roots, interface, *undo_after_s, scope.lease_s)
+                cut_link(&roots, interface, *undo_after_s, scope)
             }
             Self::Limit { group, device, rates } => limit(&roots, group, device, rates, scope),
         }
     }
 }
 
-fn stop_or_kill(process: &str, signal: StepSignal, execute: Execute) -> Result<ResolvedAction> {
+fn stop_or_kill(
+    process: &str,
+    signal: StepSignal,
+    scope: &StudyScope,
+    execute: Execute,
+) -> Result<ResolvedAction> {
     if process.starts_with('/') {
         return signal_process_of_file(Path::new(process), signal);
     }
-    let systemctl = program("systemctl")?;
-    let call = |words: &[&str]| command_step(&systemctl, words);
-    let is_active = [systemctl.as_str(), "is-active", "--quiet", "--", process];
-    execute(&is_active.map(str::to_owned), COMMAND_TIMEOUT_S)
-        .map_err(|_| Error::errno(libc::ESRCH, format!("no unit {process:?} of systemd runs")))?;
-    let kill = |name: &str| call(&["kill", &format!("--signal={name}"), "--", process]);
+    stop_or_kill_unit(&program("systemctl")?, process, signal, scope, execute)
+}
+
+fn stop_or_kill_unit(
+    systemctl: &str,
+    unit: &str,
+    signal: StepSignal,
+    scope: &StudyScope,
+    execute: Execute,
+) -> Result<ResolvedAction> {
+    let call = |words: &[&str]| command_step(systemctl, words, scope.timeout_s);
+    let is_active = [systemctl, "is-active", "--", unit].map(str::to_owned);
+    execute(&is_active, scope.timeout_s).map_err(|error| {
+        let message = format!("no unit {unit:?} of systemd is known to run: {}", error.message);
+        Error::errno(libc::ESRCH, message)
+    })?;
+    let kill = |name: &str| call(&["kill", &format!("--signal={name}"), "--", unit]);
     Ok(match signal {
         StepSignal::Stop => ResolvedAction { steps: vec![kill("STOP")], undo: vec![kill("CONT")] },
-        _ => ResolvedAction {
-            steps: vec![kill("KILL")],
-            undo: vec![call(&["start", "--", process])],
-        },
+        _ => ResolvedAction { steps: vec![kill("KILL")], undo: vec![call(&["start", "--", unit])] },
     })
 }
 
 /// A step that runs a program with these words.
-fn command_step(program: &str, words: &[&str]) -> Step {
+fn command_step(program: &str, words: &[&str], timeout_s: f64) -> Step {
     let argv = std::iter::once(program).chain(words.iter().copied());
-    Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s: COMMAND_TIMEOUT_S }
+    Step::Command { argv: argv.map(str::to_owned).collect(), timeout_s }
 }
 
 fn signal_process_of_file(path: &Path, signal: StepSignal) -> Result<ResolvedAction> {
@@ -203,13 +216,19 @@ fn cut_link(
     roots: &Roots,
     interface: &str,
     undo_after_s: Option<f64>,
-    lease_s: f64,
+    scope: &StudyScope,
 ) -> Result<ResolvedAction> {
+    let lease_s = scope.lease_s;
+    let net = roots.proc.join("thread-self/net");
     let addresses = interface_addresses().context("list the addresses of this host")?;
     let Some(own) = addresses.get(interface) else {
+        let links = read_text(&net.join("dev")).unwrap_or_default();
+        if links.lines().any(|line| line.trim_start().starts_with(&format!("{interface}:"))) {
+            let message = format!("the link {interface:?} is down");
+            return Err(Error::errno(libc::ENETDOWN, message));
+        }
         let names: Vec<&str> = addresses.keys().map(String::as_str).collect();
-        let message =
-            format!("there is no link {interface:?} that is up; there are {}", names.join(", "));
+        let message = format!("there is no link {interface:?}; up are {}", names.join(", "));
         return Err(Error::bad_request(message));
     };
     if own.iter().any(IpAddr::is_loopback) {
@@ -223,7 +242,7 @@ fn cut_link(
         return Err(Error::refused(message));
     }
     let ip = program("ip")?;
-    let call = |words: &[&str]| command_step(&ip, words);
+    let call = |words: &[&str]| command_step(&ip, words, scope.timeout_s);
     let mut steps = Vec::new();
     let mut undo = vec![call(&["link", "set", "dev", interface, "up"])];
     // Else its IPv6 addresses, which a host may have by hand, are gone.
@@ -234,7 +253,6 @@ fn cut_link(
         undo.push(write(&before));
     }
     steps.push(call(&["link", "set", "dev", interface, "down"]));
-    let net = roots.proc.join("thread-self/net");
     let routes = ipv4_routes(&read_text(&net.join("route")).unwrap_or_default(), interface);
     let more = ipv6_routes(&read_text(&net.join("ipv6_route")).unwrap_or_default(), interface);
     for route in routes.iter().chain(&more) {
@@ -429,6 +447,24 @@ mod tests {
             let message = refusal(&action);
             assert!(message.contains(part), "{message} lacks {part}");
         }
+    }
+
+    #[test]
+    fn programs_of_an_action_have_its_limit_and_say_why_they_failed() {
+        let scope = StudyScope { timeout_s: 7.0, ..StudyScope::default() };
+        let resolve = |execute: Execute| {
+            stop_or_kill_unit("/bin/systemctl", "osd.service", StepSignal::Kill, &scope, execute)
+        };
+        let hangs = |_: &[String], limit_s: f64| {
+            Err(Error::errno(libc::ETIME, format!("it took longer than {limit_s} s")))
+        };
+        let message = resolve(&hangs).unwrap_err().message;
+        for part in ["osd.service", "it took longer than 7 s"] {
+            assert!(message.contains(part), "{message} lacks {part}");
+        }
+        let words = ["start", "--", "osd.service"];
+        let undo = vec![command_step("/bin/systemctl", &words, 7.0)];
+        assert_eq!(resolve(&|_, _| Ok(())).unwrap().undo, undo);
     }
 
     #[test]

@@ -147,6 +147,7 @@ pub enum Request {
         what: Action,
         targets: Vec<PathBuf>,
         members: Vec<String>,
+        timeout_s: f64,
     },
     Step {
         what: Vec<Step>,

@@ -19,10 +19,14 @@ use crate::sys::process::{self, Pid, ReapedChild};
 use crate::sys::thread::{lock, wait_timeout};
 use crate::sys::time::{self, SECOND_NS, real_ns, ticks_per_second};
 use crate::tree::{self, RunProcesses};
+use crate::wire::MAX_ID;
 
 /// Runs at the same time, each with a thread and two pipes: a host's engines are a handful, but
 /// each guest of a node is a run as well.
 pub const MAX_RUNS: usize = 256;
+/// Places beyond these that programs of the agent's own have: what undoes an event finds one, also
+/// where programs that a controller started hang.
+const OWN_RUNS: usize = 64;
 /// The last part of a wait for a start is slept on the clock itself, for precision.
 const CLOCK_SLEEP_NS: u64 = 2_000_000;
 /// How long a wait may trust the clock: a step of it is noticed at the next look.
@@ -74,10 +78,10 @@ impl Runs {
     /// Take a place for a run; from now on signals for it are heard.
     pub fn reserve(&self, id: u64) -> Result<()> {
         let mut table = self.lock();
-        if table.entries.len() >= MAX_RUNS {
-            return Err(Error::busy(format!(
-                "{MAX_RUNS} runs are under way, the most there may be"
-            )));
+        let count = table.entries.keys().filter(|&&other| is_own(other) == is_own(id)).count();
+        let limit = if is_own(id) { OWN_RUNS } else { MAX_RUNS };
+        if count >= limit {
+            return Err(Error::busy(format!("{limit} runs are under way, the most there may be")));
         }
         if table.entries.contains_key(&id) {
             return Err(Error::bad_request(format!("a run with id {id} is under way")));
@@ -235,6 +239,11 @@ impl Runs {
     }
 }
 
+/// Whether a run is of the agent itself, by its id.
+fn is_own(id: u64) -> bool {
+    id > MAX_ID
+}
+
 /// How QEMU names the threads of a guest's processors (with `debug-threads=on`).
 const GUEST_PROCESSOR: &str = "CPU ";
 
@@ -310,6 +319,21 @@ mod tests {
 
     fn roots(tree: &TestFolder) -> Roots {
         Roots { proc: tree.path().to_owned(), sys: "/nowhere".into() }
+    }
+
+    #[test]
+    fn runs_of_a_controller_leave_places_for_the_agents_own() {
+        let runs = Runs::default();
+        for id in 1..=MAX_RUNS as u64 {
+            runs.reserve(id).unwrap();
+        }
+        assert_eq!(runs.reserve(MAX_RUNS as u64 + 1).unwrap_err().code, "busy");
+        for id in 1..=OWN_RUNS as u64 {
+            runs.reserve(MAX_ID + id).unwrap();
+        }
+        assert_eq!(runs.reserve(MAX_ID + OWN_RUNS as u64 + 1).unwrap_err().code, "busy");
+        runs.release(1);
+        runs.reserve(1).unwrap();
     }
 
     #[test]

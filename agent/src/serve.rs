@@ -399,9 +399,9 @@ impl Service {
     /// What is asked for an event: its steps, to do it, to undo it.
     fn answer_event(&self, id: u64, request: Request) -> Result<()> {
         match request {
-            Request::Resolve { what, targets, members } => {
+            Request::Resolve { what, targets, members, timeout_s } => {
                 let lease_s = self.lease.term().as_secs_f64();
-                let scope = StudyScope { targets: &targets, members: &members, lease_s };
+                let scope = StudyScope { targets: &targets, members: &members, lease_s, timeout_s };
                 let resolved = what.resolve(&scope, &self.host_program())?;
                 undo::require_free(&resolved.undo)?;
                 self.outbox.send_message(id, "resolved", &resolved);

@@ -70,8 +70,6 @@ pub enum StepSignal {
     Cont,
     /// End it.
     Kill,
-    /// Ask it to end.
-    Term,
 }
 
 /// What an event does to a host, or what undoes it.
@@ -400,7 +398,6 @@ fn signal_process(pid: Pid, start_ticks: u64, signal: StepSignal) -> Result<()> 
         StepSignal::Stop => libc::SIGSTOP,
         StepSignal::Cont => libc::SIGCONT,
         StepSignal::Kill => libc::SIGKILL,
-        StepSignal::Term => libc::SIGTERM,
     };
     process::signal_pidfd(&handle, number).context(format_args!("signal process {pid}"))
 }
@@ -494,14 +491,7 @@ pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
     let Some(kept) = undos.into_iter().find(|undo| undo.name == name) else {
         return lock(&DONE).get(name).copied().ok_or_else(|| unknown_undo(name));
     };
-    let started_real_ns = real_ns();
-    let (failed, faults): (Vec<Step>, Vec<Error>) =
-        undo_all(&kept.steps, execute).into_iter().unzip();
-    let times = StepTimes { started_real_ns, ended_real_ns: real_ns() };
-    change_file(&own_file(), |undos| {
-        keep_failed(undos, name, failed);
-        Ok(())
-    })?;
+    let (times, faults) = perform_kept(&own_file(), &kept, execute);
     if let Some(fault) = faults.into_iter().next() {
         return Err(fault);
     }
@@ -509,13 +499,22 @@ pub fn undo(name: &str, execute: Execute) -> Result<StepTimes> {
     Ok(times)
 }
 
-/// Of the undo of that name only these steps are yet to be done.
-fn keep_failed(undos: &mut Vec<Undo>, name: &str, failed: Vec<Step>) {
-    if failed.is_empty() {
-        undos.retain(|undo| undo.name != name);
-    } else if let Some(undo) = undos.iter_mut().find(|undo| undo.name == name) {
-        undo.steps = failed;
-    }
+/// Do an undo that stands in a file, where only the steps that failed stay; what failed, with why.
+fn perform_kept(path: &Path, kept: &Undo, execute: Execute) -> (StepTimes, Vec<Error>) {
+    let started_real_ns = real_ns();
+    let (failed, mut faults): (Vec<Step>, Vec<Error>) =
+        undo_all(&kept.steps, execute).into_iter().unzip();
+    let times = StepTimes { started_real_ns, ended_real_ns: real_ns() };
+    let struck_out = change_file(path, |undos| {
+        if failed.is_empty() {
+            undos.retain(|undo| undo.name != kept.name);
+        } else if let Some(undo) = undos.iter_mut().find(|undo| undo.name == kept.name) {
+            undo.steps = failed;
+        }
+        Ok(())
+    });
+    faults.extend(struck_out.err());
+    (times, faults)
 }
 
 /// Refuse an undo of what another event holds. Commands of one session are the user's to order, and
@@ -558,16 +557,10 @@ fn perform_file(path: &Path, execute: Execute) -> Vec<String> {
         Err(error) => return vec![error.message],
     };
     let mut messages = Vec::new();
-    for Undo { name, steps } in undos.into_iter().rev() {
-        let (failed, faults): (Vec<Step>, Vec<Error>) =
-            undo_all(&steps, execute).into_iter().unzip();
-        let struck_out = change_file(path, |undos| {
-            keep_failed(undos, &name, failed);
-            Ok(())
-        });
-        for error in faults.into_iter().chain(struck_out.err()) {
-            messages.push(format!("{name} was not undone: {}", error.message));
-        }
+    for kept in undos.iter().rev() {
+        let (_, faults) = perform_kept(path, kept, execute);
+        let not_undone = |error: &Error| format!("{} was not undone: {}", kept.name, error.message);
+        messages.extend(faults.iter().map(not_undone));
     }
     messages
 }

@@ -28,7 +28,7 @@ def resolve(
     agent: Agent, action: dict[str, Any], *members: str, target: Path | None = None
 ) -> Said:
     targets = [] if target is None else [str(target)]
-    return agent.ask("resolve", what=action, targets=targets, members=members)
+    return agent.ask("resolve", what=action, targets=targets, members=members, timeout_s=30)
 
 
 def do(agent: Agent, resolved: Said, timer_s: float | None = None, *, name: str = "event") -> None:
@@ -251,6 +251,20 @@ def test_a_link_is_cut_and_comes_back_with_its_routes(program: Path, link: str) 
         undo(agent)
     assert is_up(link)
     assert routes(link) == before
+
+
+def test_a_link_without_an_address_is_cut_while_it_is_up(program: Path, link: str) -> None:
+    """As a port of a bridge, which has one in its place."""
+    command("ip", "-n", link, "addr", "flush", "dev", "eth0")
+    cut = {"action": "cut_link", "interface": "eth0"}
+    with Agent(program, "nsenter", f"--net=/run/netns/{link}") as agent:
+        do(agent, resolve(agent, cut))
+        assert not is_up(link)
+        refused = resolve(agent, cut)
+        assert "'eth0'" in refused["message"].replace('"', "'")
+        assert "is down" in refused["message"]
+        undo(agent)
+    assert is_up(link)
 
 
 def test_the_controllers_own_link_is_cut_with_a_timer_alone(program: Path, link: str) -> None:

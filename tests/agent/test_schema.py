@@ -94,7 +94,7 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     stop = {"action": "stop", "process": str(pid_file)}
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         pid_file.write_text(str(sleeper.pid), encoding="utf-8")
-        said.append(agent.ask("resolve", what=stop, targets=[], members=[]))
+        said.append(agent.ask("resolve", what=stop, targets=[], members=[], timeout_s=30))
         sleeper.kill()
     nothing = {"step": "command", "argv": ["/bin/true"], "timeout_s": 10}
     said.append(agent.ask("step", what=[nothing]))

@@ -331,7 +331,7 @@ def neighboured(read_iops: int = 200, after: int = 200, **changes: Any) -> Sessi
     )  # fmt: skip
     limit = EventOutcome(
         "limit", "c1", "limit of 'noise'", "rebuild", limited, limited, limited, is_undone=True,
-        undone_real_ns=end, title="Limiting it to 200 IOPS", limited_event="noise",
+        undone_real_ns=end, title="Limiting it to 200 IOPS", load_event="noise",
         io_limit=IoLimit(read_iops=200),
     )  # fmt: skip
     events = (*lost.events, began, limit)

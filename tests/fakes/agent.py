@@ -326,6 +326,7 @@ class FakeAgent:
     async def _resolve(self, request: FakeRequest) -> dict[str, Any]:
         signal = {"step": "signal", "pid": 4243, "start_ticks": 77}
         name = request.arguments["what"]["action"].upper()
+        await asyncio.sleep(self.script.resolve_s)
         undo = [{**signal, "signal": "CONT"}] if name == "STOP" else []
         return {"is": "resolved", "steps": [{**signal, "signal": name}], "undo": undo}
 

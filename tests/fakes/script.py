@@ -69,8 +69,9 @@ class FakeScript(Record):
     `metadata` is how it does metadata operations. Of a run whose memory is bounded it tells the
     `memory_peak_bytes` (the bound itself if None) and the `oom_kills`.
     `process` makes the engine's processes, `machine` the `sample` messages, where other ones than
-    the small ones are wanted. An undo takes `undo_s`, writing it down `undo_add_s`, and an event's
-    steps `step_s`; `abandoned_undos` are what dead agents left.
+    the small ones are wanted. An undo takes `undo_s`, writing it down `undo_add_s`, an event's
+    steps `step_s`, and looking at what an action would do `resolve_s`; `abandoned_undos` are what
+    dead agents left.
     With `guests` it is a node: how each boot of a guest goes, by the guest's name and which boot of
     it that is, from 1.
     """
@@ -105,6 +106,7 @@ class FakeScript(Record):
     process: Callable[[Machine, int, FakeJob, FakeLoad], FakeProcess] = FakeProcess
     guests: Callable[[str, int], FakeGuest] | None = None
     machine: Callable[[DiskUse, int, int, int], dict[str, object]] = sample
+    resolve_s: float = 0.0
     undo_s: float = 0.0
     undo_add_s: float = 0.0
     step_s: float = 0.0

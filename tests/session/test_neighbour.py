@@ -188,7 +188,7 @@ def test_a_neighbour_with_its_own_limit_begins_under_it() -> None:
     # Lifting the later limit leaves that one.
     assert [rates.get("read_iops") for rates in rates_of(stage)] == [300, 90]
     _, scenario = record_of(stage)
-    assert [event.limited_event for event in scenario.events] == ["", "begin"]
+    assert [event.load_event for event in scenario.events] == ["", "begin"]
 
 
 def test_a_neighbour_is_undone_when_it_is_told_to_end_and_not_when_its_engine_has_ended() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 from msgspec.json import decode, encode
+from msgspec.structs import replace
 
 from iolab.core.events import Event, Notice, SessionPhaseStarted
 from iolab.core.host import TargetProbe
@@ -278,6 +280,7 @@ def test_a_fault_before_its_time_ends_a_session_before_anything_is_done() -> Non
         assert part in refusal
 
 
+WITNESS_FILE = 'file = "/sys/fake/state"\nequals = "ok"'
 COMMAND_WITNESS = 'command = ["/bin/state"]\nfield = "healthy"'
 
 
@@ -322,10 +325,89 @@ def test_a_witness_that_is_silent_is_told_and_proves_nothing() -> None:
     assert "unknown" in found["event-unwitnessed"].message
 
 
+def test_a_process_of_a_witness_that_outlives_its_kill_is_the_only_one() -> None:
+    """More of them would take all places of the agent, and none would be left for an undo."""
+    hung = asyncio.Event
+
+    async def state(call: FakeCall) -> int:
+        if call.files["/sys/fake/state"] == b"broken":
+            with contextlib.suppress(asyncio.CancelledError):
+                await hung().wait()
+            await hung().wait()  # It was killed, and hangs on in the storage.
+        return 0
+
+    inventory = INVENTORY.replace(WITNESS_FILE, 'command = ["/bin/state"]')
+    stage = played(inventory, programs={"state": state})
+    _, scenario = record_of(stage)
+    asked = [request for request in stage.hosts["a"].asked("run") if request["argv"] != ["fio"]]
+    calls = [request for request in asked if request["argv"] == ["/bin/state"]]
+    known = [answer for answer in scenario.answers if answer.state is not None]
+    # One question before the session, those that were answered, and the one that hangs.
+    assert len(calls) == 1 + len(known) + 1
+    assert len(scenario.answers) > len(known) + 5
+    assert scenario.events[0].is_undone
+
+
+def test_a_file_of_a_witness_that_hangs_is_asked_for_once() -> None:
+    stage = Stage(
+        scripts={"a": FakeScript(contents={"/sys/fake/state": b"ok"})},
+        text=STUDY,
+        inventory=INVENTORY,
+    )
+    asked_before: list[int] = []
+
+    def hang(event: Event) -> None:
+        if isinstance(event, Notice) and "'degraded' begins" in event.text:
+            agent = stage.hosts["a"].agent
+            agent.script = replace(agent.script, silent=frozenset({"get"}))
+            asked_before.append(len(stage.hosts["a"].asked("get")))
+
+    stage.notes.react = hang
+    _, scenario = record_of(stage.play())
+    assert len(stage.hosts["a"].asked("get")) <= asked_before[0] + 1
+    assert [answer.state for answer in scenario.answers[-3:]] == [None, None, None]
+
+
 def test_a_witness_of_a_file_that_is_not_there_ends_a_session() -> None:
     inventory = INVENTORY.replace('file = "/sys/fake/state"\nequals', 'file = "/sys/no"\nequals')
     (refusal,) = refusals(played(inventory))
     assert "'/sys/no'" in refusal
+
+
+def test_a_host_that_looks_at_an_action_has_the_time_of_its_programs() -> None:
+    """A service manager that hangs is told by the agent, and loses no host."""
+    setting = 'file = "/sys/fake/state"\ntext = "broken"\nundo_text = "ok"'
+    inventory = INVENTORY.replace(setting, 'stop = "/run/osd.pid"\ntimeout = "40s"')
+    stage = played(inventory, UNDONE_AFTER, resolve_s=35.0)
+    assert stage.fault is None
+    assert {request["timeout_s"] for request in stage.hosts["a"].asked("resolve")} == {40.0}
+
+
+def test_what_another_session_holds_is_refused_of_any_action() -> None:
+    """Also of the second one: no event of this session frees it."""
+    mend = INVENTORY.replace('file = "/sys/fake/state"\ntext = "ok"', 'kill = "osd.service"')
+    held = "process 77 is held by another session's event, trial-1 lose"
+    (refusal,) = refusals(played(mend, refuses={"resolve": ("busy", held)}))
+    assert "'mend'" in refusal
+    assert held in refusal
+
+
+@pytest.mark.parametrize(("undo_phase", "is_refused"), [("", True), ("rebuild", False)])
+def test_an_event_on_what_an_earlier_one_holds_is_refused_beforehand(
+    undo_phase: str, *, is_refused: bool
+) -> None:
+    inventory = INVENTORY.replace(
+        'file = "/sys/fake/state"\ntext = "ok"\n\n[[witness]]',
+        'file = "/sys/fake/state"\ntext = "ok"\nundo_text = "ok"\n\n[[witness]]',
+    )
+    sets = (f"event.lose.undo_phase={undo_phase}",) if undo_phase else ()
+    stage = played(inventory, sets)
+    if is_refused:
+        (refusal,) = refusals(stage)
+        for part in ("Event 'mend' changes /sys/fake/state on host 'a'", "'lose'", "'rebuild'"):
+            assert part in refusal
+    else:
+        assert stage.fault is None
 
 
 def test_what_an_action_lacks_ends_a_session_before_anything_is_done() -> None:
@@ -497,6 +579,44 @@ def test_an_undo_that_fails_ends_the_session_before_a_further_repeat() -> None:
     assert objections(record)["event-failed"].level is VerdictLevel.INVALID
 
 
+PLAIN = """
+format = 1
+id = "plain"
+
+[[workload]]
+id = "reads"
+engine = "fio"
+rw = "randread"
+bs = "4k"
+filesize = "16m"
+"""
+OTHER_HOST = """
+[[host]]
+name = "b"
+kind = "command"
+command = ["reach", "b"]
+path = "/mnt/bench"
+"""
+
+
+@pytest.mark.parametrize("text", [STUDY, PLAIN])
+def test_no_session_begins_where_an_event_on_any_host_was_not_undone(text: str) -> None:
+    """Whether or not its own events are of that host, and whether it has any."""
+    left = {"path": "/tmp/iolab-undo-0/undo-1", "steps": ["trial-0 cut: ip link set dev eth1 up"]}
+    inventory = INVENTORY if text == STUDY else INVENTORY.partition("[[action]]")[0]
+    contents = {"/sys/fake/state": b"ok"}
+    scripts = {
+        "a": FakeScript(contents=contents),
+        "b": FakeScript(contents=contents, abandoned_undos=(left,)),
+    }
+    stage = Stage(scripts=scripts, text=text, inventory=inventory + OTHER_HOST).play()
+    assert stage.fault is not None
+    (fault,) = stage.fault.faults
+    assert "On host 'b'" in fault.message
+    assert "trial-0 cut" in fault.message
+    assert stage.records == []
+
+
 def test_no_session_begins_where_an_event_was_not_undone() -> None:
     left = {"path": "/tmp/iolab-undo-0/undo-1", "steps": ["trial-0 lose: write 'ok' to /sys/x"]}
     stage = played(abandoned_undos=(left,))
@@ -643,6 +763,18 @@ def test_a_neighbour_that_hangs_is_waited_for_after_all_else_is_undone() -> None
         assert 0 <= undone_ns - end_ns < 1e9
     signals = [request["signal"] for request in stage.hosts["a"].asked("signal")]
     assert "KILL" in signals
+
+
+def test_what_comes_after_a_neighbour_does_not_wait_for_its_engine() -> None:
+    """It hangs when it is told to end, and is killed 15 s later."""
+    text = STUDY.replace("[method]", NOISE.replace('"rebuild"', '"degraded"'))
+    text = text.replace('workload = "noise"', 'workload = "noise"\nundo_phase = "rebuild"')
+    deaf = FakeLoad(heeds_int=False, hangs=True)
+    record, scenario = record_of(played(text=text, loads=(FakeLoad(), deaf)))
+    mend = next(event for event in scenario.events if event.id == "mend")
+    assert mend.start_real_ns is not None
+    assert abs(mend.start_real_ns - scenario.phases[2].start_real_ns - 8e9) < 0.5e9
+    assert "event-late" not in objections(record)
 
 
 VERIFIED = """

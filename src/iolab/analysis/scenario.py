@@ -641,7 +641,7 @@ def _neighbour_limit_figures(
     limits = sorted(
         (event.start_real_ns, event.id != neighbour, place)
         for place, event in enumerate(scenario.events)
-        if neighbour in {event.limited_event, event.id}
+        if neighbour in {event.load_event, event.id}
         and event.io_limit is not None
         and event.start_real_ns is not None
     )

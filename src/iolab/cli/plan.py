@@ -356,6 +356,7 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
     from iolab.hosts.meters import find_meter_faults
     from iolab.registry import study_kinds_of
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
+    from iolab.session.preflight import event_preflight
     from iolab.study.targets import all_host_specs
 
     specs = [spec for spec in all_host_specs(study) if spec.transport is not HostTransport.VM]
@@ -363,10 +364,6 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
         discovery = await discover_hosts_and_targets(
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))
         )
-        faults, notes = await find_meter_faults(study.hosts), ()
-        if study.scenario is None:
-            return _HostDiscovery(discovery, faults, notes)
-        from iolab.session.actions import event_preflight  # brings numpy
-
         events = await event_preflight(study, hosts)
-        return _HostDiscovery(discovery, (*faults, *events.faults), events.notes)
+        faults = (*await find_meter_faults(study.hosts), *events.faults)
+        return _HostDiscovery(discovery, faults, events.notes)

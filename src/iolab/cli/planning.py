@@ -367,8 +367,8 @@ def _neighbour_event_text(scenario: ScenarioPlan, event: EventPlan) -> str:
     end = f"until phase {phase} begins" if event.undo_phase else "until the end"
     where = f"{event.id}, {_event_start_text(event)}, {end}: "
     limit = f"{event.io_limit.text} on each disk" if event.io_limit else ""
-    if event.limited_event:
-        return f"{where}event {event.limited_event} is limited to {limit}"
+    if event.load_event:
+        return f"{where}event {event.load_event} is limited to {limit}"
     hosts = f" on {list_text(event.hosts)} alone" if event.hosts else ""
     neighbour = scenario.neighbour_workload(event.neighbour)
     load = (

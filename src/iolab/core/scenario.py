@@ -6,6 +6,7 @@ of the user's own inventory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -221,7 +222,7 @@ class EventPlan(Record):
 
     It is an `action` of the inventory, a load that begins (`neighbour`, the id of one of the plan's
     neighbours, on `hosts` alone where it names some), or an `io_limit` of the load that
-    `limited_event` began.
+    `load_event` began.
 
     An action must make a witness say what is `expected` within `within_s`; None where no witness
     can see what it does. The event is undone (a load ended, a limit lifted) when the phase
@@ -240,7 +241,7 @@ class EventPlan(Record):
     title: str = ""
     neighbour: str = ""
     hosts: tuple[str, ...] = ()
-    limited_event: str = ""
+    load_event: str = ""
     io_limit: IoLimit | None = None
 
 
@@ -347,12 +348,26 @@ class PhaseSpan(Record):
         return (self.end_real_ns - self.start_real_ns) / NS_PER_S
 
 
+class WitnessAnswer(Record):
+    """What a witness said, None for nothing that can be used; by the controller's clock.
+
+    `throttle` names the setting that holds a rebuild back, as the witness says.
+    """
+
+    witness: str
+    asked_real_ns: int
+    real_ns: int
+    state: bool | None
+    rebuilt_bytes: int | None = None
+    throttle: Annotated[str, Meta(max_length=200)] = ""
+
+
 class EventOutcome(Record):
     """What came of an event; moments are of the controller's clock, `due` the one that was meant.
 
     It is an action, or begins the load of the workload `neighbour`, or limits one.
 
-    With an `io_limit` the load that `limited_event` began was limited; "" for the event's own load.
+    With an `io_limit` the load that `load_event` began was limited; "" for the event's own load.
     `title` is what the study calls it. `error` says why it could not be done. `seen_real_ns` is the
     first answer of its witness that shows it, `unseen_real_ns` when the last one was asked before
     that says otherwise; None where there was none. A neighbour's load is undone when it is told to
@@ -375,7 +390,7 @@ class EventOutcome(Record):
     undone_real_ns: int | None = None
     undo_error: Reason = ""
     title: str = ""
-    limited_event: str = ""
+    load_event: str = ""
     io_limit: IoLimit | None = None
     neighbour: str = ""
 
@@ -384,19 +399,24 @@ class EventOutcome(Record):
         """Whether something was done to its host, and no load begun or limited."""
         return not self.neighbour and self.io_limit is None
 
+    def later_answers(self, answers: Iterable[WitnessAnswer]) -> list[WitnessAnswer]:
+        """What its witness answered to questions that were asked since it began."""
+        expected, start_ns = self.expected, self.start_real_ns
+        if expected is None or start_ns is None:
+            return []
+        return [
+            answer
+            for answer in answers
+            if answer.witness == expected.witness and answer.asked_real_ns >= start_ns
+        ]
 
-class WitnessAnswer(Record):
-    """What a witness said, None for nothing that can be used; by the controller's clock.
 
-    `throttle` names the setting that holds a rebuild back, as the witness says.
-    """
-
-    witness: str
-    asked_real_ns: int
-    real_ns: int
-    state: bool | None
-    rebuilt_bytes: int | None = None
-    throttle: Annotated[str, Meta(max_length=200)] = ""
+MOUNT_TEXTS: Final[Mapping[bool | None, str]] = {
+    None: "",
+    True: ", read back through a new mount",
+    False: ", read back through the same mount",
+}
+"""How blocks were read, by `is_new_mount`, for the end of a sentence."""
 
 
 class Readback(Record):

@@ -229,6 +229,10 @@ class Channel:
             await self._wait_briefly_for_end()
             raise (self.lost or self.mark_lost("does not listen any more")) from None
 
+    def is_unanswered(self, request_id: int) -> bool:
+        """Whether the host still works on a request, also once nobody takes its answers."""
+        return request_id in self._requests
+
     def mark_lost(
         self, reason: str, hint: str = "See that host's own logs, and run again."
     ) -> HostLostError:

@@ -140,6 +140,10 @@ class Host(ABC):
         """A request with all its answers; it is sent when the first one is awaited."""
         return self._require_channel().create_request(verb, payload, arguments)
 
+    def is_working_on(self, request_id: int) -> bool:
+        """Whether the final answer to a request is yet to come, also of one that was closed."""
+        return self._channel is not None and self._channel.is_unanswered(request_id)
+
     def mark_lost(self, reason: str) -> HostLostError:
         """Break the connection, so that the agent's lease ends; the error says why."""
         return self._require_channel().mark_lost(reason)

@@ -287,15 +287,20 @@ def _bracketed_signal_name(number: int) -> str:
         return ""
 
 
-async def fetch_file(host: Host, path: str, max_bytes: int) -> bytes | None:
+async def fetch_file(
+    host: Host, path: str, max_bytes: int, on_request: Callable[[int], object] | None = None
+) -> bytes | None:
     """The content of a file; None when there is none.
 
-    It is held against the digest that the agent made while it read. AgentRefusalError for a file
-    that is larger or cannot be read, HostError when the host fails.
+    It is held against the digest that the agent made while it read. `on_request` gets the id of the
+    request. AgentRefusalError for a file that is larger or cannot be read, HostError when the host
+    fails.
     """
     content = bytearray()
     last: Message | None = None
     stream = host.stream("get", path=path, max_bytes=max_bytes)
+    if on_request is not None:
+        on_request(stream.id)
     try:
         async with asyncio.timeout(FETCH_LIMIT_S):
             async for last in stream:

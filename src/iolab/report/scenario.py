@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from iolab.core.metric import Metric, PhaseFigures, RunResult, ScenarioFigures
 from iolab.core.metric_spec import phase_metric_key, scenario_metric_key
+from iolab.core.scenario import MOUNT_TEXTS
 from iolab.report.numbers import DASH, TOO_FEW_REPEATS, metric_value_text, ratio_text
 from iolab.report.table import Column, Table, row_of_cells, text_and_number_columns
-from iolab.study.forecast import PHASE_S_MIN
+from iolab.study.forecast import RATED_PHASE_S_MIN
 from iolab.text import (
     capitalised,
     counted_noun,
@@ -50,12 +51,6 @@ DISTURBED_BASELINE: Final = (
 
 NEAR_S: Final = 1.5
 """An event begins, and is undone, so near to the phase that it is of."""
-
-_MOUNT_TEXTS: Final[Mapping[bool | None, str]] = {
-    None: "",
-    True: ", read back through a new mount",
-    False: ", read back through the same mount",
-}
 
 _RATIOS: Final = ("p50", "p99")
 _TEXTS: Final = ("Phase", "Ended by")
@@ -266,7 +261,8 @@ def _phases_between_fault_and_repair(scenario: ScenarioFigures) -> list[PhaseFig
     return [
         phase
         for phase in phases
-        if phase.seconds >= PHASE_S_MIN and (mended_s is None or phase.start_s + NEAR_S < mended_s)
+        if phase.seconds >= RATED_PHASE_S_MIN
+        and (mended_s is None or phase.start_s + NEAR_S < mended_s)
     ]
 
 
@@ -468,8 +464,8 @@ def _no_fault_cost_text(scenario: ScenarioFigures) -> str:
     phases = _phases_between_fault_and_repair(scenario)
     if not phases:
         return (
-            f"has a cost that was not measured: no phase of {PHASE_S_MIN:g} s lies between it and "
-            "its end"
+            f"has a cost that was not measured: no phase of {RATED_PHASE_S_MIN:g} s lies between "
+            "it and its end"
         )
     text = "changes nothing that this load shows"
     is_paced = scenario.changed_metric != "iops"
@@ -608,7 +604,7 @@ def _lost_writes_text(scenarios: Sequence[ScenarioFigures]) -> str:
     if any(scenario.lost_blocks is None for scenario in scenarios):
         return "whether anything acknowledged was lost is not known"
     mounts = {scenario.is_new_mount for scenario in scenarios}
-    mount = _MOUNT_TEXTS[mounts.pop()] if len(mounts) == 1 else ""
+    mount = MOUNT_TEXTS[mounts.pop()] if len(mounts) == 1 else ""
     return f"nothing acknowledged was lost{mount}"
 
 

@@ -39,15 +39,12 @@ from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.session.neighbour import LEAD_S, NO_LIMIT, NeighbourLoads
-from iolab.session.witness import read_witness
+from iolab.session.witness import WitnessReader
 from iolab.text import list_text
 from iolab.units import NS_PER_S
 
 STEP_GRACE_S: Final = 15.0
-"""Beyond the timeout of a step: the agent ends it then, and must still say so."""
-
-UNDO_LIMIT_S: Final = 60.0
-"""Beyond the timeout of an action: a link is set up again with its routes, by a command each."""
+"""Beyond the timeouts of all steps: the agent ends them then, and must still say so."""
 
 CONFIRMATIONS: Final = 2
 """Answers in a row that end a phase: one may be of a moment between two states."""
@@ -82,21 +79,17 @@ def engine_seconds(study: Study) -> float:
 
 
 class _PendingUndo(Struct):
-    """What is yet to be undone of an event, and the `request` that has its host write that down.
+    """What is yet to be undone of an action, and the `request` that has its host write that down.
 
-    A cancelled event leaves its request to the undo, which waits for the answer.
+    A cancelled event leaves its request to the undo, which waits for the answer. Its steps take
+    `limit_s` at most.
     """
 
     event: EventPlan
     host: Host
     name: str
+    limit_s: float
     request: asyncio.Task[Message]
-
-
-class _PendingNeighbourUndo(Struct):
-    """A load to stop, or a limit to lift."""
-
-    event: EventPlan
 
 
 class PhaseRunner:
@@ -127,7 +120,9 @@ class PhaseRunner:
         self._current_phase: tuple[PhasePlan, int] | None = None
         self._outcomes: dict[str, EventOutcome] = {}
         self._event_tasks: dict[str, asyncio.Task[None]] = {}
-        self._undos: list[_PendingUndo | _PendingNeighbourUndo] = []
+        self._undos: list[_PendingUndo] = []
+        self._neighbour_events: list[EventPlan] = []
+        """Loads that may go on, and limits that may be in force."""
         self._answers: list[WitnessAnswer] = []
         self.readbacks: tuple[Readback, ...] = ()
         self.first_readbacks: tuple[Readback, ...] = ()
@@ -186,11 +181,14 @@ class PhaseRunner:
         """
         if self._current_phase is not None:
             self._close_phase(PhaseEndReason.LOAD)
-        self._tell_loads_to_end(self._undos)
+        self._tell_loads_to_end(self._neighbour_events)
         if begun := self._tasks_of_events(are_begun=True):
             await asyncio.wait(begun)  # What is done after an undo would undo that.
         with suppress(HostError):
-            await self._undo_all(self._undos[:])
+            await self._undo_all(self._undos[:], self._neighbour_events[:])
+        for event in self._plan.events:
+            if event.neighbour and event.id in self._outcomes:
+                await self._wait_for_load_end(event)
 
     async def _run_phases_with_witnesses(self) -> None:
         names = {action.host for action in self._plan.actions}
@@ -222,7 +220,10 @@ class PhaseRunner:
                 self._current_phase = (phase, next_ns)
                 self._session.emit(ScenarioNotice(f"Phase '{phase.id}' begins.", phase.id))
                 await self._cancel_events_not_begun(phase.id)
-                await self._undo_all([u for u in self._undos if u.event.undo_phase == phase.id])
+                await self._undo_all(
+                    [undo for undo in self._undos if undo.event.undo_phase == phase.id],
+                    [event for event in self._neighbour_events if event.undo_phase == phase.id],
+                )
                 events = self._plan.events_of_phase(phase.id)
                 self._schedule(events, next_ns)
                 self._schedule_loads_of_next_phase(index, next_ns)
@@ -341,7 +342,7 @@ class PhaseRunner:
 
     async def _do_neighbour_event(self, event: EventPlan, due_ns: int) -> None:
         """Begin a neighbour's load, or limit it."""
-        owner = event.limited_event or event.id
+        owner = event.load_event or event.id
         hosts = self.neighbours.host_names(owner)
         limit = event.io_limit
         what = f"load '{event.neighbour}'" if event.neighbour else f"limit of '{owner}'"
@@ -354,7 +355,7 @@ class PhaseRunner:
             event.phase,
             due_ns,
             title=event.title,
-            limited_event=event.limited_event,
+            load_event=event.load_event,
             io_limit=limit,
             neighbour=event.neighbour,
         )
@@ -367,7 +368,7 @@ class PhaseRunner:
                 await asyncio.wait([self._event_tasks[owner]])
             start_ns = self._session.clock.real_ns()
             outcome = self._outcomes[event.id] = replace(outcome, is_undone=False)
-            self._undos.append(_PendingNeighbourUndo(event))
+            self._neighbour_events.append(event)
             if event.neighbour:
                 await self.neighbours.start(event.id, due_ns, limit)
                 start_ns = self._session.clock.real_ns()
@@ -472,14 +473,9 @@ class PhaseRunner:
         if expected is None or start_ns is None:
             return False
         late_ns = start_ns + round(outcome.within_s * NS_PER_S)
-        states = [
-            answer.state
-            for answer in self._answers
-            if answer.witness == expected.witness and answer.asked_real_ns >= start_ns
-        ]
-        known = [state for state in states if state is not None]
+        states = {answer.state for answer in outcome.later_answers(self._answers)}
         is_late = self._session.clock.real_ns() >= late_ns
-        return is_late and bool(known) and expected.state not in known
+        return is_late and (not expected.state) in states and expected.state not in states
 
     def _last_witness_state(self, expected: WitnessExpectation) -> bool | None:
         """What that witness said last."""
@@ -498,7 +494,8 @@ class PhaseRunner:
         request = host.request(
             "undo_add", deadline_s=AGENT_LIMIT_S, name=name, what=list(resolved.undo)
         )
-        pending = _PendingUndo(event, host, name, asyncio.create_task(request))
+        limit_s = len(resolved.undo) * self._plan.action(event.action).timeout_s
+        pending = _PendingUndo(event, host, name, limit_s, asyncio.create_task(request))
         self._undos.append(pending)
         await asyncio.shield(pending.request)
         return pending
@@ -532,34 +529,35 @@ class PhaseRunner:
         dirs = (s.workdir.dir for s in self._host_runs if s.name == host and not s.workdir.device)
         return next(dirs, None)
 
-    async def _undo_all(self, undos: Sequence[_PendingUndo | _PendingNeighbourUndo]) -> None:
-        """Undo events, the newest first, and strike out what is undone.
+    async def _undo_all(
+        self, undos: Sequence[_PendingUndo], neighbour_events: Sequence[EventPlan]
+    ) -> None:
+        """Undo events, actions the newest first, and strike out what is undone.
 
-        Loads are told to end before, and waited for after all else: an engine may hang with what an
-        action broke. HostError where an undo fails, which keeps no other from being tried.
+        Loads are told to end before, and are not waited for: an engine may hang with what an action
+        broke. HostError where an undo fails, which keeps no other from being tried.
         """
-        self._tell_loads_to_end(undos)
-        loads = [undo for undo in undos if undo.event.neighbour]
+        self._tell_loads_to_end(neighbour_events)
         faults: list[HostError] = []
-        for undo in [*(u for u in reversed(undos) if u not in loads), *loads]:
+        for undo in reversed(undos):
             try:
-                if isinstance(undo, _PendingUndo):
-                    await self._undo_action(undo)
-                elif undo.event.neighbour:
-                    await self._wait_for_load_end(undo.event)
-                else:
-                    await self._lift_limit(undo.event)
+                await self._undo_action(undo)
                 self._undos.remove(undo)
             except HostError as fault:
                 faults.append(fault)
+        for event in neighbour_events:
+            if not event.neighbour:
+                await self._lift_limit(event)
+            self._neighbour_events.remove(event)
         if faults:
             raise faults[0]
 
-    def _tell_loads_to_end(self, undos: Sequence[_PendingUndo | _PendingNeighbourUndo]) -> None:
+    def _tell_loads_to_end(self, neighbour_events: Sequence[EventPlan]) -> None:
         """Loads are undone from now on, however long their engines take."""
-        for event in (undo.event for undo in undos if undo.event.neighbour):
-            self.neighbours.tell_to_end(event.id)
-            self._set_undone(event)
+        for event in neighbour_events:
+            if event.neighbour:
+                self.neighbours.tell_to_end(event.id)
+                self._set_undone(event)
 
     def _set_undone(self, event: EventPlan) -> None:
         """A load or its limit is undone now, unless it was when this was tried before."""
@@ -577,14 +575,14 @@ class PhaseRunner:
         """The limit is lifted from now on; where a host cannot, that stands in its outcome."""
         self._set_undone(event)
         try:
-            if self.neighbours.is_running(event.limited_event):
-                await self.neighbours.lift_limit(event.limited_event, event.id)
+            if self.neighbours.is_running(event.load_event):
+                await self.neighbours.lift_limit(event.load_event, event.id)
         except HostError as fault:
             outcome = self._outcomes[event.id]
             self._outcomes[event.id] = replace(outcome, error=outcome.error or fault.message)
 
     async def _undo_action(self, undo: _PendingUndo) -> None:
-        id_, action, host = undo.event.id, self._plan.action(undo.event.action), undo.host
+        id_, host = undo.event.id, undo.host
         has_begun = self._has_begun(id_)
         await asyncio.wait([self._event_tasks[id_] if has_begun else undo.request])
         if host.lost_reason:
@@ -596,7 +594,7 @@ class PhaseRunner:
             return
         try:
             answer = await host.request(
-                "undo", deadline_s=UNDO_LIMIT_S + action.timeout_s, name=undo.name
+                "undo", deadline_s=undo.limit_s + STEP_GRACE_S, name=undo.name
             )
             times = read_answer(host.name, EventStepAnswer, answer)
         except HostError as fault:
@@ -613,10 +611,10 @@ class PhaseRunner:
 
     async def _poll_witness(self, witness: Witness) -> None:
         host = self._host(witness.host)
-        clock = self._session.clock
+        reader, clock = WitnessReader(host, witness), self._session.clock
         while len(self._answers) < ANSWERS_MAX and not host.lost_reason:
             asked_ns = clock.real_ns()
-            reading = await read_witness(host, witness)
+            reading = await reader.read()
             self._answers.append(
                 WitnessAnswer(
                     witness.id,
@@ -637,13 +635,9 @@ class PhaseRunner:
             error=bounded_reason_text(outcome.error),
             undo_error=bounded_reason_text(outcome.undo_error),
         )
-        if outcome.expected is None or outcome.start_real_ns is None:
-            return outcome
-        expected, unseen_ns = outcome.expected, None
-        for answer in self._answers:
-            if answer.witness != expected.witness or answer.asked_real_ns < outcome.start_real_ns:
-                continue
-            if answer.state is expected.state:
+        unseen_ns = None
+        for answer in outcome.later_answers(self._answers):
+            if outcome.expected is not None and answer.state is outcome.expected.state:
                 return replace(outcome, unseen_real_ns=unseen_ns, seen_real_ns=answer.real_ns)
             unseen_ns = answer.asked_real_ns if answer.state is not None else unseen_ns
         return replace(outcome, unseen_real_ns=unseen_ns)

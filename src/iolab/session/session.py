@@ -28,7 +28,6 @@ from iolab.hosts.host import Host
 from iolab.hosts.leftovers import close_hosts_and_report_leftovers, unreachable_folder_text
 from iolab.hosts.meters import find_meter_faults
 from iolab.record import Record
-from iolab.session.actions import event_preflight
 from iolab.session.context import SessionContext, StoppingRuleFactory
 from iolab.session.discovery import (
     QUIET_WATCH_S,
@@ -40,6 +39,7 @@ from iolab.session.discovery import (
 from iolab.session.driver import SessionDrivers
 from iolab.session.kinds import BootedHosts, SessionKinds, SessionResources
 from iolab.session.loop import FixedQueue, RecoverySettings, RunLoop, RunQueue
+from iolab.session.preflight import event_preflight
 from iolab.session.reconnect import DEFAULT_RETRY_POLICY, HostFactory, RetryPolicy
 from iolab.study.readiness import NOTHING_WRITTEN, refusal_text, require_plan_ready
 from iolab.study.targets import study_without_hosts, targets_of_study

@@ -1,15 +1,13 @@
-"""Witnesses: asked on their hosts before a session begins, and while its load goes on."""
+"""Witnesses: what they say when they are asked on their hosts, again and again."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
 from typing import Final
 
-from iolab.core.scenario import EventPlan, ScenarioPlan, Witness
-from iolab.core.study import Study
-from iolab.errors import Fault, HostError, IolabError
+from iolab.core.scenario import Witness
+from iolab.errors import IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.remote_process import exit_fault_text, fetch_file, run_process
@@ -26,8 +24,6 @@ PRINTED_CHARACTERS: Final = 80
 YES, NO = 0, 1
 """Exit codes of a witness without a field."""
 
-CORRECT_HINT: Final = "Correct the [[witness]] in the inventory, and try its command on that host."
-
 
 class WitnessReading(Record):
     """A state, the bytes that were copied, and what holds the copy back, as a witness says.
@@ -42,53 +38,66 @@ class WitnessReading(Record):
     fault: str = ""
 
 
-class EventPreflight(Record):
-    """What speaks against the events of a plan on its hosts, and what should be known of them."""
+class WitnessReader:
+    """A witness on its host, which is asked no further question while one goes on there.
 
-    faults: tuple[Fault, ...] = ()
-    notes: tuple[str, ...] = ()
+    A process that hangs with the storage outlives its question and every signal: such ones would
+    take all places that the host's agent has for programs, those that undo events among them.
+    """
 
+    def __init__(self, host: Host, witness: Witness) -> None:
+        self._host = host
+        self._witness = witness
+        self._request_id: int | None = None
 
-async def read_witness(host: Host, witness: Witness) -> WitnessReading:
-    """What the witness says; nothing where it is too late, or what it says cannot be read."""
-    try:
-        async with asyncio.timeout(witness.timeout_s + WITNESS_GRACE_S):
-            if witness.file:
-                return await _read_file_witness(host, witness)
-            return await _read_command_witness(host, witness)
-    except TimeoutError:
-        return WitnessReading()
-    except IolabError as fault:
-        return WitnessReading(fault=excerpt(fault.message))
+    async def read(self) -> WitnessReading:
+        """What it says; nothing where it is too late, or what it says cannot be read."""
+        if self._request_id is not None and self._host.is_working_on(self._request_id):
+            return WitnessReading()
+        try:
+            async with asyncio.timeout(self._witness.timeout_s + WITNESS_GRACE_S):
+                return await (self._read_file() if self._witness.file else self._read_command())
+        except TimeoutError:
+            return WitnessReading()
+        except IolabError as fault:
+            return WitnessReading(fault=excerpt(fault.message))
 
+    def _record_request(self, request_id: int) -> None:
+        self._request_id = request_id
 
-async def _read_file_witness(host: Host, witness: Witness) -> WitnessReading:
-    content = await fetch_file(host, witness.file, WITNESS_BYTES_MAX)
-    if content is None:
-        return WitnessReading(fault=f"There is no file {quote_value(witness.file)}.")
-    return WitnessReading(content.decode("utf-8", "replace").strip() == witness.equals)
+    async def _read_file(self) -> WitnessReading:
+        path = self._witness.file
+        content = await fetch_file(self._host, path, WITNESS_BYTES_MAX, self._record_request)
+        if content is None:
+            return WitnessReading(fault=f"There is no file {quote_value(path)}.")
+        return WitnessReading(content.decode("utf-8", "replace").strip() == self._witness.equals)
 
-
-async def _read_command_witness(host: Host, witness: Witness) -> WitnessReading:
-    printed = bytearray()
-    command = Command(
-        witness.argv,
-        "/",
-        b"",
-        " ".join(witness.argv),
-        witness.timeout_s,
-        WITNESS_BYTES_MAX,
-        in_host_pid_namespace=True,
-    )
-    ending = await run_process(host, command, asyncio.Event(), printed.extend)
-    if ending.exited.timed_out:
-        return WitnessReading()
-    codes = frozenset({YES} if witness.field else {YES, NO})
-    if (fault := exit_fault_text(ending, command, codes)) is not None:
-        return WitnessReading(fault=f"{quote_value(witness.argv[0])} {fault}.")
-    if witness.field:
-        return _parse_witness_document(witness, bytes(printed))
-    return WitnessReading(ending.exited.code == YES)
+    async def _read_command(self) -> WitnessReading:
+        witness, printed = self._witness, bytearray()
+        command = Command(
+            witness.argv,
+            "/",
+            b"",
+            " ".join(witness.argv),
+            witness.timeout_s,
+            WITNESS_BYTES_MAX,
+            in_host_pid_namespace=True,
+        )
+        ending = await run_process(
+            self._host,
+            command,
+            asyncio.Event(),
+            printed.extend,
+            on_request=self._record_request,
+        )
+        if ending.exited.timed_out:
+            return WitnessReading()
+        codes = frozenset({YES} if witness.field else {YES, NO})
+        if (fault := exit_fault_text(ending, command, codes)) is not None:
+            return WitnessReading(fault=f"{quote_value(witness.argv[0])} {fault}.")
+        if witness.field:
+            return _parse_witness_document(witness, bytes(printed))
+        return WitnessReading(ending.exited.code == YES)
 
 
 def _parse_witness_document(witness: Witness, printed: bytes) -> WitnessReading:
@@ -115,69 +124,3 @@ def _parse_witness_document(witness: Witness, printed: bytes) -> WitnessReading:
         excerpt(throttle, THROTTLE_CHARACTERS) if isinstance(throttle, str) else "",
         fault,
     )
-
-
-async def witness_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPreflight:
-    """Ask each witness that phases and events need once, before anything is destroyed.
-
-    A fault is one that cannot be asked, or that shows what an event is yet to bring about; a note
-    is that one is silent.
-    """
-    scenario = study.scenario
-    if scenario is None:
-        return EventPreflight()
-    faults: list[Fault] = []
-    notes: list[str] = []
-    names = scenario.expected_witnesses
-    for witness in scenario.witnesses:
-        host = hosts.get(witness.host)
-        if witness.id not in names or host is None:
-            continue
-        who = f"Witness {quote_value(witness.id)} on host {quote_value(witness.host)}"
-        reading = await _read_reachable_witness(host, witness)
-        if reading.fault:
-            faults.append(Fault(f"{who} cannot be used. {reading.fault}", CORRECT_HINT))
-        elif reading.state is None:
-            notes.append(
-                f"{who} gave no answer when it was tried: whether events happen may stay unknown"
-            )
-        else:
-            faults += _early_state_faults(scenario, who, witness, state=reading.state)
-    return EventPreflight(tuple(faults), tuple(notes))
-
-
-async def _read_reachable_witness(host: Host, witness: Witness) -> WitnessReading:
-    """The reading; HostError where the host was lost meanwhile, which is no fault of a witness."""
-    reading = await read_witness(host, witness)
-    if host.lost_reason:
-        raise HostError(f"Host '{host.name}' was lost: {host.lost_reason}.", "Run again.")
-    return reading
-
-
-def _early_state_faults(
-    scenario: ScenarioPlan, who: str, witness: Witness, *, state: bool
-) -> Iterator[Fault]:
-    event = _first_event_of_witness(scenario, witness.id)
-    if event is not None and event.expected is not None and event.expected.state is state:
-        yield Fault(
-            f"{who} says {quote_value(str(event.expected))} already, which event "
-            f"{quote_value(event.id)} is to bring about.",
-            f"See what is wrong with the storage first; else correct 'expect', or the [[witness]] "
-            f"({_witness_source_text(witness)}).",
-        )
-
-
-def _first_event_of_witness(scenario: ScenarioPlan, witness: str) -> EventPlan | None:
-    """The first event that a witness is to see."""
-    return next(
-        (
-            event
-            for event in scenario.ordered_events
-            if event.expected is not None and event.expected.witness == witness
-        ),
-        None,
-    )
-
-
-def _witness_source_text(witness: Witness) -> str:
-    return f"file {witness.file}" if witness.file else " ".join(witness.argv)

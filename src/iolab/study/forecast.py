@@ -26,7 +26,7 @@ LATE_EDGE_S: Final = 0.05
 """What a run that was requested the least may lack of it: the interval over the end of the warm-up
 ends up to so much late on a busy host, and the run's own end is not late."""
 
-PHASE_S_MIN: Final = 5.0
+RATED_PHASE_S_MIN: Final = 5.0
 """Fewer seconds of a phase have neither a rate nor a p99 worth telling."""
 
 HOSTS_SHOWN: Final = 4
@@ -182,11 +182,11 @@ def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Ve
             points,
         )
     for phase in others:
-        if phase.max_duration_s < PHASE_S_MIN:
+        if phase.max_duration_s < RATED_PHASE_S_MIN:
             key = "seconds" if phase.until is None else "longest"
             yield VerdictLimit(
                 VerdictLevel.INDICATIVE,
-                f"phase {phase.id} of {phase.max_duration_s:g} s < {PHASE_S_MIN:g} s",
+                f"phase {phase.id} of {phase.max_duration_s:g} s < {RATED_PHASE_S_MIN:g} s",
                 f"--set phase.{phase.id}.{key}={RUN_ENOUGH_S:g}s",
                 points,
             )

@@ -309,7 +309,7 @@ def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[F
     scenario = study.scenario
     loads = {} if scenario is None else {event.id: event for event in scenario.events}
     for event in loads.values():
-        load = loads[event.limited_event or event.id]
+        load = loads[event.load_event or event.id]
         if event.io_limit is None:
             continue
         for target in targets_of_study(study):
@@ -322,7 +322,7 @@ def _io_limit_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[F
                     f"The io_limit of event {quote_value(event.id)} limits block devices, and "
                     f"{target_text} has none: it is {folder.fs_type} on {folder.mount_source}."
                 )
-                what = "event" if event.limited_event else "io_limit"
+                what = "event" if event.load_event else "io_limit"
                 hint = (
                     f"Leave that {what} out of the study, and give the load a rate instead "
                     f"(workload.{load.neighbour}.rate_iops)."

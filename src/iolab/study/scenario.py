@@ -441,7 +441,7 @@ def _build_event_plan(table: EventTable) -> EventPlan:
         table.title or "",
         neighbour=table.workload or "",
         hosts=tuple(table.hosts or ()),
-        limited_event=table.limits or "",
+        load_event=table.limits or "",
         io_limit=None if table.io_limit is None else _build_io_limit(table.io_limit),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from iolab.analysis.check import (
@@ -51,17 +51,18 @@ same two per cent as the bytes-moved check grants."""
 
 
 class DeviceByteCounts(Record):
-    """One device as one kernel counts it, and all loads of the run that used it there.
+    """A device as one kernel counts it, and all loads of the run that used it there.
 
-    `device` may be several, joined by `+`. `neighbours` are the places of those among the record's.
-    `read_bytes_below` and `write_bytes_below` are what the leaves below moved, None where it is
-    a leaf. `is_layer_below_unknown` is true where nothing tells what lies below (a loop device
-    without known parents). `discard_bytes` is None where its kernel does not count what is trimmed.
-    `probe_read_bytes` bytes may have been read there as well before the start, by engines that then
-    claim none of them. `may_have_new_member` is true of several whose events may have replaced one.
+    It may be several that have each I/O once among them. `neighbours` are the places of those loads
+    among the record's. `read_bytes_below` and `write_bytes_below` are what the leaves below moved,
+    None where it is a leaf. `is_layer_below_unknown` is true where nothing tells what lies below (a
+    loop device without known parents). `discard_bytes` is None where its kernel does not count what
+    is trimmed. `probe_read_bytes` bytes may have been read there as well before the start, by
+    engines that then claim none of them. `may_have_new_member` is true of several whose events may
+    have replaced one.
     """
 
-    device: str
+    device_names: tuple[str, ...]
     hosts: tuple[str, ...]
     claimed_read: int
     claimed_write: int
@@ -78,9 +79,9 @@ class DeviceByteCounts(Record):
     may_have_new_member: bool = False
 
     @property
-    def device_names(self) -> tuple[str, ...]:
-        """The device, or each of several."""
-        return tuple(self.device.split("+"))
+    def device(self) -> str:
+        """The device for people; several are joined by `+`."""
+        return "+".join(self.device_names)
 
     def claimed_bytes(self, direction: Direction) -> int:
         """Bytes that the engines claim of a direction."""
@@ -103,24 +104,19 @@ def device_byte_counts(view: RunView) -> tuple[DeviceByteCounts, ...] | None:
     Hosts of one kernel (network namespaces, containers) see the same counters, so their claims on
     one device are added before they are held against it.
     """
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for index, host in enumerate(view.hosts):
         facts = view.facts_of_host(host)
-        device = None if facts is None else counted_devices_label(facts, host.devices)
-        if facts is None or device is None:
+        names = () if facts is None else counted_device_names(facts, host.devices)
+        if facts is None or not names:
             return None
-        groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
+        groups.setdefault((facts.kernel.boot_id_or_host(host.host), names), []).append(index)
     return tuple(
-        _byte_counts_of_device(view, device, members) for (_, device), members in groups.items()
+        _byte_counts_of_devices(view, names, members) for (_, names), members in groups.items()
     )
 
 
-def counted_devices_label(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
-    """The devices that see each I/O of the target once, joined by `+`; None of none."""
-    return "+".join(_counted_device_names(facts, deltas)) or None
-
-
-def _counted_device_names(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> tuple[str, ...]:
+def counted_device_names(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> tuple[str, ...]:
     """The devices that see each I/O of the target once; none unless all are counted.
 
     They are the nearest ones, several of a file system over several, or else the leaves.
@@ -141,27 +137,28 @@ def counted_device_deltas(
     facts: HostFacts | None, deltas: tuple[DeviceDelta, ...]
 ) -> tuple[DeviceDelta, ...]:
     """What those devices moved; nothing where they are not known."""
-    names = _counted_device_names(facts, deltas) if facts is not None else ()
+    names = counted_device_names(facts, deltas) if facts is not None else ()
     return tuple(delta for delta in deltas if delta.device in names)
 
 
-def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> DeviceByteCounts:
+def _byte_counts_of_devices(
+    view: RunView, names: tuple[str, ...], members: list[int]
+) -> DeviceByteCounts:
     facts = view.facts_of_host(view.hosts[members[0]])
-    parts = device.split("+")
     leaves = leaf_device_names(facts.target.devices, facts) if facts and facts.target else ()
     # A part may be a leaf itself, and is then among what all of them stand on.
-    lower = list(leaves) if set(leaves) - set(parts) else []
+    lower = list(leaves) if set(leaves) - set(names) else []
     spans = [view.load.measured_part.host_windows[index] for index in members]
     neighbours = tuple(
         place
         for place, neighbour in enumerate(view.record.neighbours)
-        if _uses_device(view, neighbour.host, device, members)
+        if _uses_devices(view, neighbour.host, names, members)
     )
 
-    def moved_bytes_of_widest_snapshot(names: list[str], direction: Direction) -> int:
+    def moved_bytes_of_widest_snapshot(devices: Sequence[str], direction: Direction) -> int:
         """Each host took its snapshots at its own moments; the widest saw all."""
         return max(
-            _sum_moved_bytes(view.hosts[index].devices, names, direction) for index in members
+            _sum_moved_bytes(view.hosts[index].devices, devices, direction) for index in members
         )
 
     def claimed_bytes(direction: Direction) -> int:
@@ -169,19 +166,19 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
         return own + view.neighbour_run_ios_and_bytes(neighbours, direction)[1]
 
     return DeviceByteCounts(
-        device=device,
+        device_names=names,
         hosts=tuple(view.hosts[index].host for index in members),
         claimed_read=claimed_bytes(Direction.READ),
         claimed_write=claimed_bytes(Direction.WRITE),
         probe_read_bytes=sum(
             _probe_read_bytes(host) for host in hosts_on_device(view, members, neighbours)
         ),
-        read_bytes=moved_bytes_of_widest_snapshot(parts, Direction.READ),
-        write_bytes=moved_bytes_of_widest_snapshot(parts, Direction.WRITE),
+        read_bytes=moved_bytes_of_widest_snapshot(names, Direction.READ),
+        write_bytes=moved_bytes_of_widest_snapshot(names, Direction.WRITE),
         read_bytes_below=moved_bytes_of_widest_snapshot(lower, Direction.READ) if lower else None,
         write_bytes_below=moved_bytes_of_widest_snapshot(lower, Direction.WRITE) if lower else None,
         is_layer_below_unknown=_has_unknown_layer_below(
-            facts, [name for name in parts if not lower or name in leaves]
+            facts, [name for name in names if not lower or name in leaves]
         ),
         seconds=max((span.seconds for span in spans if span is not None), default=0.0),
         claimed_trim=claimed_bytes(Direction.TRIM),
@@ -189,12 +186,12 @@ def _byte_counts_of_device(view: RunView, device: str, members: list[int]) -> De
             (
                 discarded
                 for index in members
-                if (discarded := _sum_discarded_bytes(view.hosts[index], parts)) is not None
+                if (discarded := _sum_discarded_bytes(view.hosts[index], names)) is not None
             ),
             default=None,
         ),
         neighbours=neighbours,
-        may_have_new_member=len(parts) > 1 and _may_members_have_changed(view.record.scenario),
+        may_have_new_member=len(names) > 1 and _may_members_have_changed(view.record.scenario),
     )
 
 
@@ -212,10 +209,12 @@ def hosts_on_device(
     yield from (view.record.neighbours[place].host for place in neighbours)
 
 
-def _uses_device(view: RunView, neighbour: HostRun, device: str, members: list[int]) -> bool:
-    """Whether the counters of those hosts' device count a neighbour's I/Os as well.
+def _uses_devices(
+    view: RunView, neighbour: HostRun, names: tuple[str, ...], members: list[int]
+) -> bool:
+    """Whether the counters of those hosts' devices count a neighbour's I/Os as well.
 
-    It is on one of the hosts, or on another one of their kernel and the same device.
+    It is on one of the hosts, or on another one of their kernel and the same devices.
     """
     first = view.hosts[members[0]]
     if any(view.hosts[index].host == neighbour.host for index in members):
@@ -227,7 +226,7 @@ def _uses_device(view: RunView, neighbour: HostRun, device: str, members: list[i
         known.kernel.boot_id_or_host(host.host)
         for known, host in ((facts, neighbour), (first_facts, first))
     }
-    return len(kernels) == 1 and counted_devices_label(facts, first.devices) == device
+    return len(kernels) == 1 and counted_device_names(facts, first.devices) == names
 
 
 def _probe_read_bytes(host: HostRun) -> int:
@@ -243,13 +242,13 @@ def _has_unknown_layer_below(facts: HostFacts | None, parts: list[str]) -> bool:
 
 
 def _sum_moved_bytes(
-    deltas: tuple[DeviceDelta, ...], names: list[str], direction: Direction
+    deltas: tuple[DeviceDelta, ...], names: Sequence[str], direction: Direction
 ) -> int:
     """Bytes that those devices moved that way."""
     return sum(delta.direction_delta(direction).bytes for delta in deltas if delta.device in names)
 
 
-def _sum_discarded_bytes(host: HostRun, names: list[str]) -> int | None:
+def _sum_discarded_bytes(host: HostRun, names: Sequence[str]) -> int | None:
     """Bytes that those devices were told to forget; None where one of them does not count it."""
     discarded = [delta.discard_bytes for delta in host.devices if delta.device in names]
     counted = [count for count in discarded if count is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from iolab.analysis.check import (
@@ -27,9 +27,9 @@ from iolab.analysis.scenario import (
 from iolab.analysis.view import RunView
 from iolab.analysis.window import to_controller_clock_ns
 from iolab.core.metric import ScenarioFigures
-from iolab.core.scenario import EventOutcome, PhaseEndReason, ScenarioOutcome
+from iolab.core.scenario import MOUNT_TEXTS, EventOutcome, PhaseEndReason, ScenarioOutcome
 from iolab.core.workload import Direction
-from iolab.study.forecast import PHASE_S_MIN
+from iolab.study.forecast import RATED_PHASE_S_MIN
 from iolab.text import counted_noun, list_text, percent_text, quote_value
 from iolab.units import NS_PER_S, format_bytes
 
@@ -50,13 +50,6 @@ MEMBERS_MIN: Final = 2
 
 SETTINGS_SHOWN: Final = 3
 """Names of settings in a sentence: a witness may print another each time."""
-
-
-_MOUNT_TEXTS: Final[Mapping[bool | None, str]] = {
-    None: "",
-    True: ", read back through a new mount",
-    False: ", read back through the same mount, without cached pages",
-}
 
 
 def _require_scenario(view: RunView) -> ScenarioOutcome:
@@ -121,16 +114,9 @@ def check_event_unwitnessed(view: RunView) -> CheckAnswer:
 
 def _unseen_event_answer(scenario: ScenarioOutcome, event: EventOutcome) -> CheckAnswer:
     """What is known of an event of which no answer shows anything."""
-    expected, start_ns = event.expected, event.start_real_ns or 0
-    answers = [
-        answer.state
-        for answer in scenario.answers
-        if expected is not None
-        and answer.witness == expected.witness
-        and answer.asked_real_ns >= start_ns
-    ]
-    known = [state for state in answers if state is not None]
-    name, state = quote_value(event.id), quote_value(str(expected))
+    answers = event.later_answers(scenario.answers)
+    known = [answer for answer in answers if answer.state is not None]
+    name, state = quote_value(event.id), quote_value(str(event.expected))
     evidence: EvidenceValues = {"event": event.id, "answers": len(known), "asked": len(answers)}
     if not known:
         return unchecked_answer(
@@ -216,7 +202,7 @@ def check_phase_unfinished(view: RunView) -> CheckAnswer:
         elif phase.ended_by is PhaseEndReason.LIMIT:
             text = f"Phase {name} was ended after its {phase.seconds:.0f} s: no witness ended it."
             answers.append(indicative_answer(text, phase=phase.id, seconds=phase.seconds))
-        elif phase.seconds < PHASE_S_MIN:
+        elif phase.seconds < RATED_PHASE_S_MIN:
             text = f"Phase {name} lasted {phase.seconds:.1f} s, too short for a rate."
             if phase.ended_by is PhaseEndReason.WITNESS:
                 text += f" {_short_phase_reason(view, phase.id)}"
@@ -290,9 +276,7 @@ def check_writes_lost(view: RunView) -> CheckAnswer:
             answers.append(unchecked_answer(f"{readback.host}: {reason}", **evidence))
         else:
             text = f"All {readback.checked_blocks} blocks of {readback.host} hold what was written"
-            answers.append(
-                valid_answer(f"{text}{_MOUNT_TEXTS[readback.is_new_mount]}.", **evidence)
-            )
+            answers.append(valid_answer(f"{text}{MOUNT_TEXTS[readback.is_new_mount]}.", **evidence))
     return worst_answer(answers)
 
 

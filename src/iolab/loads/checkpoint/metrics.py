@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import median
 from typing import Final
 
-from iolab.analysis.checks.bytes import counted_devices_label
+from iolab.analysis.checks.bytes import counted_device_names
 from iolab.analysis.metrics import METRIC_KEYS, metrics_from_values
 from iolab.analysis.view import RunView
 from iolab.core.metric import Metric
@@ -152,28 +152,26 @@ class CheckpointView(RunView, Record, dict=True):
 
         Hosts of one kernel see the same counters: what they asked of one device is added up.
         """
-        groups: dict[tuple[str, str], list[int]] = {}
+        groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
         for index, host in enumerate(self.hosts):
             facts, run = self.facts_of_host(host), phase_run_of_host(host, phase)
-            device = (
-                None if facts is None or run is None else counted_devices_label(facts, run.devices)
-            )
-            if facts is None or device is None:
+            names = () if facts is None or run is None else counted_device_names(facts, run.devices)
+            if facts is None or not names:
                 return None
-            groups.setdefault((facts.kernel.boot_id_or_host(host.host), device), []).append(index)
+            groups.setdefault((facts.kernel.boot_id_or_host(host.host), names), []).append(index)
         return tuple(
-            self._device_phase_bytes(phase, device, members)
-            for (_, device), members in groups.items()
+            self._device_phase_bytes(phase, names, members)
+            for (_, names), members in groups.items()
         )
 
     def _device_phase_bytes(
-        self, phase: PhaseName, device: str, members: Sequence[int]
+        self, phase: PhaseName, names: Sequence[str], members: Sequence[int]
     ) -> DevicePhaseBytes:
-        names, way = device.split("+"), phase.direction
+        way = phase.direction
         runs = [run for index in members if (run := phase_run_of_host(self.hosts[index], phase))]
         later = [run.devices_later for run in runs]
         return DevicePhaseBytes(
-            device=device,
+            device="+".join(names),
             hosts=tuple(self.hosts[index].host for index in members),
             claimed_bytes=sum(rank.bytes for run in runs for rank in run.ranks),
             # Each host looked at moments of its own; the widest look saw all.
