@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console, RenderableType
 
 from iolab.analysis.points import summarise_points
-from iolab.cli.details import latency_histogram_text, run_detail_lines, session_details
+from iolab.cli.details import latency_histogram_text, run_detail_lines, titled_session_details
 from iolab.cli.results import (
     OBJECTIONS_MAX,
     WHY_NOT_VALID,
@@ -211,7 +211,7 @@ def screen_lines(
         has_repeats=repeats,
         has_details=details,
     )
-    parts = session_details(results) if details else ()
+    parts = titled_session_details(results) if details else ()
     more = [DetailSection(title, lines) for title, lines in parts]
     return session_screen_lines(screen, ["heading", ""], more, height)
 

@@ -54,8 +54,8 @@ def test_each_thing_of_a_node_has_its_series_by_name() -> None:
     assert found.iops["sda"].value.tolist() == pytest.approx([150.0] * 32)
     assert found.lat_ns[Direction.WRITE]["sda"].value.tolist() == pytest.approx([1e6] * 32)
     assert np.isnan(found.lat_ns[Direction.WRITE]["sdb"].value).all()
-    assert list(found.processors) == [f"node{number}" for number in range(12)]
-    assert found.processors["node10"].value.tolist() == pytest.approx([0.5] * 32)
+    assert list(found.cpu_busy_by_numa_node) == [f"node{number}" for number in range(12)]
+    assert found.cpu_busy_by_numa_node["node10"].value.tolist() == pytest.approx([0.5] * 32)
     assert list(found.tx_bytes_per_s) == ["eth0", "eth1"]
     assert found.tx_frames_per_s["eth0"].value[0] == pytest.approx(7.0)
 
@@ -66,7 +66,7 @@ def test_times_are_the_controllers() -> None:
     assert found is not None
     # The first sample is a second before the start; the clock of the node is an hour ahead.
     assert found.iops["sda"].real_ns[0] == GO_NS
-    assert found.processors["node0"].real_ns[-1] == GO_NS + 31 * SECOND
+    assert found.cpu_busy_by_numa_node["node0"].real_ns[-1] == GO_NS + 31 * SECOND
 
 
 def test_a_share_is_of_what_the_link_carries_each_way() -> None:

@@ -88,7 +88,8 @@ def left_out(folder: Path, *texts: str | Document) -> list[str]:
     """What is left out of such a file."""
     runs(folder, *texts)
     return [
-        entry.message for entry in read_foreign_files([folder / "out.json"], IMPORTERS).left_out
+        entry.message
+        for entry in read_foreign_files([folder / "out.json"], IMPORTERS).left_out_lines
     ]
 
 
@@ -421,7 +422,7 @@ def test_a_log_that_cannot_be_read_loses_nothing_else(tmp_path: Path) -> None:
     logged(tmp_path, {"iops": ["1000, 100, 0, 0", "no line"]}, log_avg_msec="1000")
     found = read_foreign_files([tmp_path], IMPORTERS)
     assert len(found.runs) == 1
-    (entry,) = found.left_out
+    (entry,) = found.left_out_lines
     assert "Line 2" in entry.message
 
 
@@ -432,7 +433,7 @@ def test_a_log_without_its_report_is_named_as_what_it_is(tmp_path: Path) -> None
     (tmp_path / "a.json").write_text(one_read(1000))
     found = read_foreign_files([tmp_path], IMPORTERS)
     assert not found.faults
-    assert [entry.file for entry in found.left_out] == ["y_bw.1.log"]
+    assert [entry.file for entry in found.left_out_lines] == ["y_bw.1.log"]
 
 
 def test_a_report_of_only_the_sum_is_a_run(tmp_path: Path) -> None:

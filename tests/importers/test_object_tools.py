@@ -33,7 +33,7 @@ def outcome(folder: Path, **texts: str) -> ImportOutcome:
 def by_name(found: ImportOutcome) -> dict[str, ForeignRun]:
     """Its runs; there is no fault."""
     assert not found.faults
-    assert not found.left_out
+    assert not found.left_out_lines
     return {run.name: run for _, run in found.runs}
 
 
@@ -95,7 +95,7 @@ def test_lines_of_a_log_that_are_damaged_are_named(tmp_path: Path) -> None:
     cells[9], cells[12] = cells[12], cells[9]
     lines[5] = "\t".join(cells)
     found = outcome(tmp_path, a_csv="\n".join(lines))
-    assert [entry.first_line for entry in found.left_out] == [4, 6]
+    assert [entry.first_line for entry in found.left_out_lines] == [4, 6]
     assert found.runs[0][1].clients[0].details.figures[0].count == 7998
 
 

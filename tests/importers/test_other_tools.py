@@ -50,7 +50,7 @@ def test_gdsio_lines_that_a_terminal_broke(tmp_path: Path) -> None:
     path.write_text(text)
     found = read_foreign_files([path], IMPORTERS)
     assert len(found.runs) == 3
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_gdsio_batches_have_a_depth(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_nixlbench_in_a_log_of_ci_and_of_an_older_version(tmp_path: Path) -> Non
     path.write_text("\n".join(f"[2026-07-28T10:17:33.487Z] {line}" for line in lines))
     found = read_foreign_files([path], IMPORTERS)
     assert len(found.runs) == 3
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_nixlbench_with_fewer_columns_and_indented(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_nixlbench_with_fewer_columns_and_indented(tmp_path: Path) -> None:
     ((_, run),) = found.runs
     assert only_figures(run).bw_bytes_per_s == pytest.approx(0.670064e9)
     assert only_figures(run).lat_mean_ns == pytest.approx(6100)
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_rados_bench_writes_and_reads(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_rados_bench_as_it_printed_before_jewel(tmp_path: Path) -> None:
     assert (figures.count, figures.seconds) == (80, 12.499256)
     assert figures.bw_bytes_per_s == pytest.approx(25.602 * MIB)
     assert (figures.lat_mean_ns, figures.lat_max_ns) == (2_489_220_000, 6_140_390_000)
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_rados_bench_as_json(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_rados_bench_as_json(tmp_path: Path) -> None:
     assert (figures.count, figures.bytes, figures.seconds) == (544, 544 << 22, 10.32)
     assert (figures.lat_mean_ns, figures.lat_max_ns) == (300_001_000, 862_328_000)
     assert run.in_flight == 16
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_the_json_of_cbt_counts_once_beside_its_text(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_aiperf_requests_and_first_tokens(tmp_path: Path) -> None:
     assert dict(request.percentiles)[99.0] == 4_100_000_000
     assert token.lat_mean_ns == pytest.approx(255_886_568)
     assert run.in_flight == 16
-    assert {entry.first_line for entry in found.left_out} != set()
+    assert {entry.first_line for entry in found.left_out_lines} != set()
 
 
 def test_a_concurrency_beyond_all_bounds_is_refused(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_job_that_kubestr_does_not_name_is_read_also_where_a_page_indents_it(
     assert (figures.operation, figures.rate_per_s) == ("write", 377553.28125)
     assert figures.bw_bytes_per_s == 1510221 * 1024
     assert dict(run.settings)["bs"] == "4k"
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_options_that_kubestr_leaves_out_come_from_its_job_file(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_volumes_that_kbench_compares_are_points_of_their_own(tmp_path: Path) ->
     found = outcome(tmp_path, "kbench-compare.txt")
     volumes = [dict(run.settings)["volume"] for _, run in found.runs]
     assert sorted(volumes) == ["local-path"] * 12 + ["second"] * 12
-    assert any("idle" in entry.reason for entry in found.left_out)
+    assert any("idle" in entry.reason for entry in found.left_out_lines)
 
 
 def test_a_latency_of_dbench_without_its_unit_is_left_out(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_latency_of_dbench_without_its_unit_is_left_out(tmp_path: Path) -> Non
         "write_seq",
         "rw_mix",
     }
-    assert ["unit" in entry.reason for entry in summary.left_out] == [True]
+    assert ["unit" in entry.reason for entry in summary.left_out_lines] == [True]
 
 
 def test_latencies_of_dbench_have_the_unit_of_fio(tmp_path: Path) -> None:

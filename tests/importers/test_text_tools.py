@@ -23,7 +23,7 @@ def rates(folder: Path, *names: str) -> dict[str, float | None]:
 
 
 def reasons(found: ImportOutcome) -> str:
-    return " ".join(entry.message for entry in found.left_out)
+    return " ".join(entry.message for entry in found.left_out_lines)
 
 
 def test_unlike_commands_of_mdtest_are_two_points(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_the_shell_form_of_io500_is_read(tmp_path: Path) -> None:
     assert runs["mdtest_easy_write"].figures[0].operation == "file_create"
     assert runs["ior-hard-write"].errors
     assert runs["ior-rnd4K-easy-read"].figures[0].bw_bytes_per_s == 2**27
-    assert not found.left_out
+    assert not found.left_out_lines
 
 
 def test_a_load_and_its_transactions_of_ycsb_are_two_runs(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_what_was_read_of_a_log_stays_read_where_another_format_is_not(tmp_path:
     (tmp_path / "a.txt").write_bytes(ELBENCHO + text.encode())
     found = read_foreign_files([tmp_path / "a.txt"], IMPORTERS)
     assert len(found.runs) == 3
-    assert [(entry.first_line, entry.last_line) for entry in found.left_out] == [(1, 3)]
+    assert [(entry.first_line, entry.last_line) for entry in found.left_out_lines] == [(1, 3)]
 
 
 def test_no_threads_and_no_name_of_a_run_of_vdbench_end_in_a_sentence(tmp_path: Path) -> None:

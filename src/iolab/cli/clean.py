@@ -106,7 +106,7 @@ def clean(
 
 def _clean_store_or_namespace(
     target_keys: dict[str, str], namespace: str, *, yes: bool, as_json: bool
-) -> int:
+) -> ExitCode:
     """What sessions left that is on no host: objects of a bucket, pods of a namespace."""
     if target_keys:
         from iolab.cli.objects import clean_bucket

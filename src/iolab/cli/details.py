@@ -86,7 +86,7 @@ SLOW_IOS_SHOWN: Final = 20
 _DIRECTION_PREFIXES: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
-def session_details(
+def titled_session_details(
     results: Sequence[RunResult],
     read_latency_curves: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
     read_slow_ios: Callable[[RunResult], Sequence[SlowIoContext]] = lambda _: (),
@@ -129,8 +129,8 @@ def run_detail_lines(
     results: Sequence[RunResult],
     read_latency_curves: Callable[[RunResult], Sequence[LatencyCurve]] = lambda _: (),
 ) -> Iterator[RenderableType]:
-    """All parts of `session_details` one after the other."""
-    for _, parts in session_details(results, read_latency_curves):
+    """All parts of `titled_session_details` one after the other."""
+    for _, parts in titled_session_details(results, read_latency_curves):
         yield from parts
 
 

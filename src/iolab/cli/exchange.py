@@ -115,9 +115,9 @@ def import_(
         [f"Not read, in no format that is known: {file.name}" for file in files_read.unknown_files]
     )
     _print_first_sentences(
-        [f"Left out: {message}" for message in left_out_line_messages(files_read.left_out)]
+        [f"Left out: {message}" for message in left_out_line_messages(files_read.left_out_lines)]
     )
-    _print_first_sentences([copy.message for copy in files_read.duplicates])
+    _print_first_sentences([copy.message for copy in files_read.duplicate_runs])
     runs = join_clients_of_same_load(files_read.runs) if clients else files_read.runs
     runs = (*(run for row in rows for run in row.runs), *runs)
     session = plan_imported_session(runs, configuration=configuration, title=configuration)
@@ -138,8 +138,8 @@ def import_(
                 "session": str(out),
                 "runs": len(session.runs),
                 "unknown": [file.name for file in files_read.unknown_files],
-                "left_out": [to_builtins(entry) for entry in files_read.left_out],
-                "copies": [to_builtins(copy) for copy in files_read.duplicates],
+                "left_out": [to_builtins(entry) for entry in files_read.left_out_lines],
+                "copies": [to_builtins(copy) for copy in files_read.duplicate_runs],
                 "rows": [_judged_row_document(row) for row in rows],
                 "summary": row_status_counts_text(rows) if rows else None,
                 "results": document["results"],

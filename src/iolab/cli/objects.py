@@ -94,7 +94,7 @@ def _ok_or_note_finding(topic: str, text: str, hint: str, *, is_good: bool) -> F
     return Finding(topic, FindingState.NOTE, text, hint)
 
 
-def clean_bucket(target_keys: Mapping[str, str], *, yes: bool, as_json: bool) -> int:
+def clean_bucket(target_keys: Mapping[str, str], *, yes: bool, as_json: bool) -> ExitCode:
     """Show the prefixes of sessions in a bucket, ask, and remove what lies below them.
 
     `target_keys` are those of `[target]` that name the store.

@@ -610,7 +610,7 @@ def error_document(error: IolabError) -> dict[str, object]:
     }
 
 
-def _print_error_and_get_exit_code(error: IolabError, *, as_json: bool) -> int:
+def _print_error_and_get_exit_code(error: IolabError, *, as_json: bool) -> ExitCode:
 
     print_message(wrap_for_terminal(f"iolab: {one_line(str(error))}"))
     # A single fault may be the error itself.
@@ -642,7 +642,7 @@ def _is_rust_panic(error: BaseException) -> bool:
     return type(error).__name__ == "PanicException"
 
 
-def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> int:
+def _handle_unexpected_error(error: BaseException, *, as_json: bool) -> ExitCode:
     """Full disks, a lack of memory, libraries that may not be loaded; all else is a bug."""
     try:
         require_flushed_output()
@@ -687,7 +687,7 @@ def _library_on_noexec_mount(error: BaseException) -> str | None:
     return None
 
 
-def _print_noexec_error(library: str, *, as_json: bool) -> int:
+def _print_noexec_error(library: str, *, as_json: bool) -> ExitCode:
     """As `_print_error_and_get_exit_code`, whose own imports load such libraries."""
     error = HostError(
         f"{library!r} may not be loaded: its file system is mounted noexec.",
@@ -748,7 +748,7 @@ def out_of_memory_error() -> HostError:
     )
 
 
-def _report_bug_and_get_exit_code(error: BaseException, *, as_json: bool) -> int:
+def _report_bug_and_get_exit_code(error: BaseException, *, as_json: bool) -> ExitCode:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text, no file
     message = f"This is a bug in iolab: {type(error).__name__} at {where}: {error}"

@@ -197,7 +197,7 @@ async def _remove_pods(fleet: PodFleet, notify: Callable[[str], None]) -> None:
             add_to_collected_leftover_texts([f"{error.message} {error.hint}", again])
 
 
-def clean_namespace(text: str, *, yes: bool, as_json: bool) -> int:
+def clean_namespace(text: str, *, yes: bool, as_json: bool) -> ExitCode:
     """Show what iolab's sessions left in a namespace of a cluster, ask, and remove it."""
     kubectl = Kubectl(parse_namespace(text))
     found = asyncio.run(list_leases(kubectl))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -46,7 +46,7 @@ every second, and a new state for each would cost more than to read it."""
 P99: Final = 99.0
 """The percentile that a follower of a run sees."""
 
-NO_LOAD_HOSTS: Final[Mapping[tuple[str, int, int], LoadHosts]] = {}
+NO_LOAD_HOSTS: Final[Mapping[PointHostCounts, LoadHosts]] = {}
 
 
 class LoadSecond(Record):
@@ -92,6 +92,14 @@ class LoadSecondsWindow:
             self._summed = {second: self._summed[second] for second in kept}
             self._completed = tuple(self._summed.values())
         return self._completed
+
+
+class PointHostCounts(NamedTuple):
+    """What decides who makes the load of a point."""
+
+    configuration: str
+    guests_per_node: int
+    host_count: int
 
 
 class LoadHosts(Record):
@@ -148,7 +156,7 @@ class SessionProgress(Record):
     timed_s: float = 0.0
     runs_most: int = 0
     run_loaded: bool = False
-    load_hosts_by_point: Mapping[tuple[str, int, int], LoadHosts] = field(
+    load_hosts_by_point: Mapping[PointHostCounts, LoadHosts] = field(
         default_factory=lambda: NO_LOAD_HOSTS
     )
     guest_count: int = 0
@@ -248,7 +256,8 @@ class SessionProgress(Record):
         if run is None:
             return None
         point = run.point
-        return self.load_hosts_by_point.get((point.configuration, point.per_node, point.host_count))
+        key = PointHostCounts(point.configuration, point.per_node, point.host_count)
+        return self.load_hosts_by_point.get(key)
 
     @property
     def current_guest_count_text(self) -> str:

@@ -25,7 +25,7 @@ from iolab.cli.live import LiveView, choose_view
 from iolab.cli.options import OutputFormat
 from iolab.cli.output import open_session, print_message, wrap_for_terminal
 from iolab.cli.output import print_result as result_line
-from iolab.cli.progress import LoadHosts, SessionProgress
+from iolab.cli.progress import LoadHosts, PointHostCounts, SessionProgress
 from iolab.cli.report import REPORT_FILE, write_report
 from iolab.cli.results import resume_command
 from iolab.cli.show import (
@@ -301,7 +301,7 @@ class RunOptions(Record):
     fail_on: FailOnLevel | None
 
 
-def run_and_report(request: SessionRequest, options: RunOptions) -> int:
+def run_and_report(request: SessionRequest, options: RunOptions) -> ExitCode:
     """Run the session, print its results, and return the exit code."""
     if not _has_runs_left(request):
         request.open_writer({}).end_session(SessionStatus.DONE)
@@ -334,7 +334,7 @@ def run_session_showing_progress(request: SessionRequest, options: RunOptions) -
 
 def _print_results(
     status: SessionStatus, options: RunOptions, smoke: VerdictLimit | None = None
-) -> int:
+) -> ExitCode:
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
     study, results = results_with_session_checks(reader)
@@ -435,7 +435,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
     )
 
 
-def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], LoadHosts]:
+def _load_hosts_by_point(request: SessionRequest) -> dict[PointHostCounts, LoadHosts]:
     """Who makes the load of each point."""
     study = request.study
     places = {spec.name: spec.hypervisor for spec in study.hosts}
@@ -443,9 +443,8 @@ def _load_hosts_by_point(request: SessionRequest) -> dict[tuple[str, int, int], 
     for point in request.plan.points:
         hosts = load_host_names_of_point(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
-        makers[point.configuration, point.per_node, point.host_count] = LoadHosts(
-            hosts, tuple(nodes)
-        )
+        key = PointHostCounts(point.configuration, point.per_node, point.host_count)
+        makers[key] = LoadHosts(hosts, tuple(nodes))
     return makers
 
 

@@ -192,10 +192,10 @@ def print_session(
 
 def _detail_parts(reader: SessionReader, results: Sequence[RunResult]) -> Iterator[DetailSection]:
     """What --details adds; it reads runs, for which much more is imported."""
-    from iolab.cli.details import session_details
+    from iolab.cli.details import titled_session_details
     from iolab.cli.session_screen import DetailSection
 
-    parts = session_details(
+    parts = titled_session_details(
         results, _latency_curves_reader(reader, results), _slow_ios_reader(reader, results)
     )
     return (DetailSection(title, renderables) for title, renderables in parts)

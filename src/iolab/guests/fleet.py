@@ -100,7 +100,7 @@ class GuestCounters:
     @asynccontextmanager
     async def collect(self) -> AsyncIterator[None]:
         """They are counted before and after what is done within, and at every interval between."""
-        await asyncio.gather(*(self._sample_before(guest) for guest in self._guests))
+        await asyncio.gather(*(self._keep_sample_before_run(guest) for guest in self._guests))
         following = [
             asyncio.create_task(self._sample_periodically(guest)) for guest in self._guests
         ]
@@ -110,13 +110,13 @@ class GuestCounters:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-            await asyncio.gather(*(self._sample_after(guest) for guest in self._guests))
+            await asyncio.gather(*(self._keep_sample_after_run(guest) for guest in self._guests))
 
     def guest_runs(self) -> tuple[GuestRun, ...]:
         """What is to be recorded of them."""
         return tuple(self._guest_run(guest) for guest in self._guests)
 
-    async def _sample_before(self, guest: _SampledGuest) -> None:
+    async def _keep_sample_before_run(self, guest: _SampledGuest) -> None:
         guest.before = await self._sample_guest(guest)
 
     async def _sample_periodically(self, guest: _SampledGuest) -> None:
@@ -124,7 +124,7 @@ class GuestCounters:
             await asyncio.sleep(self._session.study.telemetry.interval_ms / 1000)
             await self._sample_guest(guest)
 
-    async def _sample_after(self, guest: _SampledGuest) -> None:
+    async def _keep_sample_after_run(self, guest: _SampledGuest) -> None:
         guest.after = await self._sample_guest(guest)
 
     async def _sample_guest(self, guest: _SampledGuest) -> _GuestSample:
@@ -206,7 +206,7 @@ class GuestCounters:
             accelerator=ground.accelerator if ground else None,
             blocks=blocks,
             use=use,
-            booted_s=running.booted.seconds if running else None,
+            booted_s=running.booted.boot_s if running else None,
         )
 
 

@@ -133,7 +133,7 @@ def _saturating_vcpu_counts(hints: HypervisorHints) -> Iterator[float]:
         yield hints.queues
 
 
-def guest_plan_lines(study: Study) -> Iterator[tuple[str, str]]:
+def guest_plan_headings_and_texts(study: Study) -> Iterator[tuple[str, str]]:
     """Lines on the guests of a study, each under its heading; none where it has no guests."""
     nodes = hypervisors_of_study(study)
     if not nodes:

@@ -160,7 +160,7 @@ class Hypervisor:
             await before.close_monitor()
         async with self._boot_slots:
             booted = await self._boot_with_retries(guest, settings)
-        self._session.emit(GuestBooted(guest, self.name, booted.seconds))
+        self._session.emit(GuestBooted(guest, self.name, booted.boot_s))
         running = self.running[guest] = RunningGuest(booted)
         await self._open_qmp(guest, running)
         return GuestLink(booted, running.close_monitor)
@@ -259,7 +259,7 @@ class BootedQemu(Record):
 
     qemu: QemuRun
     relay: SocketRelay
-    seconds: float
+    boot_s: float
 
 
 class GuestLink:

@@ -357,7 +357,7 @@ def _node_panels(
     }
     numa = {
         _numa_line_name(name): row
-        for name, row in series_averaged_on_grid(counters.processors).items()
+        for name, row in series_averaged_on_grid(counters.cpu_busy_by_numa_node).items()
     }
     insides = (
         NodePanel(

@@ -287,15 +287,15 @@ class HypervisorCounters(Record):
     """What a node's own counters say of it, each thing by its name, in the order of names.
 
     `real_ns` of every series is the controller's time at the end of each step. Devices are the
-    leaves of those that serve the guests' images. `processors` are `node<N>` for each NUMA node, or
-    `all` where there is one. Ports are all but the loopback; `tx_share`, of what the link can
-    carry, is there where the port's speed is known.
+    leaves of those that serve the guests' images. `cpu_busy_by_numa_node` are `node<N>` for each
+    NUMA node, or `all` where there is one. Ports are all but the loopback; `tx_share`, of what the
+    link can carry, is there where the port's speed is known.
     """
 
     node: str
     iops: Mapping[str, CounterSeries]
     lat_ns: Mapping[Direction, Mapping[str, CounterSeries]]
-    processors: Mapping[str, CounterSeries]
+    cpu_busy_by_numa_node: Mapping[str, CounterSeries]
     tx_bytes_per_s: Mapping[str, CounterSeries]
     tx_frames_per_s: Mapping[str, CounterSeries]
     tx_share: Mapping[str, CounterSeries]
@@ -341,7 +341,9 @@ def hypervisor_counters(
             direction: series_by_name("disk", f"{direction.key}_lat_ns", disks.__contains__)
             for direction in (Direction.READ, Direction.WRITE)
         },
-        processors=numa if len(numa) > 1 else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
+        cpu_busy_by_numa_node=numa
+        if len(numa) > 1
+        else series_by_name("cpu", "busy_share", ALL_CORES.__eq__),
         tx_bytes_per_s=sent,
         tx_frames_per_s=series_by_name("nic", "tx_frames_per_s", lambda name: name != LOOPBACK),
         tx_share=_link_use_share_series(sent, facts),

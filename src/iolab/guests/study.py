@@ -12,12 +12,12 @@ from iolab.guests.guest import (
     GuestSettings,
     booted_guest_settings,
     guest_space_bytes_per_node,
-    guest_time_items,
+    guest_steps_and_seconds,
     image_bytes_per_node,
     max_booted_guests_per_node,
 )
 from iolab.guests.hosts import (
-    guest_plan_lines,
+    guest_plan_headings_and_texts,
     guest_plan_notes,
     guest_specs_of_study,
     image_directory,
@@ -63,7 +63,7 @@ class GuestStudyKind:
     add_host_faults = staticmethod(add_guest_faults)
     require_capable_nodes = staticmethod(require_capable_nodes)
     hosts = staticmethod(guest_specs_of_study)
-    plan_lines = staticmethod(guest_plan_lines)
+    plan_lines = staticmethod(guest_plan_headings_and_texts)
     targets = staticmethod(node_targets)
     required_programs = staticmethod(version_arguments_by_node_program)
 
@@ -97,7 +97,7 @@ class GuestStudyKind:
     def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:
         """Their images, their boots, and what a node needs space for."""
         return HostDemand(
-            time_items=tuple(guest_time_items(study, run_count, rate)),
+            time_items=tuple(guest_steps_and_seconds(study, run_count, rate)),
             disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
             space_bytes=guest_space_bytes_per_node(study),
         )

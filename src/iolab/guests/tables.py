@@ -398,10 +398,10 @@ def guest_settings_table(settings: GuestSettings | None) -> Table | None:
     )
 
 
-def _setting_rows(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
+def _setting_rows(settings: GuestSettings, disk_text: str) -> Iterator[tuple[str, str]]:
     yield "Processors", counted_noun(settings.vcpus, "vCPU")
     yield "Memory", format_bytes(settings.memory_bytes)
-    yield "Disk", disk
+    yield "Disk", disk_text
     if settings.latency_ns is not None:
         yield "Latency of the model", value_text(settings.latency_ns, "ns")
     limit = settings.iops_limit

@@ -24,7 +24,7 @@ from iolab.importers import checks
 from iolab.importers.foreign_run import ImportedHost, ImportedRun
 from iolab.importers.metrics import (
     ImportedView,
-    client_spans_ns,
+    client_start_and_end_times_ns,
     fleet_metrics,
     histograms_by_client_and_operation,
     host_metrics,
@@ -112,10 +112,10 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             telemetry,
             steadiness_view=_imported_steadiness_view(record),
             host_kinds=host_kinds,
-            imported=ImportedRun.require_type(record.details),
+            imported_run=ImportedRun.require_type(record.details),
             clients=tuple(ImportedHost.require_type(host.details) for host in record.hosts),
-            spans=client_spans_ns(record),
-            bins=histograms_by_client_and_operation(record),
+            client_spans_ns=client_start_and_end_times_ns(record),
+            histograms=histograms_by_client_and_operation(record),
         )
         seconds = shortest_client_s(view) or 0.0
         load = replace(view.load, seconds=np.full(len(record.hosts), seconds))
@@ -135,7 +135,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
 
     def evenness_by_phase(self, view: ImportedView) -> Mapping[str, HostEvenness]:
         """By the clients' rates, where it is told when each of them ran."""
-        spans = [None if span is None else Window(*span) for span in view.spans]
+        spans = [None if span is None else Window(*span) for span in view.client_spans_ns]
         if len(spans) < 2 or None in spans:
             return {}
         rates = np.array(

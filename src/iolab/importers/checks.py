@@ -61,7 +61,7 @@ RESOLUTION: Final = 1 / 64
 @check("imported-evidence", "Measured by another tool", needs_load=False)
 def check_imported_evidence(view: ImportedView) -> CheckAnswer:
     """That nobody watched the run: what it is worth at best."""
-    run = view.imported
+    run = view.imported_run
     name = f"{run.tool} {run.version}".strip()
     return indicative_answer(
         f"Imported: {name} measured this, and nobody watched the target, the clients and their "
@@ -75,7 +75,7 @@ def check_imported_evidence(view: ImportedView) -> CheckAnswer:
 @check("phases-added", "Phases added up", needs_load=False)
 def check_phases_added(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
-    run = view.imported
+    run = view.imported_run
     if not run.claimed_totals and run.summed_phase_count == 1:
         return not_applicable_answer("The file adds nothing up.")
     if run.summed_phase_count == 1:
@@ -92,7 +92,7 @@ def check_phases_added(view: ImportedView) -> CheckAnswer:
 @check("files-contradict", "Files beside the figure", needs_load=False)
 def check_files_contradict(view: ImportedView) -> CheckAnswer:
     """Whether files that were submitted with a figure agree with it."""
-    evidence = view.imported.evidence
+    evidence = view.imported_run.evidence
     if not evidence:
         return not_applicable_answer("The file is no result of a tree of submissions.")
     by_kind = {
@@ -140,7 +140,7 @@ def _tool_error_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
             yield invalid_answer(
-                f"{view.imported.tool}{view.host_suffix_text(host)} reported errors: "
+                f"{view.imported_run.tool}{view.host_suffix_text(host)} reported errors: "
                 f"{client.errors[0]}",
                 host=host.host,
                 errors=len(client.errors),
@@ -172,7 +172,7 @@ def check_imported_start_skew(view: ImportedView) -> CheckAnswer:
     """Whether all clients began at the same time."""
     if len(view.clients) == 1:
         return not_applicable_answer("One client.")
-    starts = [span[0] for span in view.spans if span is not None]
+    starts = [span[0] for span in view.client_spans_ns if span is not None]
     if len(starts) < len(view.clients):
         return not_applicable_answer("Not known: the file does not tell when each client began.")
     skew_s = (max(starts) - min(starts)) / NS_PER_S
@@ -205,7 +205,9 @@ def check_imported_totals_disagree(view: ImportedView) -> CheckAnswer:
 
 
 def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
-    for claim in view.imported.claimed_totals if view.imported.summed_phase_count == 1 else ():
+    for claim in (
+        view.imported_run.claimed_totals if view.imported_run.summed_phase_count == 1 else ()
+    ):
         parts = [
             figures
             for client in view.clients
@@ -222,7 +224,7 @@ def _reported_total_answers(view: ImportedView) -> Iterator[CheckAnswer]:
                 total = sum(value for value in each if value is not None)
                 own = "" if claim.operation == "all" else f"{claim.operation} "
                 yield _claimed_total_answer(f"{own}{quantity} of all clients", claimed, total)
-    for (index, operation), histogram in view.bins.items():
+    for (index, operation), histogram in view.histograms.items():
         count = next(
             figure.count for figure in view.clients[index].figures if figure.operation == operation
         )
@@ -280,7 +282,9 @@ def _reported_rate_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
             yield from _figure_rate_answers(figure, host.host, view.host_suffix_text(host))
-    for claim in view.imported.claimed_totals if view.imported.summed_phase_count == 1 else ():
+    for claim in (
+        view.imported_run.claimed_totals if view.imported_run.summed_phase_count == 1 else ()
+    ):
         yield from _figure_rate_answers(claim, "", " of all clients")
     yield not_applicable_answer("Not known: the file does not tell counts and times of its rates.")
 
@@ -346,7 +350,7 @@ def check_imported_littles_law(view: ImportedView, host_index: int) -> CheckAnsw
         f"Rate x latency gives {computed:.3g} in flight{view.host_suffix_text(host)}, at "
         f"most {asked} can be"
     )
-    if ratio > IN_FLIGHT_MAX and view.imported.is_phase_of_group:
+    if ratio > IN_FLIGHT_MAX and view.imported_run.is_phase_of_group:
         return indicative_answer(
             f"{text} of the job whose options are known: the group had more jobs, or the rates or "
             "latencies are wrong.",
@@ -354,7 +358,7 @@ def check_imported_littles_law(view: ImportedView, host_index: int) -> CheckAnsw
         )
     if ratio > IN_FLIGHT_MAX:
         return invalid_answer(f"{text}: rates or latencies are wrong.", **evidence)
-    if view.imported.paced:
+    if view.imported_run.paced:
         return not_applicable_answer(f"{text}; the load is paced.", **evidence)
     if ratio < IN_FLIGHT_MIN:
         return indicative_answer(f"{text}: the load is not what its options say.", **evidence)
@@ -363,10 +367,10 @@ def check_imported_littles_law(view: ImportedView, host_index: int) -> CheckAnsw
 
 def check_imported_startup_transient(view: ImportedView) -> CheckAnswer:
     """Whether the run was steady, by its tool's own rule or by its seconds."""
-    if view.imported.missed_steady_state:
+    if view.imported_run.missed_steady_state:
         return indicative_answer(
-            f"{view.imported.tool} was to wait for a steady state "
-            f"({view.imported.missed_steady_state}), and ended without it.",
+            f"{view.imported_run.tool} was to wait for a steady state "
+            f"({view.imported_run.missed_steady_state}), and ended without it.",
             attained=False,
         )
     return check_startup_transient.judge(view)
@@ -374,7 +378,7 @@ def check_imported_startup_transient(view: ImportedView) -> CheckAnswer:
 
 def check_imported_run_too_short(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
-    seconds, run = shortest_client_s(view), view.imported
+    seconds, run = shortest_client_s(view), view.imported_run
     if seconds is None:
         return not_applicable_answer("Not known: the file does not tell how long was measured.")
     times = {"ramp_s": run.ramp_s, "asked_s": run.requested_runtime_s}
@@ -434,11 +438,11 @@ def _percentile_contradiction_answers(view: ImportedView) -> Iterator[CheckAnswe
         for figure in client.figures:
             name = f"{figure.operation}{view.host_suffix_text(host)}"
             looked = looked or bool(figure.percentiles)
-            own = view.bins.get((index, figure.operation))
+            own = view.histograms.get((index, figure.operation))
             yield from _statistic_contradiction_answers(
                 figure, name, own, client.latency_resolution, client.latency_step_ns
             )
-    for claim in view.imported.claimed_totals:
+    for claim in view.imported_run.claimed_totals:
         looked = looked or bool(claim.percentiles)
         merged = _merged_histogram(view, claim.operation)
         yield from _statistic_contradiction_answers(
@@ -456,7 +460,7 @@ def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
     """The bins of all clients together; None where one has none."""
     merged: Histogram | None = None
     for index in range(len(view.clients)):
-        part = view.bins.get((index, operation))
+        part = view.histograms.get((index, operation))
         if part is None:
             return None
         merged = part if merged is None else merged.merged_with(part)
@@ -522,9 +526,9 @@ def _statistic_contradiction_answers(
 
 def check_imported_buffered_io(view: ImportedView) -> CheckAnswer:
     """Whether I/O went to the storage, or through a page cache."""
-    if view.imported.buffered is None:
+    if view.imported_run.buffered is None:
         return not_applicable_answer("Not known: the file does not tell whether I/O was buffered.")
-    if view.imported.buffered:
+    if view.imported_run.buffered:
         return indicative_answer(
             "The job's options say buffered I/O: the page cache is measured too.", direct=False
         )
@@ -542,7 +546,7 @@ def check_imported_preloaded_library(view: ImportedView) -> CheckAnswer:
 
 def check_imported_reads_from_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
-    run = view.imported
+    run = view.imported_run
     if run.data_bytes is None or run.memory_bytes is None:
         missing = "data" if run.data_bytes is None else "memory"
         return not_applicable_answer(f"Not known: the file does not tell the clients' {missing}.")

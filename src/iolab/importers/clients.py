@@ -80,7 +80,7 @@ def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepea
     for members in points.values():
         if len(members) > 1:
             group = [(placed.files, placed.run) for placed in members]
-            files = tuple(dict.fromkeys(file.label for own, _ in group for file in own))
+            files = tuple(dict.fromkeys(file.printable_path for own, _ in group for file in own))
             overlap = any(len(moment) > 1 for moment in _group_overlapping_runs(group))
             before = found.get(files, AssumedRepeats(files, 0, has_overlap=False))
             found[files] = AssumedRepeats(
@@ -91,7 +91,7 @@ def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepea
 
 def _group_simultaneous_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithFiles]]:
     """The runs that were made at the same time, as far as their files tell."""
-    if any(_run_span_ns(run) is None for _, run in group):
+    if any(_run_start_and_end_ns(run) is None for _, run in group):
         return [list(group)]
     moments = _group_overlapping_runs(group)
     return moments if len(moments) < len(group) else [list(group)]
@@ -99,7 +99,7 @@ def _group_simultaneous_runs(group: Sequence[RunWithFiles]) -> list[list[RunWith
 
 def _group_overlapping_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithFiles]]:
     """The runs in order of their start, those together that overlap; nothing of unknown times."""
-    spans = [(span, sourced) for sourced in group if (span := _run_span_ns(sourced[1]))]
+    spans = [(span, sourced) for sourced in group if (span := _run_start_and_end_ns(sourced[1]))]
     moments: list[list[RunWithFiles]] = []
     until = 0
     for (begin, end), sourced in sorted(spans, key=lambda pair: pair[0]):
@@ -111,7 +111,7 @@ def _group_overlapping_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithF
     return moments
 
 
-def _run_span_ns(foreign_run: ForeignRun) -> tuple[int, int] | None:
+def _run_start_and_end_ns(foreign_run: ForeignRun) -> tuple[int, int] | None:
     """From the first client's start to the last one's end, in ns; None where that is not told."""
     starts = [client.start_ns for client in foreign_run.clients]
     known_starts = [start for start in starts if start is not None]

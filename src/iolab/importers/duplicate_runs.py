@@ -40,7 +40,7 @@ def remove_duplicate_runs(
     counts: dict[tuple[str, str], int] = {}
     kept: list[RunWithFiles] = []
     for files, run in runs:
-        identity, label = _duplicate_run_key(files[0], run), files[0].label
+        identity, label = _duplicate_run_key(files[0], run), files[0].printable_path
         original = originals.get(identity)
         if original is None:
             originals[identity] = label

@@ -77,7 +77,7 @@ class ForeignFile(Record, dict=True):
         return excerpt(self.path.name, NAME_CHARACTERS)
 
     @property
-    def label(self) -> str:
+    def printable_path(self) -> str:
         """Its path as it was named, safe to print."""
         return excerpt(str(self.path), SENTENCE_CHARACTERS)
 
@@ -199,7 +199,7 @@ class _CollectedFiles(Record):
 
     files: list[ForeignFile]
     faults: list[Fault]
-    skipped: list[Fault]
+    skipped_file_faults: list[Fault]
 
 
 def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
@@ -247,7 +247,9 @@ def collect_files(paths: Iterable[Path]) -> _CollectedFiles:
     return _CollectedFiles(ordered, faults, passed_over)
 
 
-def _list_files_below_folder(folder: Path, faults: list[Fault], skipped: list[Fault]) -> list[Path]:
+def _list_files_below_folder(
+    folder: Path, faults: list[Fault], skipped_file_faults: list[Fault]
+) -> list[Path]:
     """The files below a folder. Links that lead out of it are passed over."""
     root = folder.resolve()
     found: list[Path] = []
@@ -280,7 +282,9 @@ def _list_files_below_folder(folder: Path, faults: list[Fault], skipped: list[Fa
             if child.is_symlink() and not child.resolve().is_relative_to(root):
                 name = excerpt(child.name, NAME_CHARACTERS)
                 message = f"{name} is a link that leads out of the folder."
-                skipped.append(Fault(message, "Name its target if it belongs to the import."))
+                skipped_file_faults.append(
+                    Fault(message, "Name its target if it belongs to the import.")
+                )
             elif child.is_file():
                 found.append(child)
             elif child.is_dir() and not child.is_symlink():
@@ -297,17 +301,17 @@ def _natural_sort_key(path: str) -> list[tuple[int, str]]:
 class ImportOutcome(Record):
     """What an import found: runs with the files of each, files that nobody knows, and faults.
 
-    `skipped_file_faults` are faults of files that were not named but lay in a folder, `left_out`
-    what is in no run of the files that were read, `duplicates` runs that were told twice and count
-    once.
+    `skipped_file_faults` are faults of files that were not named but lay in a folder,
+    `left_out_lines` what is in no run of the files that were read, `duplicate_runs` runs that were
+    told twice and count once.
     """
 
     runs: tuple[RunWithFiles, ...]
     unknown_files: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
     skipped_file_faults: tuple[Fault, ...] = ()
-    left_out: tuple[UnreadLines, ...] = ()
-    duplicates: tuple[DuplicateRuns, ...] = ()
+    left_out_lines: tuple[UnreadLines, ...] = ()
+    duplicate_runs: tuple[DuplicateRuns, ...] = ()
 
 
 def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> ImportOutcome:
@@ -339,7 +343,7 @@ def read_foreign_files(paths: Iterable[Path], importers: Sequence[Importer]) -> 
     # What one tool wrote into a log is read, also where the output of another is not.
     refused = [fault for file, fault in refusals if file in read or not file.was_named_by_user]
     faults += [fault for _, fault in refusals if fault not in refused]
-    refused += collected.skipped[:FAULTS_MAX]
+    refused += collected.skipped_file_faults[:FAULTS_MAX]
     sourced, copies = remove_duplicate_runs(
         [((file,), _with_memory_from_meminfo(file, run, file_set)) for file, run in runs]
     )

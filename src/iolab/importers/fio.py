@@ -30,6 +30,7 @@ from iolab.importers.fio_documents import (
     TERSE_NOT_READ,
     TEXT_NOT_READ,
     UNREAD,
+    FioEntryKey,
     FioReportDocument,
     JsonDict,
     find_fio_reports_and_mark_lines,
@@ -210,7 +211,7 @@ class _FioJob(Record):
         return FioEntries(self.entries, self.options).runtime_s or 0.0
 
     @property
-    def run_span_ms(self) -> tuple[int, int] | None:
+    def run_start_and_end_ms(self) -> tuple[int, int] | None:
         """When it ran; None where its fio, before 3.36, does not tell."""
         starts = [rounded_number(entry.get("job_start")) or 0 for entry in self.entries]
         runtime = FioEntries(self.entries, self.options).runtime_s
@@ -421,7 +422,7 @@ class _FioRunReports(Record):
         first = jobs[0]
         own = tuple(chain.from_iterable(job.entries_by_client.get(name, ()) for job in jobs))
         entries = FioEntries(own, first.options)
-        places = {(job.name, job.group, name) for job in jobs}
+        places = {FioEntryKey(job.name, job.group, name) for job in jobs}
         title = excerpt(_run_name(jobs), NAME_CHARACTERS)
         host = ImportedHost(
             source_location=f"{self.file.name}: {title}"
@@ -451,7 +452,7 @@ class _FioRunReports(Record):
         )
 
     def _intervals_between_reports(
-        self, entry_keys: set[tuple[str, int, str]], final_entries: FioEntries
+        self, entry_keys: set[FioEntryKey], final_entries: FioEntries
     ) -> Iterator[ImportedInterval]:
         """What was done between one report and the next."""
         rows = [
@@ -528,7 +529,7 @@ def _group_jobs_by_phase(jobs: Sequence[_FioJob]) -> list[list[_FioJob]]:
 
 def _did_run_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[_FioJob]) -> bool:
     before = phases[-1]
-    spans = [job.run_span_ms for job in (*before, *group)]
+    spans = [job.run_start_and_end_ms for job in (*before, *group)]
     known = [span for span in spans if span is not None]
     if len(known) == len(spans):
         return min(span[0] for span in known[len(before) :]) < max(

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from iolab.importers.files import (
     ForeignFile,
@@ -194,10 +194,19 @@ def group_reports_by_run(
         yield run
 
 
-def fio_entry_key(entry: JsonDict) -> tuple[str, int, str]:
+class FioEntryKey(NamedTuple):
+    """What tells an entry from others of its report."""
+
+    job: str
+    group: int
+    client: str
+
+
+def fio_entry_key(entry: JsonDict) -> FioEntryKey:
     """What tells an entry from others of its report: job, group and client."""
     client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
-    return str(entry.get("jobname", "")), rounded_number(entry.get("groupid")) or 0, client
+    group = rounded_number(entry.get("groupid")) or 0
+    return FioEntryKey(str(entry.get("jobname", "")), group, client)
 
 
 def _is_same_run(before: FioReportDocument, after: FioReportDocument) -> bool:

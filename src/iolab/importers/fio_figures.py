@@ -260,9 +260,11 @@ class FioEntries(Record):
             lat_mean_ns=mean,
             lat_max_ns=high,
             in_flight_mean_ns=_latency_min_mean_max_ns(direction_dicts, "lat", counts)[1],
-            percentiles=self._merged_percentiles(direction),
+            percentiles=self._merged_percentiles_ns(direction),
             failed=failed if direction == self.busy_directions[0] else 0,
-            printed=_printed_figures(direction_dicts[0], kind) if len(direction_dicts) == 1 else (),
+            printed=_printed_names_and_values(direction_dicts[0], kind)
+            if len(direction_dicts) == 1
+            else (),
         )
 
     def _sync_figures(self) -> OperationFigures:
@@ -279,14 +281,14 @@ class FioEntries(Record):
             lat_min_ns=low,
             lat_mean_ns=mean,
             lat_max_ns=high,
-            percentiles=self._merged_percentiles(SYNC),
+            percentiles=self._merged_percentiles_ns(SYNC),
             weight=0,
-            printed=_printed_figures(direction_dicts[0], "lat")
+            printed=_printed_names_and_values(direction_dicts[0], "lat")
             if len(direction_dicts) == 1
             else (),
         )
 
-    def _merged_percentiles(self, operation: str) -> tuple[tuple[float, float], ...]:
+    def _merged_percentiles_ns(self, operation: str) -> tuple[tuple[float, float], ...]:
         """Fio's own of one entry; of several those of their bins, none where one has none."""
         kind = self.percentile_latency_kind(operation)
         own = [
@@ -370,20 +372,24 @@ def _bytes_per_s(direction_dict: JsonDict) -> float:
     return exact if exact is not None else (finite_number(direction_dict.get("bw")) or 0.0) * KIB
 
 
-def _latency_dict_of_kind(direction_dict: JsonDict, kind: str) -> JsonDict:
-    return dict_or_empty(direction_dict.get(f"{kind}_ns", direction_dict.get(kind)))
+def _latency_dict_of_kind(direction_dict: JsonDict, latency_kind: str) -> JsonDict:
+    return dict_or_empty(direction_dict.get(f"{latency_kind}_ns", direction_dict.get(latency_kind)))
 
 
-def _latency_unit_ns(direction_dict: JsonDict, kind: str) -> int:
-    return 1 if f"{kind}_ns" in direction_dict else NS_PER_US
+def _latency_unit_ns(direction_dict: JsonDict, latency_kind: str) -> int:
+    return 1 if f"{latency_kind}_ns" in direction_dict else NS_PER_US
 
 
 def _latency_min_mean_max_ns(
-    direction_dicts: Sequence[JsonDict], kind: str, counts: Sequence[int | None]
+    direction_dicts: Sequence[JsonDict], latency_kind: str, counts: Sequence[int | None]
 ) -> tuple[float | None, float | None, float | None]:
     """Least, mean and greatest latency in ns; None where none was counted."""
     rows = [
-        (_latency_dict_of_kind(direction_dict, kind), _latency_unit_ns(direction_dict, kind), count)
+        (
+            _latency_dict_of_kind(direction_dict, latency_kind),
+            _latency_unit_ns(direction_dict, latency_kind),
+            count,
+        )
         for direction_dict, count in zip(direction_dicts, counts, strict=True)
         if count != 0
     ]
@@ -441,11 +447,17 @@ def _iolab_bins_from_fio(bins: JsonDict, unit_ns: int) -> Iterator[tuple[int, in
             yield place, count
 
 
-def _printed_figures(direction_dict: JsonDict, kind: str) -> tuple[tuple[str, str], ...]:
+def _printed_names_and_values(
+    direction_dict: JsonDict, latency_kind: str
+) -> tuple[tuple[str, str], ...]:
     """The figures as they stand in the file."""
-    latency = _latency_dict_of_kind(direction_dict, kind)
+    latency = _latency_dict_of_kind(direction_dict, latency_kind)
     percentiles = _values_by_percentile(dict_or_empty(latency.get("percentile")))
-    name = f"{kind}_ns" if _latency_unit_ns(direction_dict, kind) == 1 else f"{kind} (us)"
+    name = (
+        f"{latency_kind}_ns"
+        if _latency_unit_ns(direction_dict, latency_kind) == 1
+        else f"{latency_kind} (us)"
+    )
     every = {
         **{
             key: direction_dict.get(key)

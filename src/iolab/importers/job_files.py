@@ -20,7 +20,7 @@ from iolab.importers.fio_jobs import (
     jobs_from_job_file,
 )
 from iolab.importers.job_draft import REASONS, Duration, JobDraft, OptionNote
-from iolab.importers.vdbench_jobs import jobs_from_parameter_file
+from iolab.importers.vdbench_jobs import jobs_and_notes_of_parameter_file
 from iolab.record import Record
 from iolab.text import excerpt, quote_value
 
@@ -65,7 +65,7 @@ def draft_study(study_id: str, file_name: str, text: str) -> StudyDraft:
             f"{quote_value(file_name)} is a script.", "Give the job file that it runs."
         )
     elif re.search(r"^\s*(?:sd|fsd|wd|rd)=", text, re.MULTILINE):
-        jobs, notes = jobs_from_parameter_file(text)
+        jobs, notes = jobs_and_notes_of_parameter_file(text)
     elif is_fio_job_file(text):
         jobs = jobs_from_job_file(text)
     else:

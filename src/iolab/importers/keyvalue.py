@@ -400,7 +400,7 @@ class YcsbImporter:
             for name, section in sections.items()
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
-        logs = dict(self._latency_logs(file, file_set, sections)) if has_logs else {}
+        logs = dict(self._operations_and_latency_logs(file, file_set, sections)) if has_logs else {}
         claimed = OperationFigures(
             ALL,
             seconds=seconds,
@@ -448,7 +448,7 @@ class YcsbImporter:
             headline="ops_per_s",
         )
 
-    def _latency_logs(
+    def _operations_and_latency_logs(
         self, file: ForeignFile, file_set: ImportFileSet, sections: Mapping[str, Mapping[str, str]]
     ) -> Iterator[tuple[str, HdrLog]]:
         """The logs of the operations, each used whether or not it can be read."""

@@ -30,13 +30,14 @@ PERCENTILES: Final = tuple(
 class ImportedView(RunView, kw_only=True):
     """An imported run as its checks see it; `clients` in the order of the record's hosts.
 
-    `spans` are when each client ran by one clock, as (start, end) in ns; None is not told.
+    `client_spans_ns` are when each client ran by one clock, as (start, end) in ns; None is not
+    told.
     """
 
-    imported: ImportedRun
+    imported_run: ImportedRun
     clients: tuple[ImportedHost, ...]
-    spans: tuple[tuple[int, int] | None, ...]
-    bins: Mapping[tuple[int, str], Histogram]
+    client_spans_ns: tuple[tuple[int, int] | None, ...]
+    histograms: Mapping[tuple[int, str], Histogram]
 
     @property
     def job(self) -> ImportedJob:
@@ -55,8 +56,8 @@ class ImportedView(RunView, kw_only=True):
     @property
     def overlap_share(self) -> float | None:
         """The share of the whole time in which all clients ran; None where it is not told."""
-        spans = [span for span in self.spans if span is not None]
-        if len(spans) < len(self.spans) or not spans:
+        spans = [span for span in self.client_spans_ns if span is not None]
+        if len(spans) < len(self.client_spans_ns) or not spans:
             return None
         begin, end = max(span[0] for span in spans), min(span[1] for span in spans)
         total = max(span[1] for span in spans) - min(span[0] for span in spans)
@@ -65,7 +66,7 @@ class ImportedView(RunView, kw_only=True):
     @property
     def can_add_rates(self) -> bool:
         """Whether the clients' rates may be added: nothing says that they ran apart."""
-        return self.imported.summed_phase_count == 1 and (
+        return self.imported_run.summed_phase_count == 1 and (
             len(self.clients) == 1 or self.overlap_share != 0
         )
 
@@ -188,7 +189,7 @@ def _percentile_ns(
         own = dict(used[0][1].percentiles)
         if percent in own:
             return own[percent]
-    parts = [view.bins.get((index, figure.operation)) for index, figure in used]
+    parts = [view.histograms.get((index, figure.operation)) for index, figure in used]
     merged = Histogram(np.zeros_like(parts[0].counts)) if parts[0] is not None else None
     for part in parts:
         if part is None or merged is None:
@@ -197,7 +198,7 @@ def _percentile_ns(
     return None if merged is None else merged.percentile_ns(percent)
 
 
-def client_spans_ns(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
+def client_start_and_end_times_ns(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
     """When each client ran, where its file tells."""
     return tuple(
         None

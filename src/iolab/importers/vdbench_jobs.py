@@ -143,7 +143,7 @@ class _VdbenchDefinition(Struct):
         )
 
 
-def jobs_from_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote]]:
+def jobs_and_notes_of_parameter_file(text: str) -> tuple[list[JobDraft], list[OptionNote]]:
     """Every run definition, a workload for each `wd` in it, with the notes that are of no job."""
     notes: list[OptionNote] = []
     definitions = _parse_definitions(text, notes)
@@ -195,7 +195,7 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_VdbenchDefin
                 )
             )
         else:
-            name, value = _as_read_percent(_full_parameter_name(kind, key), value)
+            name, value = _write_percent_as_read_percent(_full_parameter_name(kind, key), value)
             options[name] = value
     for kind, options in defaults.items():
         taken = {item.kind for item in definitions if item.options.items() >= options.items()}
@@ -207,7 +207,7 @@ def _parse_definitions(text: str, notes: list[OptionNote]) -> list[_VdbenchDefin
     return definitions
 
 
-def _as_read_percent(name: str, value: str) -> tuple[str, str]:
+def _write_percent_as_read_percent(name: str, value: str) -> tuple[str, str]:
     """The share of reads however it is named: what comes last of all of them holds."""
     if name in ("writepct", "wrpct") and value.isdigit():
         return "rdpct", str(100 - int(value))
@@ -335,7 +335,7 @@ def _matching_definitions(
 def _convert_parameters(job: JobDraft, options: dict[str, str]) -> None:
     """Each parameter into the workload, or into a note."""
     _convert_access_pattern(job, options)
-    block = _convert_block_size(job, options)
+    block = _convert_block_size_and_get_bytes(job, options)
     _convert_file_size(job, options, block)
     _convert_threads(job, options)
     _convert_open_flags(job, options)
@@ -381,7 +381,7 @@ def _parse_seek_percent(text: str) -> float | None:
     return float(values[0]) if values and 0 <= values[0] <= 100 else None
 
 
-def _convert_block_size(job: JobDraft, options: dict[str, str]) -> int:
+def _convert_block_size_and_get_bytes(job: JobDraft, options: dict[str, str]) -> int:
     """The size of a block, of several what is a multiple of all: files have whole blocks."""
     text = options.pop("xfersize", None)
     loop = options.pop(_LOOP_OF_SIZES, None)

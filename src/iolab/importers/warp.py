@@ -142,7 +142,7 @@ class WarpLogImporter:
                 file_set.mark_used(twin)
         log = _read_log(file)
         spans = {
-            operation: _joint_span_ns(log.requests_of_operations(operation))
+            operation: _first_start_and_last_end_ns(log.requests_of_operations(operation))
             for operation in dict.fromkeys(operation for _, operation in log.requests)
         }
         if not spans:
@@ -264,7 +264,7 @@ def _parse_time_ns(text: str, known_seconds: dict[tuple[str, str], int]) -> int 
     return whole * NS_PER_S + int((match[2] or "0").ljust(9, "0"))
 
 
-def _joint_span_ns(requests: Sequence[_OperationRequests]) -> tuple[int, int]:
+def _first_start_and_last_end_ns(requests: Sequence[_OperationRequests]) -> tuple[int, int]:
     """When the first of them began and the last one ended."""
     return min(each.first_start for each in requests), max(each.last_end for each in requests)
 
@@ -308,7 +308,7 @@ def _imported_client(
         for operation in operations
         if (name, operation) in log.requests
     }
-    start, end = _joint_span_ns(list(own.values()))
+    start, end = _first_start_and_last_end_ns(list(own.values()))
     seconds = (end - start) / NS_PER_S or None
     figures: list[OperationFigures] = []
     bins: dict[str, dict[int, int]] = {}
@@ -567,7 +567,7 @@ def _figures_of_part(
         figures,
         failed=round(finite_number(operation_json.get("total_errors")) or 0.0),
         percentiles=_single_window_latency_percentiles_ns(windows),
-        printed=tuple(_printed_values(operation_json, windows)),
+        printed=tuple(_printed_names_and_values(operation_json, windows)),
     )
     first = [
         {**dict_or_empty(window.get("first_byte")), "requests": window.get("requests")}
@@ -619,7 +619,7 @@ def _single_window_latency_percentiles_ns(
     return tuple((percent, ms * NS_PER_MS) for percent, ms in values if ms is not None)
 
 
-def _printed_values(
+def _printed_names_and_values(
     part: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
     for name in ("total_requests", "total_objects", "total_errors", "total_bytes", "concurrency"):

@@ -59,11 +59,14 @@ def find_session_folders(root: Path) -> SessionFolders:
 
 def newest_session_directory(root: Path) -> Path | None:
     """The session at or below `root` that was begun last; None where there is none."""
-    dated = ((_created_ns(folder), folder) for folder in find_session_folders(root).folders)
+    dated = (
+        (_session_created_ns_or_zero(folder), folder)
+        for folder in find_session_folders(root).folders
+    )
     return max(dated, default=(0, None), key=itemgetter(0))[1]
 
 
-def _created_ns(folder: Path) -> int:
+def _session_created_ns_or_zero(folder: Path) -> int:
     """When a session was begun (UTC, ns); 0 where its document cannot be read."""
     try:
         document = json.loads(read_regular_file(folder / layout.SESSION))

@@ -87,7 +87,7 @@ It differs as soon as one of them was written, by whomever.
 def run_file_stamps(run_directory: Path) -> Stamp:
     """How the manifest, its digest and the tables of a run lie on disk."""
     place = str(run_directory)
-    return tuple(_file_stamp(f"{place}/{name}") for name in _STAMPED)
+    return tuple(_inode_size_mtime_and_ctime(f"{place}/{name}") for name in _STAMPED)
 
 
 def read_manifest(shape: type[M], run_directory: Path) -> M:
@@ -360,7 +360,7 @@ def _session_document_damage(directory: Path) -> Iterator[Damage]:
     yield from document_damage_except_plan(directory, session, HostsDocument, LedgerDocument)
 
 
-def _file_stamp(path: str) -> tuple[int, int, int, int] | None:
+def _inode_size_mtime_and_ctime(path: str) -> tuple[int, int, int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116 - of five files of each run, a Path costs more
     except OSError:

@@ -74,7 +74,7 @@ class SessionWriter:
         clock: ControllerClock = time.time_ns,
     ) -> Self:
         """Begin a session in a directory that is new or empty; StoreError otherwise."""
-        is_new = _create_or_claim_directory(directory)
+        is_new = _claim_directory_and_tell_if_created(directory)
         lock = SessionLock(directory)
         try:
             require_no_session(directory)  # another may have been quicker
@@ -238,7 +238,7 @@ class SessionWriter:
             _write_session_document(self._directory, self._session)
 
 
-def _create_or_claim_directory(directory: Path) -> bool:
+def _claim_directory_and_tell_if_created(directory: Path) -> bool:
     """Make the directory, or make sure that it may become a session; whether it was made."""
     if to_valid_utf8(str(directory.absolute())) != str(directory.absolute()):
         raise StoreError(

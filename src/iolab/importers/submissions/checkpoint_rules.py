@@ -23,7 +23,7 @@ from iolab.importers.submissions.shared_rules import (
     QUESTIONS,
     SUPPORTS,
     command_override_evidence,
-    first_name_and_file_count,
+    first_file_name_and_count_text,
     host_counter_evidence,
 )
 from iolab.importers.submissions.training_rules import total_host_memory_bytes
@@ -135,7 +135,7 @@ def _slowest_rank_evidence(
         return
     slowest = fmean(max(each[name].seconds for each in times.values()) for name in names)
     files = [folder.epoch_files_by_rank[rank] for rank in times]
-    place = (first_name_and_file_count(folder, files)[0], f"{direction}_ckpt*.duration")
+    place = (first_file_name_and_count_text(folder, files)[0], f"{direction}_ckpt*.duration")
     if slowest > published * SLOWER and len(times) > 1:
         yield row.evidence(
             "slowest-rank",

@@ -16,7 +16,7 @@ from msgspec import Struct
 from iolab.core import limits
 from iolab.core.regular_file import read_regular_file
 from iolab.importers.files import ForeignFileError
-from iolab.importers.submissions.yaml_scalars import yaml_scalars
+from iolab.importers.submissions.yaml_scalars import yaml_scalar_paths_and_texts
 from iolab.record import DECODE_ERRORS, Record
 from iolab.text import excerpt
 
@@ -160,7 +160,11 @@ class ResultFolder(Record, dict=True):
     @cached_property
     def configuration(self) -> Mapping[str, str]:
         """The values of that file by their path."""
-        return dict(yaml_scalars(self.read_text_or_note_unreadable(self.configuration_file_name)))
+        return dict(
+            yaml_scalar_paths_and_texts(
+                self.read_text_or_note_unreadable(self.configuration_file_name)
+            )
+        )
 
     def parameter(self, *paths: str) -> float | None:
         """A parameter of the workload: as the command sets it, else as it is stored."""

@@ -169,7 +169,7 @@ def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         for folder in row.folders
         for key, text in [
             *(("executed_command", each) for each in folder.commands),
-            *_environment_texts(folder.metadata),
+            *_environment_keys_and_assignments(folder.metadata),
         ]
     ]
     name, values = row.system_file_and_values
@@ -196,7 +196,7 @@ def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         yield FileEvidence("preload", EXPLAINS, message, name, "clients.sysctl")
 
 
-def _environment_texts(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _environment_keys_and_assignments(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in metadata.items():
         if "env" in key and isinstance(value, dict):
             for name, text in value.items():
@@ -293,6 +293,6 @@ def _is_same_value(text: str, stored: object) -> bool:
     return number is not None and number == parse_finite_number(stored)
 
 
-def first_name_and_file_count(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:
+def first_file_name_and_count_text(folder: ResultFolder, names: Sequence[str]) -> tuple[str, str]:
     """The place of several files: the first one's name and how many there are."""
     return (names[0] if names else folder.configuration_file_name, counted_noun(len(names), "file"))

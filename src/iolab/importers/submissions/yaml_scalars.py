@@ -16,7 +16,7 @@ _LINE: Final = re.compile(r"^( *)((?:- )*)([\w./-]+):(?: +(.*?))?\s*$")
 _ITEM: Final = re.compile(r"^( *)- +(.*?)\s*$")
 
 
-def yaml_scalars(text: str) -> Iterator[tuple[str, str]]:
+def yaml_scalar_paths_and_texts(text: str) -> Iterator[tuple[str, str]]:
     """Each value as `clients.0.networking.1.speed` and its text without quotes."""
     keys: list[tuple[int, str]] = []
     counts: dict[str, int] = {}

@@ -37,7 +37,7 @@ RULES: Final[Mapping[str, _SetRule]] = {
     "gains": rates.audit_claimed_gains,
     "line-rate": rates.audit_line_rate,
     "command": rates.audit_command_options,
-    "depths": figures.audit_peak_depths,
+    "depths": figures.audit_peak_places,
     "shares": figures.audit_per_unit_totals,
     "spread": figures.audit_standard_deviations,
     "littles-law": rates.audit_littles_law,

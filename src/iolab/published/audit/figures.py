@@ -417,7 +417,7 @@ def audit_outliers(published: PublishedSet) -> Iterator[AuditOutcome]:
         )
 
 
-def audit_peak_depths(published: PublishedSet) -> Iterator[AuditOutcome]:
+def audit_peak_places(published: PublishedSet) -> Iterator[AuditOutcome]:
     """The place at which a best was reached is one of those that were measured.
 
     For an axis `iodepth` the method has `iodepths`, or `random_iodepths` for workloads as `rand-a`.
