@@ -1023,7 +1023,7 @@ PLANTED: Final = (
         ),
     ),
     Planted(
-        "below-memory",
+        "files-fit-in-memory",
         INVALID,
         "The files were smaller than the memory through which they were read.",
         BUFFERED_TRAINING,
@@ -1354,14 +1354,14 @@ PLANTED: Final = (
         lambda s: s.but(_with_mean_latency(s.record, 4e6)),
     ),
     Planted(
-        "wide-bins",
+        "wide-percentile-bins",
         INDICATIVE,
         "All reads of a client lie in the bin from 1 to 2 µs.",
         DB_BENCH,
         lambda s: s.but(_in_one_bin(s.record)),
     ),
     Planted(
-        "start-state",
+        "store-start-state",
         INDICATIVE,
         "The store of a client was left as the run before had made it.",
         DB_BENCH,
@@ -1385,7 +1385,7 @@ PLANTED: Final = (
         ),
     ),
     Planted(
-        "store-shape",
+        "store-shape-changed",
         INVALID,
         "The server counts 1,000 of the 100,000 rows that were loaded.",
         CASSANDRA,

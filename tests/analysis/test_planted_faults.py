@@ -22,7 +22,7 @@ def test_honest_sessions_meet_no_objection_of_these_checks() -> None:
     ]
     assert [(code, found) for code, found in standing if found] == [
         ("cache-hits", ["buffered-io"]),
-        ("below-memory", ["buffered-io"]),
+        ("files-fit-in-memory", ["buffered-io"]),
         ("reported-rates", ["operations-failed", "rank-skew"]),
     ]
     assert BUFFERED.verdict().objections

@@ -25,13 +25,17 @@ KEYS_ADDED_LATER: Final = frozenset({"engine_write_amplification", "failure_hint
 """Keys that came after these sessions, which have nothing to be held against."""
 
 RENAMED: Final = {
+    "below-memory": "files-fit-in-memory",
     "bystander-lost": "monitored-node-lost",
     "cycle": "periodic-rate",
     "holes": "unwritten-extents",
     "imported": "imported-evidence",
     "imprecise": "wide-interval",
     "ranks-apart": "rank-skew",
+    "start-state": "store-start-state",
+    "store-shape": "store-shape-changed",
     "transient": "startup-transient",
+    "wide-bins": "wide-percentile-bins",
     "wrong-blocks": "verify-mismatch",
 }
 """Checks that these sessions have by an older code."""

@@ -372,7 +372,7 @@ def test_completion_is_shown_for_the_shell() -> None:
         ("iolab s", ["studies", "show", "serve"]),
         ("iolab run clu", ["cluster-kpi"]),
         ("iolab export S --format par", ["parquet"]),
-        ("iolab explain start-s", ["start-skew", "start-state"]),
+        ("iolab explain start-s", ["start-skew"]),
         ("iolab reference clu", ["cluster-kpi"]),
         ("iolab choose ssd", ["ssd-cluster"]),
         ("iolab run S --set method.warm", ["method.warmup="]),

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from iolab.core.run import DeviceDelta
 from iolab.hosts.device_counters import (
+    busiest_device_activity,
     cpu_busy_share,
     device_deltas,
     disks_snapshot_from_sample,
     parse_core_times,
-    pre_run_activity,
 )
 from iolab.hosts.message import Message
 from iolab.units import NS_PER_S
@@ -70,7 +70,7 @@ def test_a_device_that_went_or_was_replaced_has_no_delta() -> None:
     )
     after = disks_snapshot_from_sample(message(NS_PER_S, disk("sdb", 1, 1, 1, 1)))
     assert device_deltas(before, after, ["sda", "sdb"]) == ()
-    assert pre_run_activity(before, after, ["sda", "sdb"]) is None
+    assert busiest_device_activity(before, after, ["sda", "sdb"]) is None
 
 
 def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
@@ -80,7 +80,7 @@ def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
     after = disks_snapshot_from_sample(
         message(2 * NS_PER_S, disk("dm-0", 20, 8000, 0, 0), disk("sda", 10, 8000, 2, 200))
     )
-    idle = pre_run_activity(before, after, ["dm-0", "sda"])
+    idle = busiest_device_activity(before, after, ["dm-0", "sda"])
     assert idle is not None
     assert (idle.watched_s, idle.bytes_per_s, idle.ios_per_s) == (2.0, 4100.0, 10.0)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import asdict, replace
 
 from iolab.core.events import SessionPhase
-from iolab.session.times import COMMIT, LOAD, SessionPhaseTimer, engine_seconds
+from iolab.session.times import COMMIT, LOAD, SessionPhaseTimer, engine_seconds_of_record
 from iolab.units import NS_PER_S
 from tests.analysis.records import healthy
 
@@ -50,5 +50,8 @@ def test_what_came_between_the_phases_of_a_load_is_not_load() -> None:
     kept = table.seq % 2 == 0
     parts = replace(table, **{name: column[kept] for name, column in asdict(table).items()})
     each_s = table.span_ns[0] / NS_PER_S
-    assert engine_seconds(record) == len(set(table.seq.tolist())) * each_s
-    assert engine_seconds(replace(record, intervals=parts)) == len(set(parts.seq.tolist())) * each_s
+    assert engine_seconds_of_record(record) == len(set(table.seq.tolist())) * each_s
+    assert (
+        engine_seconds_of_record(replace(record, intervals=parts))
+        == len(set(parts.seq.tolist())) * each_s
+    )

@@ -50,8 +50,8 @@ from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
     apply_holm_correction,
-    compare,
     compare_paired,
+    compare_unpaired,
     inverted_comparison,
 )
 from iolab.stats.repeats import CONFIDENT, VariancePrior
@@ -202,7 +202,7 @@ def compare_pair(pair: Pair, metric: str, prior: VariancePrior, *, one_session: 
             allowance=allowance,
         )
     values = (list(first.values()), list(second.values()))
-    return compare(*values, better, prior, allowance=allowance)
+    return compare_unpaired(*values, better, prior, allowance=allowance)
 
 
 def pair_log_bin_error(pair: Pair, metric: str) -> float:

@@ -62,7 +62,7 @@ from iolab.registry import (
 )
 from iolab.session.context import StoppingRule, StoppingRuleFactory
 from iolab.session.session import EarlierSegments, run_session
-from iolab.session.times import COMMIT, JUDGE, SessionPhaseTimer, engine_seconds
+from iolab.session.times import COMMIT, JUDGE, SessionPhaseTimer, engine_seconds_of_record
 from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
@@ -160,7 +160,7 @@ class SessionRecorder:
 
     def _commit_run(self, event: RunFinished) -> None:
         """Judge a run and commit it, then show it."""
-        self._times.add_load_seconds(engine_seconds(event.record))
+        self._times.add_load_seconds(engine_seconds_of_record(event.record))
         self._times.begin_session_phase(JUDGE)
         result = judge_run(event.record, self._facts, analysis_kinds())
         trim_malloc_heap()  # what writes tables has memory of its own

@@ -154,7 +154,7 @@ def interposer_kind(library: LoadedLibrary) -> InterposerKind:
     return InterposerKind.UNKNOWN
 
 
-def replaced_function_text(library: LoadedLibrary) -> str:
+def replaced_functions_text(library: LoadedLibrary) -> str:
     """What it replaces, for people: the groups with the functions in them."""
     exports = set(library.exports)
     groups = [

@@ -101,7 +101,7 @@ def device_deltas(
     return tuple(moved)
 
 
-def pre_run_activity(
+def busiest_device_activity(
     before: HostDisksSnapshot, after: HostDisksSnapshot, devices: Iterable[str]
 ) -> PreRunActivity | None:
     """The busiest device's rates in between; None when no device is known.

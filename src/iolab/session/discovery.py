@@ -22,10 +22,10 @@ from iolab.hosts.connect import open_hosts
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import (
     SNAPSHOT_LIMIT_S,
+    busiest_device_activity,
     cpu_busy_share,
     disks_snapshot_from_sample,
     parse_core_times,
-    pre_run_activity,
 )
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
@@ -369,7 +369,7 @@ async def watch_activity(host: Host, facts: HostFacts) -> HostActivity:
         raise host.mark_lost(f"sent a malformed sample: {fault}") from None
     span_ns = now.mono_ns - then.mono_ns
     return HostActivity(
-        pre_run_activity(then, now, devices),
+        busiest_device_activity(then, now, devices),
         device_busy_share(before.header, after.header, devices, span_ns),
         cpu_busy_share(
             parse_core_times(before.header.get("cpu")), parse_core_times(after.header.get("cpu"))

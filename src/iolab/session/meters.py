@@ -87,7 +87,7 @@ class MeterWatch:
         self._session.begin_session_phase(SessionPhase.IDLE_POWER, run, phase_detail, idle_s)
         start_ns, end_s = self._session.clock.real_ns(), asyncio.get_running_loop().time() + idle_s
         while not stop.is_requested:
-            await gather_hosts(self._states, self._sample_host)  # a lost host ends its load
+            await gather_hosts(self._states, self._sample_host_power)  # a lost host ends its load
             left_s = end_s - asyncio.get_running_loop().time()
             if left_s <= 0:
                 span = IdleSpan(start_ns, self._session.clock.real_ns())
@@ -95,7 +95,7 @@ class MeterWatch:
                 return
             await stop.sleep(min(self._settings.interval_s, left_s))
 
-    async def _sample_host(self, host_run: HostRunInProgress) -> None:
+    async def _sample_host_power(self, host_run: HostRunInProgress) -> None:
         _, sample = await take_disks_snapshot_and_sample(host_run.workdir.host)
         if rows := sample.get("power"):
             try:

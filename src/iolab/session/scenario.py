@@ -70,7 +70,7 @@ NOT_BEGUN: Final = "it had not begun when it was to be undone"
 UNDO_BY_KEEPER: Final = "the host is lost; its keeper undoes it"
 
 
-def engine_seconds(study: Study) -> float:
+def longest_engine_seconds(study: Study) -> float:
     """For how long an engine of a run is to make its load, if nothing ends it before."""
     _, longest_s = study.method.load_seconds_range
     phases = study.scenario.phases if study.scenario is not None else ()
@@ -396,13 +396,15 @@ class PhaseRunner:
         self._outcomes[event.id] = outcome
         host = self._host(action.host)
         await self._sleep_until(due_ns - round(PREPARE_S * NS_PER_S))
-        if self._is_left_out(event, due_ns):
+        if self._leave_out_if_refused(event, due_ns):
             return False
         try:
             resolved = await resolve_action(self._session.study, host, action)
-            pending = await self._write_undo_down(event, host, resolved)
+            pending = await self._store_undo_on_host(event, host, resolved)
             await self._sleep_until(due_ns)
-            if self._is_left_out(event, due_ns):  # What was begun meanwhile may have failed.
+            if self._leave_out_if_refused(
+                event, due_ns
+            ):  # What was begun meanwhile may have failed.
                 return False
             self._session.emit(ScenarioNotice(f"Event '{event.id}' on host '{host.name}' begins."))
             outcome = replace(
@@ -430,7 +432,7 @@ class PhaseRunner:
         self._outcomes[event.id] = replace(outcome, error=reason)
         self._session.emit(ScenarioNotice(f"Event '{event.id}' failed: {fault.message}"))
 
-    def _is_left_out(self, event: EventPlan, due_ns: int) -> bool:
+    def _leave_out_if_refused(self, event: EventPlan, due_ns: int) -> bool:
         """Whether something speaks against an action now, which its outcome then says."""
         reason = self._action_refusal_reason(event, due_ns)
         if reason:
@@ -482,7 +484,7 @@ class PhaseRunner:
         states = [a.state for a in self._answers if a.witness == expected.witness]
         return states[-1] if states else None
 
-    async def _write_undo_down(
+    async def _store_undo_on_host(
         self, event: EventPlan, host: Host, resolved: ResolvedActionAnswer
     ) -> _PendingUndo | None:
         """Have the host keep what undoes the event, under a name that no other run uses."""

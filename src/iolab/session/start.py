@@ -13,7 +13,7 @@ from iolab.hosts.barrier import run_with_background, set_event_on_failure
 from iolab.hosts.clock import ClockOffset, measure_clock_offset
 from iolab.hosts.device_counters import (
     HostDisksSnapshot,
-    pre_run_activity,
+    busiest_device_activity,
     take_disks_snapshot,
     take_disks_snapshot_and_sample,
 )
@@ -125,7 +125,7 @@ async def watch_for_background_io(
     async def watch_devices_of_host(host_run: HostRunInProgress) -> None:
         before = await take_disks_snapshot(host_run.workdir.host)
         await asyncio.sleep(left_s[host_run.name])
-        proof = pre_run_activity(
+        proof = busiest_device_activity(
             before, await take_disks_snapshot(host_run.workdir.host), host_run.workdir.devices
         )
         host_run.pre_run_activity = (
@@ -167,7 +167,7 @@ async def watch_for_background_io_during(
 
     async def judge_disks_after_watch(host_run: HostRunInProgress) -> None:
         after = await take_disks_snapshot(host_run.workdir.host)
-        proof = pre_run_activity(before[host_run.name], after, host_run.workdir.devices)
+        proof = busiest_device_activity(before[host_run.name], after, host_run.workdir.devices)
         host_run.pre_run_activity = proof if proof and proof.is_quiet else None
 
     await run_on_each_host(known, snapshot_disks_before_watch)

@@ -21,7 +21,7 @@ COMMIT: Final = "commit"
 """What is done with a run's record before the next run is prepared."""
 
 
-def engine_seconds(record: RunRecord) -> float:
+def engine_seconds_of_record(record: RunRecord) -> float:
     """Seconds in which engines ran; 0 where none did.
 
     Those of the host with the most intervals, without what came between its phases; where there are

@@ -78,7 +78,7 @@ class Comparison(Record):
         )
 
 
-def compare(
+def compare_unpaired(
     baseline: Sequence[float],
     candidate: Sequence[float],
     better: BetterDirection = BetterDirection.HIGHER,
@@ -109,7 +109,7 @@ def compare_paired(
 ) -> Comparison:
     """Compare run means that were measured in turn: element i of both is of the same block.
 
-    Raises ValueError for sides of different length, and as `compare` does.
+    Raises ValueError for sides of different length, and as `compare_unpaired` does.
     """
     if len(baseline) != len(candidate):
         raise ValueError(f"{len(baseline)} and {len(candidate)} runs make no pairs")

@@ -49,19 +49,19 @@ def test_latencies_of_the_whole_run_are_called_so() -> None:
 
 
 def test_the_width_of_the_bin_at_a_percentile_is_stated() -> None:
-    said = ask("wide-bins", bench_record())
+    said = ask("wide-percentile-bins", bench_record())
     assert said.level is VALID
     # 380 to 580 µs at the median is the widest of those that are printed.
     assert said.evidence["width"] == pytest.approx(0.526, abs=0.001)
     assert (said.evidence["low_ns"], said.evidence["high_ns"]) == (380_000, 580_000)
-    assert ask("wide-bins", ycsb_record()).level is VALID
+    assert ask("wide-percentile-bins", ycsb_record()).level is VALID
 
 
 def test_a_percentile_in_a_bin_of_some_microseconds_is_hardly_known() -> None:
     cached = BinnedLatency(
         READ, 300_000, 2e3, 1e2, 1_000, 1_990, 1000, (LatencyBin(1_000, 2_000, 300_000),)
     )
-    said = ask("wide-bins", told(bench_record(), latencies=(cached,)))
+    said = ask("wide-percentile-bins", told(bench_record(), latencies=(cached,)))
     assert (said.level, said.evidence["high_ns"]) == (INDICATIVE, 1_990)
 
 

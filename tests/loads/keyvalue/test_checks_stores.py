@@ -160,8 +160,8 @@ def test_clients_of_one_kernel_share_its_device_and_memory() -> None:
 def test_every_run_begins_from_the_same_database(
     bench: RunRecord, by: str, wanted: VerdictLevel
 ) -> None:
-    assert ask("start-state", told(bench, copied_by=by)).level is wanted
-    assert ask("start-state", served(replace(SERVER, restored_by=by))).level is wanted
+    assert ask("store-start-state", told(bench, copied_by=by)).level is wanted
+    assert ask("store-start-state", served(replace(SERVER, restored_by=by))).level is wanted
 
 
 def test_the_page_cache_must_be_empty_and_proved_so(bench: RunRecord) -> None:
@@ -182,22 +182,22 @@ def test_the_page_cache_must_be_empty_and_proved_so(bench: RunRecord) -> None:
 def test_another_block_size_than_asked_for_is_another_workload(bench: RunRecord) -> None:
     # --block_size=16384 on a database of 4 KiB blocks changes nothing.
     job = replace(BENCH, loaded=replace(LOADED, block_bytes=16_384))
-    said = ask("store-shape", bench_record(job=job))
+    said = ask("store-shape-changed", bench_record(job=job))
     assert said.level is INVALID
     assert "4288 bytes on average" in said.message
 
 
 def test_keys_that_lack_are_seen_in_the_tables(bench: RunRecord) -> None:
     fewer = replace(SHAPE, tables=replace(TABLES, entries=252_000))
-    assert ask("store-shape", told(bench, start=fewer)).level is INVALID
-    assert ask("store-shape", told(bench, start=None)).level is INDICATIVE
-    said = ask("store-shape", bench)
+    assert ask("store-shape-changed", told(bench, start=fewer)).level is INVALID
+    assert ask("store-shape-changed", told(bench, start=None)).level is INDICATIVE
+    said = ask("store-shape-changed", bench)
     assert said.evidence["block_bytes_mean"] == pytest.approx(4288)
 
 
 def test_hosts_with_trees_of_other_shapes_are_told() -> None:
     other = replace(SHAPE, levels=(LevelShape(1, 3, 1), LevelShape(2, 4, 1)))
-    said = ask("store-shape", told(bench_record(2), 1, start=other))
+    said = ask("store-shape-changed", told(bench_record(2), 1, start=other))
     assert (said.level, said.evidence["shapes"]) == (INDICATIVE, 2)
 
 
@@ -215,7 +215,9 @@ def test_hosts_with_trees_of_other_shapes_are_told() -> None:
 def test_a_servers_rows_are_those_that_were_loaded(
     rows: int | None, by: str, wanted: VerdictLevel
 ) -> None:
-    assert ask("store-shape", served(replace(SERVER, rows=rows, rows_by=by))).level is wanted
+    assert (
+        ask("store-shape-changed", served(replace(SERVER, rows=rows, rows_by=by))).level is wanted
+    )
 
 
 def test_compaction_debt_is_told(bench: RunRecord) -> None:

@@ -51,10 +51,14 @@ BUFFERED = replace(JOB, direct=False)
         ("generator-late", {}, VerdictLevel.VALID),
         ("generator-late", {"parts": {"storage": 3, "lateness": 3}}, VerdictLevel.INDICATIVE),
         ("generator-late", {"parts": {"storage": 0, "lateness": 6}}, VerdictLevel.INVALID),
-        ("below-memory", {}, None),
-        ("below-memory", {"job": BUFFERED}, VerdictLevel.INVALID),
-        ("below-memory", {"job": replace(BUFFERED, files=10_000_000)}, VerdictLevel.INDICATIVE),
-        ("below-memory", {"job": replace(BUFFERED, files=100_000_000)}, VerdictLevel.VALID),
+        ("files-fit-in-memory", {}, None),
+        ("files-fit-in-memory", {"job": BUFFERED}, VerdictLevel.INVALID),
+        (
+            "files-fit-in-memory",
+            {"job": replace(BUFFERED, files=10_000_000)},
+            VerdictLevel.INDICATIVE,
+        ),
+        ("files-fit-in-memory", {"job": replace(BUFFERED, files=100_000_000)}, VerdictLevel.VALID),
     ],
 )
 def test_training_is_judged_by_where_its_time_went(

@@ -21,7 +21,7 @@ from iolab.core.libraries import (
     LoadedLibrary,
     interposer_kind,
     known_library_name,
-    replaced_function_text,
+    replaced_functions_text,
 )
 from iolab.text import counted_noun, excerpt
 
@@ -65,7 +65,7 @@ def preload_answers(
         if kind is InterposerKind.REPLACES:
             yield invalid_answer(
                 f"{text}, which has functions of its own for "
-                f"{replaced_function_text(library)}: what was measured may not be the storage.",
+                f"{replaced_functions_text(library)}: what was measured may not be the storage.",
                 **evidence,
             )
         elif kind is InterposerKind.SANITIZER:

@@ -12,7 +12,7 @@ from iolab.core.libraries import (
     interposer_kind,
     known_library_name,
     preloads_in_text,
-    replaced_function_text,
+    replaced_functions_text,
 )
 from iolab.importers.foreign_run import EvidenceKind, FileEvidence
 from iolab.importers.submissions.result_folder import ResultFolder, parse_finite_number
@@ -209,7 +209,7 @@ def _preload_evidence_of_library(
     text = f"{excerpt(library.path, 200)} is loaded before the program's own libraries"
     match interposer_kind(library):
         case InterposerKind.REPLACES:
-            message = f"{text}: by its name it replaces {replaced_function_text(library)}."
+            message = f"{text}: by its name it replaces {replaced_functions_text(library)}."
             return row.evidence("preload", CONTRADICTS, message, folder, file_and_key)
         case InterposerKind.ALLOCATOR | InterposerKind.SANITIZER:
             message = f"{text}: {known_library_name(library) or 'an allocator'}."

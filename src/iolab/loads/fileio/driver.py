@@ -33,7 +33,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.laid_out_files import drop_caches, prove_extents_written
 from iolab.session.neighbour import NeighbourLoads
 from iolab.session.process_driver import ProcessDriver
-from iolab.session.scenario import PhaseRunner, engine_seconds
+from iolab.session.scenario import PhaseRunner, longest_engine_seconds
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
 from iolab.targets.context import HOSTS_APART, poisson_arrival_offset, run_seed
 from iolab.targets.work_directory import (
@@ -167,7 +167,7 @@ class IoDriver(ProcessDriver):
             job,
             host_run.workdir.data_set_on_host(data_set),
             host_run.workdir.dir,
-            seconds=engine_seconds(session.study),
+            seconds=longest_engine_seconds(session.study),
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
             later=poisson_arrival_offset(session.study, run.point, host_run.name),
         )
@@ -210,7 +210,7 @@ class IoDriver(ProcessDriver):
             Job.require_type(point.job_on_host(host_run.name)),
             host_run.workdir.data_set_on_host(data_set),
             host_run.workdir.dir,
-            seconds=engine_seconds(session.study),
+            seconds=longest_engine_seconds(session.study),
             # No host of the measured load draws the same.
             seed=session.study.method.seed + HOSTS_APART * (len(session.study.hosts) + place),
             later=place / len(neighbour.hosts),

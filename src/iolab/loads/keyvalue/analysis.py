@@ -40,7 +40,7 @@ from iolab.loads.keyvalue.checks import (
     check_key_value_uneven_fleet,
     check_keys_absent,
     check_seed_shared,
-    check_wide_bins,
+    check_wide_percentile_bins,
     check_writer_rate,
 )
 from iolab.loads.keyvalue.metrics import (
@@ -60,8 +60,8 @@ from iolab.loads.keyvalue.store_checks import (
     check_key_value_target_in_memory,
     check_reads_from_memory,
     check_server_lost,
-    check_start_state,
-    check_store_shape,
+    check_store_shape_changed,
+    check_store_start_state,
     check_warm_caches,
 )
 
@@ -84,11 +84,11 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
                 check_debug_build,
                 check_seed_shared,
             ),
-            check_percentile_support: (check_wide_bins, check_key_operations_in_flight),
+            check_percentile_support: (check_wide_percentile_bins, check_key_operations_in_flight),
             check_target_in_memory: (
-                check_start_state,
+                check_store_start_state,
                 check_warm_caches,
-                check_store_shape,
+                check_store_shape_changed,
                 check_compaction_debt,
                 check_reads_from_memory,
                 check_writer_rate,

@@ -370,8 +370,8 @@ def check_key_value_percentile_support(view: KeyValueView) -> CheckAnswer:
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
 
-@check("wide-bins", "Percentiles known to wide bins only")
-def check_wide_bins(view: KeyValueView) -> CheckAnswer:
+@check("wide-percentile-bins", "Percentiles known to wide bins only")
+def check_wide_percentile_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
     widths = list(_bin_width_answers(view.key_value_sums))
     if not widths:

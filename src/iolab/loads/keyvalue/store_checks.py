@@ -224,8 +224,8 @@ def _cache_drop_answer(host: str, proof: CacheDropProof | None, size: int) -> Ch
     return valid_answer("The page cache held nothing of the store.", **evidence)
 
 
-@check("start-state", "Store not brought to its start state", needs_load=False)
-def check_start_state(view: KeyValueView) -> CheckAnswer:
+@check("store-start-state", "Store not brought to its start state", needs_load=False)
+def check_store_start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
     server = server_details_of_run(view.record)
     if server is not None:
@@ -255,8 +255,8 @@ def _start_state_answer(owner_text: str, restored_by: str) -> CheckAnswer:
     )
 
 
-@check("store-shape", "Another store than was loaded", needs_load=False)
-def check_store_shape(view: KeyValueView) -> CheckAnswer:
+@check("store-shape-changed", "Another store than was loaded", needs_load=False)
+def check_store_shape_changed(view: KeyValueView) -> CheckAnswer:
     """Whether the store held the keys, in the blocks, that the workload is of."""
     return worst_answer(_store_shape_answers(view))
 

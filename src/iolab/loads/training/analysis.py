@@ -22,8 +22,8 @@ from iolab.analysis.kinds import LoadAnalysis, shared_checks_with_overrides
 from iolab.analysis.named_operations import OperationsAnalysis
 from iolab.core.workload import Direction
 from iolab.loads.training.checks import (
-    check_below_memory,
     check_emulator_late,
+    check_files_fit_in_memory,
     check_first_epoch,
     check_step_parts,
 )
@@ -46,7 +46,7 @@ class TrainingAnalysis(OperationsAnalysis[TrainingView]):
             check_target_in_memory: (
                 check_buffered_io,
                 check_cache_hits,
-                check_below_memory,
+                check_files_fit_in_memory,
             ),
             HostKindCheckSlot.BYTES: (
                 check_line_rate,

@@ -144,9 +144,9 @@ def check_emulator_late(view: TrainingView, host_index: int) -> CheckAnswer:
     return valid_answer(f"{text}.", **evidence)
 
 
-@check("below-memory", "Files that memory may hold")
+@check("files-fit-in-memory", "Files that memory may hold")
 @per_host(max_key="hit_share")
-def check_below_memory(view: TrainingView, host_index: int) -> CheckAnswer:
+def check_files_fit_in_memory(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether files that are read through memory are several times as large."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     job, facts = view.training_job, view.facts_of_host(view.hosts[host_index])
