@@ -9,7 +9,7 @@ import pytest
 from bench.synthetic import make_facts, make_record, make_result
 from msgspec.structs import replace
 
-from iolab.cli.run import reopen_session
+from iolab.cli.run import reopen_and_set_damaged_runs_aside
 from iolab.core.events import SessionStatus
 from iolab.errors import HostError, StoreError
 from iolab.store.reader import SessionReader
@@ -75,7 +75,7 @@ def test_another_version_does_not_measure_on(tmp_path: Path) -> None:
     session = make(tmp_path / "S", runs=2)
     rewrite(session / "session.json", lambda one: one.update(iolab_version="0.0.9"))
     with pytest.raises(HostError) as caught:
-        reopen_session(SessionReader(session), FACTS, (), accept_changes=False)
+        reopen_and_set_damaged_runs_aside(SessionReader(session), FACTS, (), accept_changes=False)
     assert len(caught.value.faults) == 1
 
 
@@ -98,14 +98,18 @@ def test_a_damaged_run_is_set_aside_when_the_hosts_are_what_they_were(session: P
         for name, one in FACTS.items()
     }
     with pytest.raises(HostError) as caught:
-        reopen_session(reader, changed, reader.damage_by_run(), accept_changes=False)
+        reopen_and_set_damaged_runs_aside(
+            reader, changed, reader.damage_by_run(), accept_changes=False
+        )
     assert len(caught.value.faults) == len(FACTS)
     assert reader.damage_by_run()
-    reopen_session(reader, FACTS, reader.damage_by_run(), accept_changes=False).close()
+    reopen_and_set_damaged_runs_aside(
+        reader, FACTS, reader.damage_by_run(), accept_changes=False
+    ).close()
     assert not run.exists()
     assert run.with_name("run-1.attempt-1").is_dir()
     assert (len(reader.committed_runs()), reader.damage_by_run()) == (2, {})
-    reopen_session(reader, changed, (), accept_changes=True).close()
+    reopen_and_set_damaged_runs_aside(reader, changed, (), accept_changes=True).close()
 
 
 def test_a_host_that_the_session_went_on_without_is_not_asked_again(tmp_path: Path) -> None:

@@ -155,17 +155,19 @@ def _parse_budget(text: str | None, faults: list[Any]) -> Budget | None:
     return Budget(float(amount[1]), amount[2])
 
 
-def _read_offers(name: str) -> tuple[Offer, ...]:
+def _read_offers(session_or_set: str) -> tuple[Offer, ...]:
     """Every configuration of a session or of a published set."""
     from iolab.cli.studies import read_published_set
     from iolab.published.choose import published_offers
 
-    if Path(name).is_dir():
-        return _session_offers(name)
-    offers = published_offers(read_published_set(name))
+    if Path(session_or_set).is_dir():
+        return _session_offers(session_or_set)
+    offers = published_offers(read_published_set(session_or_set))
     if not offers:
         hint = "Give one that has: 'iolab reference' lists the published sets."
-        raise UsageError(f"{quote_value(name)} has no configurations to choose from.", hint)
+        raise UsageError(
+            f"{quote_value(session_or_set)} has no configurations to choose from.", hint
+        )
     return offers
 
 

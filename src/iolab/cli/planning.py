@@ -463,7 +463,7 @@ def _target_lines(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterat
         if (store := configuration.object_store) is not None:
             yield f"{store.url_text} from {list_text(configuration.hosts, HOSTS_SHOWN)}"
     alike: dict[tuple[str, str], list[Target]] = {}
-    for target in _existing_targets(study):
+    for target in _targets_existing_before_session(study):
         if target.holds_no_load_data:
             continue
         host = _target_facts(facts, target.key)
@@ -492,7 +492,7 @@ def _meter_lines(study: Study) -> Iterator[str]:
         yield one_line(f"{text}, of {list_text(hosts, HOSTS_SHOWN)}")
 
 
-def _existing_targets(study: Study) -> tuple[Target, ...]:
+def _targets_existing_before_session(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
     return study_kinds_of(study).hosts.targets(study) or targets_of_study(study)
 

@@ -178,10 +178,10 @@ def _open_with_desktop(path: Path) -> None:
         print_message("There is no browser here to open it with.")
 
 
-def write_report(session: Path) -> Path:
+def write_html_report(session_directory: Path) -> Path:
     """Build and write the report as HTML; where it went."""
-    path = session / REPORT_FILE
-    write_report_files(open_session(session), {"html": path}, PaperName.A4)
+    path = session_directory / REPORT_FILE
+    write_report_files(open_session(session_directory), {"html": path}, PaperName.A4)
     return path
 
 

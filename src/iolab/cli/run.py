@@ -250,7 +250,7 @@ def resume(
         plan=plan,
         session_id=reader.session.id,
         earlier=earlier,
-        open_writer=lambda facts: reopen_session(
+        open_writer=lambda facts: reopen_and_set_damaged_runs_aside(
             reader, facts, damaged, accept_changes=accept_changes
         ),
         queue=queue,
@@ -334,10 +334,10 @@ def _excluded_host_names(reader: SessionReader) -> frozenset[str]:
     return frozenset(name for result in reader.results() for name in result.excluded_hosts)
 
 
-def reopen_session(
+def reopen_and_set_damaged_runs_aside(
     reader: SessionReader,
     facts: Mapping[str, HostFacts],
-    damaged: Collection[RunKey],
+    damaged_runs: Collection[RunKey],
     *,
     accept_changes: bool,
 ) -> SessionWriter:
@@ -364,7 +364,7 @@ def reopen_session(
         print_message(f"Accepted: {fault.message}")
     writer = SessionWriter.reopen(reader.directory, sys.argv)
     try:
-        writer.move_runs_to_attempts(damaged)
+        writer.move_runs_to_attempts(damaged_runs)
     except BaseException:
         writer.close()
         raise

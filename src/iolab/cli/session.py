@@ -26,7 +26,7 @@ from iolab.cli.options import OutputFormat
 from iolab.cli.output import open_session, print_message, wrap_for_terminal
 from iolab.cli.output import print_result as result_line
 from iolab.cli.progress import LoadHosts, PointHostCounts, SessionProgress
-from iolab.cli.report import REPORT_FILE, write_report
+from iolab.cli.report import REPORT_FILE, write_html_report
 from iolab.cli.results import resume_command
 from iolab.cli.show import (
     FailOnLevel,
@@ -345,7 +345,7 @@ def _print_results(
         if smoke is not None:
             result_line(f"Smoke test, no figure to quote: {smoke.reason}; {smoke.hint}.")
     if options.report:
-        _print_unless_quiet(f"Report: {write_report(options.directory)}", options)
+        _print_unless_quiet(f"Report: {write_html_report(options.directory)}", options)
     _warn_of_outdated_report(options)
     if (advice := repeats_advice(study, study_kinds())) is not None:
         _print_unless_quiet(f"Repeats: {advice.advice_text}.", options)

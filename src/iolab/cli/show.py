@@ -106,7 +106,7 @@ def show(
         print_phase_times(reader)
         raise typer.Exit(exit_code_of_results((), None))
     if summary:
-        raise typer.Exit(exit_code_of_levels(print_summary(reader), fail_on))
+        raise typer.Exit(exit_code_of_levels(print_summary_and_get_levels(reader), fail_on))
     study, every = results_with_session_checks(reader)
     results = _results_by_digest_prefix(_results_of_workloads(study, every, workload), run)
     printed = {(result.workload, result.digest) for result in results}
@@ -267,7 +267,7 @@ def print_phase_times(reader: SessionReader) -> None:
     print_result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
 
 
-def print_summary(reader: SessionReader) -> set[VerdictLevel]:
+def print_summary_and_get_levels(reader: SessionReader) -> set[VerdictLevel]:
     """Print how many runs ended how, by configuration and workload, from the index; the levels."""
     from iolab.core.metric import VerdictLevel
     from iolab.core.run import RunStatus

@@ -220,8 +220,8 @@ class GuestKitFactory(Protocol):
 class SessionGuests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `boot` before the first guest is reached, `collect_counters` and `with_details` for each run,
-    `shutdown` once.
+    `prepare_boots` before the first guest is reached, `collect_counters` and `with_fleet_details`
+    for each run, `shutdown` once.
     """
 
     def __init__(self, session: SessionContext, kits: GuestKitFactory) -> None:
@@ -241,7 +241,7 @@ class SessionGuests:
         """Whether there are guests to boot."""
         return booted_guest_settings(self._session.study) is not None
 
-    async def boot(self, nodes: DiscoveredHosts) -> None:
+    async def prepare_boots(self, nodes: DiscoveredHosts) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
 
         `nodes` is what they told. Raises HostError or EngineError, with every fault that is
@@ -294,7 +294,7 @@ class SessionGuests:
         async with self._counting.collect():
             yield
 
-    def with_details(self, record: RunRecord) -> RunRecord:
+    def with_fleet_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with its guests, where hosts of it are guests."""
         run = record.run
         placed = self._guest_node_pairs(run)

@@ -65,8 +65,8 @@ NO_LOAD_SESSION: Final = LoadSessionKind(drivers={})
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `boot` before the first of them is reached, `collect_counters` and `with_details` for each run,
-    `shutdown` once.
+    `prepare_boots` before the first of them is reached, `collect_counters` and `with_fleet_details`
+    for each run, `shutdown` once.
     """
 
     path_devices_by_node: Mapping[str, tuple[str, ...]]
@@ -76,7 +76,7 @@ class BootedHosts(Protocol):
     def has_guests_to_boot(self) -> bool:
         """Whether there are any to boot."""
 
-    async def boot(self, nodes: DiscoveredHosts) -> None:
+    async def prepare_boots(self, nodes: DiscoveredHosts) -> None:
         """Everything up to the boots; `nodes` is what they told.
 
         Raises HostError, EngineError, and Interrupted at a stop request.
@@ -96,7 +96,7 @@ class BootedHosts(Protocol):
         `host_indexes` are the numbers of the nodes among the hosts that counters name.
         """
 
-    def with_details(self, record: RunRecord) -> RunRecord:
+    def with_fleet_details(self, record: RunRecord) -> RunRecord:
         """The record of a run with what is to be kept of them."""
 
     async def shutdown(self) -> tuple[str, ...]:

@@ -165,7 +165,9 @@ async def execute_run(
         excluded_hosts=session.excluded_hosts(run),
         rule=rule,
     )
-    return resources.booted_hosts.with_details(driver.with_details(record) if driver else record)
+    return resources.booted_hosts.with_fleet_details(
+        driver.with_details(record) if driver else record
+    )
 
 
 def _set_neighbour_workdirs(

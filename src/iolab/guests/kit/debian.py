@@ -176,7 +176,9 @@ class AptKernelSource(Record):
         KernelUnavailableError when neither knows one.
         """
         sources: list[Path | None] = [None]
-        if _modified_s(self.own_lists / "lists") > _modified_s(self.system_lists):
+        if _modification_time_s_or_zero(self.own_lists / "lists") > _modification_time_s_or_zero(
+            self.system_lists
+        ):
             sources = [self.own_lists, None]
         for lists in sources:
             if offer := await self._find_newest_package(lists):
@@ -328,7 +330,7 @@ def _apt_options(package_lists: Path | None) -> tuple[str, ...]:
     )
 
 
-def _modified_s(folder: Path) -> float:
+def _modification_time_s_or_zero(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
     except OSError:

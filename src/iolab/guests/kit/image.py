@@ -118,10 +118,10 @@ def _cpio_entry_pieces(entry: CpioEntry, number: int) -> Iterator[bytes]:
 
 
 def _pad_to_four(piece: bytes) -> bytes:
-    return piece + bytes(_aligned_length(len(piece)) - len(piece))
+    return piece + bytes(_aligned_to_four(len(piece)) - len(piece))
 
 
-def _aligned_length(length: int) -> int:
+def _aligned_to_four(length: int) -> int:
     """Up to the next multiple of four, as archives and notes of ELF have their parts."""
     return -(-length // 4) * 4
 
@@ -235,7 +235,7 @@ def _has_pvh_entry(notes: bytes) -> bool:
         name = notes[at + 12 : at + 12 + name_bytes]
         if kind == _PVH_ENTRY and name == _XEN:
             return True
-        at += 12 + _aligned_length(name_bytes) + _aligned_length(desc_bytes)
+        at += 12 + _aligned_to_four(name_bytes) + _aligned_to_four(desc_bytes)
     return False
 
 

@@ -72,7 +72,8 @@ def _direction_evidence(
     row: SubmittedRow, folder: ResultFolder, direction: str
 ) -> Iterator[FileEvidence]:
     times = {
-        rank: rank_checkpoint_times(document, direction) for rank, document in folder.epochs.items()
+        rank: rank_checkpoint_times(document, direction)
+        for rank, document in folder.epoch_documents_by_rank.items()
     }
     times = {rank: each for rank, each in times.items() if each}
     yield from _slowest_rank_evidence(row, folder, direction, times)
@@ -128,7 +129,7 @@ def _slowest_rank_evidence(
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     if not published or not times:
         message = f"The times of no rank's {direction}s are in the tree."
-        yield row.evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
+        yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
         return
     names = set.intersection(*(set(each) for each in times.values()))
     if not names:
@@ -137,7 +138,7 @@ def _slowest_rank_evidence(
     files = [folder.epoch_files_by_rank[rank] for rank in times]
     place = (first_file_name_and_count_text(folder, files)[0], f"{direction}_ckpt*.duration")
     if slowest > published * SLOWER and len(times) > 1:
-        yield row.evidence(
+        yield row.file_evidence(
             "slowest-rank",
             CONTRADICTS,
             f"{direction}: the slowest of {len(times)} ranks took {slowest:.1f} s, "
@@ -149,7 +150,7 @@ def _slowest_rank_evidence(
         message = (
             f"{direction}: the slowest of {len(times)} ranks took {slowest:.1f} s, as published."
         )
-        yield row.evidence("slowest-rank", SUPPORTS, message, folder, place)
+        yield row.file_evidence("slowest-rank", SUPPORTS, message, folder, place)
     else:
         yield from _start_spacing_evidence(row, folder, direction, times[min(times)])
 
@@ -162,7 +163,7 @@ def _start_spacing_evidence(
     row: SubmittedRow, folder: ResultFolder, direction: str, times: Mapping[str, RankCheckpointTime]
 ) -> Iterator[FileEvidence]:
     """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
-    pause_s = folder.parameter("checkpoint.time_between_checkpoints")
+    pause_s = folder.numeric_parameter("checkpoint.time_between_checkpoints")
     pause_s = PAUSE_S if pause_s is None else pause_s
     ordered = sorted(times.values(), key=lambda time: time.start)
     pairs = [
@@ -174,20 +175,23 @@ def _start_spacing_evidence(
     own, bound = fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs)
     size = number_at(folder.summary, "metric", "checkpoint_size_GB")
     ranks = int(number_at(folder.summary, "num_accelerators") or 0)
-    place = (folder.epoch_files_by_rank[min(folder.epochs)], f"{direction}_ckpt*.start")
+    place = (
+        folder.epoch_files_by_rank[min(folder.epoch_documents_by_rank)],
+        f"{direction}_ckpt*.start",
+    )
     text = f"{direction}: the times are those of one rank of {ranks}, {own:.1f} s"
     if bound < own - 1:
         message = f"{text}; the next began after less than that: clocks or pauses differ."
-        yield row.evidence("slowest-rank", QUESTIONS, message, folder, place)
+        yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, place)
     elif bound <= own * SLOWER:
         message = f"{text}; by the starts the slowest rank took no more than {bound:.1f} s."
-        yield row.evidence("slowest-rank", SUPPORTS, message, folder, place)
+        yield row.file_evidence("slowest-rank", SUPPORTS, message, folder, place)
     else:
         message = (
             f"{text}; the starts leave the slowest rank up to {bound:.1f} s"
             f"{_rate_suffix_text(size, bound)}."
         )
-        yield row.evidence("slowest-rank", QUESTIONS, message, folder, place)
+        yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, place)
 
 
 def _mean_of_rates_evidence(
@@ -208,12 +212,12 @@ def _mean_of_rates_evidence(
     place = ("summary.json", f"metric.{key}")
     if rate < over_time * (1 - (SLOWER - 1)):
         # A mean of rates is never below bytes over time.
-        yield row.evidence("mean-of-rates", CONTRADICTS, f"{text}.", folder, place)
+        yield row.file_evidence("mean-of-rates", CONTRADICTS, f"{text}.", folder, place)
     elif rate > over_time * SLOWER:
         message = f"{text}, a mean of unequal rates."
-        yield row.evidence("mean-of-rates", QUESTIONS, message, folder, place)
+        yield row.file_evidence("mean-of-rates", QUESTIONS, message, folder, place)
     else:
-        yield row.evidence("mean-of-rates", EXPLAINS, f"{text}.", folder, place)
+        yield row.file_evidence("mean-of-rates", EXPLAINS, f"{text}.", folder, place)
 
 
 def _fast_checkpoint_load_evidence(
@@ -233,7 +237,7 @@ def _fast_checkpoint_load_evidence(
     }
     if fast:
         numbers = sorted(fast, key=lambda name: parse_finite_number(name) or 0)
-        yield row.evidence(
+        yield row.file_evidence(
             "uneven-loads",
             QUESTIONS,
             f"Of {len(times[rank])} loads, {counted_noun(len(fast), 'load')} "
@@ -260,10 +264,10 @@ def _load_from_memory_evidence(
     )
     place = ("summary.json", "host_memory_GB")
     if factor >= MEMORY_FACTOR or do_counters_confirm_reads or not is_one_command:
-        yield row.evidence("memory", EXPLAINS, f"{text}.", folder, place)
+        yield row.file_evidence("memory", EXPLAINS, f"{text}.", folder, place)
     else:
         message = f"{text}, and one command saved and loaded it: loads may come from memory."
-        yield row.evidence("memory", QUESTIONS, message, folder, place)
+        yield row.file_evidence("memory", QUESTIONS, message, folder, place)
 
 
 def _save_load_gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
@@ -288,7 +292,7 @@ def _save_load_gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     gap_s = (began - saved[1]).total_seconds()
     if gap_s < 0:
         message = f"The loads began {-gap_s:.1f} s before the saves ended: two clocks differ."
-        yield row.evidence("gaps", EXPLAINS, message, folder, place)
+        yield row.file_evidence("gaps", EXPLAINS, message, folder, place)
     elif gap_s > GAP_S:
         message = f"The loads began {gap_s:.0f} s after the saves, {GAP_S:g} s are allowed."
-        yield row.evidence("gaps", QUESTIONS, message, folder, place)
+        yield row.file_evidence("gaps", QUESTIONS, message, folder, place)

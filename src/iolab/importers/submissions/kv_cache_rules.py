@@ -97,7 +97,7 @@ def _missing_rank_evidence(
     ranks = int(number_at(folder.summary, "options", option, "rank_count") or 0)
     place = ("summary.json", f"options.{option}")
     if count or summary.get("partial_failure") is True or ranks < total:
-        yield row.evidence(
+        yield row.file_evidence(
             "missing-ranks",
             CONTRADICTS,
             f"Option {option}: results of {ranks} of {total} ranks; {counted_noun(count, 'file')} "
@@ -106,7 +106,7 @@ def _missing_rank_evidence(
             (place[0], f"{place[1]}.missing_files"),
         )
     elif len(results) < total * trials:
-        yield row.evidence(
+        yield row.file_evidence(
             "missing-ranks",
             QUESTIONS,
             f"Option {option}: {len(results)} of {total * trials} ranks' files are in the tree.",
@@ -140,7 +140,7 @@ def _rank_sum_evidence(
         if not published or not summed:
             continue
         is_equal = abs(summed / published - 1) <= AGREE
-        yield row.evidence(
+        yield row.file_evidence(
             "rank-sums",
             SUPPORTS if is_equal else CONTRADICTS,
             f"Option {option}: the ranks' {operation}s give {format_rate_bytes(summed * GIB)}; "
@@ -167,7 +167,9 @@ def _percentile_over_window_evidence(
     text = f"Option {option}: p95 is {published / 1000:,.1f} s in a window of {window:,.0f} s"
     if published / 1000 > window * WINDOW_SLACK:
         message = f"{text}: requests that ended after it are counted, the divisor is the window."
-        yield row.evidence("percentile-window", CONTRADICTS, message, folder, ("summary.json", key))
+        yield row.file_evidence(
+            "percentile-window", CONTRADICTS, message, folder, ("summary.json", key)
+        )
 
 
 def _instant_sync_evidence(
@@ -180,7 +182,7 @@ def _instant_sync_evidence(
     for place, result in results.items():
         sync, write = result.sync_p95_ms, result.write_p50_ms
         if sync is not None and write is not None and sync < SYNC_MS and write >= LONG_WRITE_MS:
-            yield row.evidence(
+            yield row.file_evidence(
                 "sync-time",
                 QUESTIONS,
                 f"Option {option}: p95 of sync calls is {1000 * sync:,.1f} us where a write takes "
@@ -211,7 +213,9 @@ def _unknown_window_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterato
     """Nothing of the window is known where neither a rank's file nor a command tells it."""
     if not folder.rank_result_files and not folder.commands:
         message = "Neither ranks' files nor commands are in the tree: the window is not known."
-        yield row.evidence("percentile-window", EXPLAINS, message, folder, ("summary.json", ""))
+        yield row.file_evidence(
+            "percentile-window", EXPLAINS, message, folder, ("summary.json", "")
+        )
 
 
 def _option_numbers_in_commands(

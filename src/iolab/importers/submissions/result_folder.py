@@ -128,7 +128,7 @@ class ResultFolder(Record, dict=True):
         return {int(match[1] or 0): name for name, match in sorted(matches) if match}
 
     @cached_property
-    def epochs(self) -> Mapping[int, Document]:
+    def epoch_documents_by_rank(self) -> Mapping[int, Document]:
         """The times of each rank's epochs and checkpoints."""
         read = {
             rank: self.read_json_or_note_unreadable(name)
@@ -158,7 +158,7 @@ class ResultFolder(Record, dict=True):
         return next((name for name in _CONFIGURATIONS if name in self.file_sizes), "")
 
     @cached_property
-    def configuration(self) -> Mapping[str, str]:
+    def configuration_values(self) -> Mapping[str, str]:
         """The values of that file by their path."""
         return dict(
             yaml_scalar_paths_and_texts(
@@ -166,7 +166,7 @@ class ResultFolder(Record, dict=True):
             )
         )
 
-    def parameter(self, *paths: str) -> float | None:
+    def numeric_parameter(self, *paths: str) -> float | None:
         """A parameter of the workload: as the command sets it, else as it is stored."""
         for path in paths:
             stored: Any = self.metadata.get("parameters")
@@ -175,7 +175,7 @@ class ResultFolder(Record, dict=True):
             values = (
                 self.command_parameters.get(path),
                 stored,
-                self.configuration.get(f"workload.{path}"),
+                self.configuration_values.get(f"workload.{path}"),
             )
             for value in values:
                 if (parsed := parse_finite_number(value)) is not None:

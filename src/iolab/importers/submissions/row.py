@@ -111,7 +111,7 @@ class SubmittedRow(Record, dict=True):
             if parent.name == "results":
                 yield parent.parent
 
-    def evidence(
+    def file_evidence(
         self,
         rule: str,
         kind: EvidenceKind,

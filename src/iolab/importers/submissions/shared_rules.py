@@ -56,9 +56,9 @@ def host_counter_evidence(
     low, high = COUNTED_SHARE
     if share >= low:
         kind = SUPPORTS if share <= high else EXPLAINS
-        yield row.evidence("counters", kind, f"{text}.", folder, place)
+        yield row.file_evidence("counters", kind, f"{text}.", folder, place)
     else:
-        yield row.evidence(
+        yield row.file_evidence(
             "counters",
             QUESTIONS if share > 1 - low else EXPLAINS,
             f"{text}; traffic of RDMA is in no such counter.",
@@ -184,7 +184,7 @@ def preload_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         for option in set(_MOUNT_OPTION.findall(text)) - reported:
             reported.add(option)
             message = f"A stored command has the mount option {option}."
-            yield row.evidence("preload", QUESTIONS, message, folder, place)
+            yield row.file_evidence("preload", QUESTIONS, message, folder, place)
     raised = [
         f"{text} = {values.get(path.removesuffix('name') + 'value', '?')}"
         for path, text in values.items()
@@ -210,13 +210,13 @@ def _preload_evidence_of_library(
     match interposer_kind(library):
         case InterposerKind.REPLACES:
             message = f"{text}: by its name it replaces {replaced_functions_text(library)}."
-            return row.evidence("preload", CONTRADICTS, message, folder, file_and_key)
+            return row.file_evidence("preload", CONTRADICTS, message, folder, file_and_key)
         case InterposerKind.ALLOCATOR | InterposerKind.SANITIZER:
             message = f"{text}: {known_library_name(library) or 'an allocator'}."
-            return row.evidence("preload", EXPLAINS, message, folder, file_and_key)
+            return row.file_evidence("preload", EXPLAINS, message, folder, file_and_key)
         case _:
             message = f"{text}: what it changes is not in the tree."
-            return row.evidence("preload", QUESTIONS, message, folder, file_and_key)
+            return row.file_evidence("preload", QUESTIONS, message, folder, file_and_key)
 
 
 def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
@@ -226,14 +226,14 @@ def pruned_file_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         needed = [name for name in pruned if name in folder.unreadable_files]
         if needed:
             message = f"Not known: {counted_noun(len(needed), 'file')} taken out of what is read."
-            yield row.evidence("pruned-files", QUESTIONS, message, folder, (needed[0], ""))
+            yield row.file_evidence("pruned-files", QUESTIONS, message, folder, (needed[0], ""))
         elif pruned:
             message = f"{counted_noun(len(pruned), 'log or output')} taken out before publication."
-            yield row.evidence("pruned-files", EXPLAINS, message, folder, (pruned[0], ""))
+            yield row.file_evidence("pruned-files", EXPLAINS, message, folder, (pruned[0], ""))
         damaged = [name for name in folder.unreadable_files if name not in pruned]
         if damaged:
             message = f"Not known: {counted_noun(len(damaged), 'file')} cannot be read."
-            yield row.evidence("pruned-files", QUESTIONS, message, folder, (damaged[0], ""))
+            yield row.file_evidence("pruned-files", QUESTIONS, message, folder, (damaged[0], ""))
 
 
 def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
@@ -249,7 +249,7 @@ def program_in_tree_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         reported.add(digest)
         is_there = (pool / f"code-{digest[:8]}").is_dir()
         text = f"The program of this run has the digest {digest[:8]}, "
-        yield row.evidence(
+        yield row.file_evidence(
             "code-image",
             EXPLAINS if is_there else QUESTIONS,
             text + ("which is in the tree." if is_there else "which is not in the tree."),
@@ -277,7 +277,7 @@ def differing_override_evidence(
     """A sentence of them all."""
     if differing:
         shown = list_text(list(differing)[:SHOWN_NAMES])
-        yield row.evidence(
+        yield row.file_evidence(
             "command-overrides",
             EXPLAINS,
             f"The command was run with {shown}: its values are taken.",

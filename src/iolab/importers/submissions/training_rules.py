@@ -67,7 +67,7 @@ def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 
 def sample_bytes(folder: ResultFolder) -> float | None:
     """The nominal size of a sample."""
-    return folder.parameter("dataset.record_length_bytes", "dataset.record_length")
+    return folder.numeric_parameter("dataset.record_length_bytes", "dataset.record_length")
 
 
 def samples_per_epoch(folder: ResultFolder) -> float | None:
@@ -96,9 +96,9 @@ def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterat
         return
     if abs(samples * size / (rate * 1e6) - 1) <= AGREE / 2:
         message = "MB of this file are 1,000,000 bytes, where the suite writes MiB."
-        yield row.evidence("units", QUESTIONS, message, folder, place)
+        yield row.file_evidence("units", QUESTIONS, message, folder, place)
         return
-    yield row.evidence(
+    yield row.file_evidence(
         "units",
         CONTRADICTS if abs(share - 1) > DISAGREE else QUESTIONS,
         f"{samples:,.1f} samples/s of {format_bytes(size)} are {samples * size / MIB:,.0f} MiB/s; "
@@ -112,12 +112,12 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
     """Samples of an epoch over its time, beside the published samples a second."""
     samples = samples_per_epoch(folder)
     published = number_at(folder.summary, "metric", "train_throughput_mean_samples_per_second")
-    if not samples or not published or not folder.epochs:
+    if not samples or not published or not folder.epoch_documents_by_rank:
         return
-    rank = min(folder.epochs)
+    rank = min(folder.epoch_documents_by_rank)
     seconds = [
         time
-        for epoch in _epoch_documents(folder.epochs[rank])
+        for epoch in _epoch_documents(folder.epoch_documents_by_rank[rank])
         for time in _training_block_seconds(epoch)
     ]
     if not seconds:
@@ -130,11 +130,11 @@ def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[Fi
     )
     place = (folder.epoch_files_by_rank[rank], "block1.duration")
     if abs(share - 1) <= AGREE:
-        yield row.evidence("epoch-times", SUPPORTS, f"{text}.", folder, place)
+        yield row.file_evidence("epoch-times", SUPPORTS, f"{text}.", folder, place)
     elif share > 1 + DISAGREE:
-        yield row.evidence("epoch-times", CONTRADICTS, f"{text}.", folder, place)
+        yield row.file_evidence("epoch-times", CONTRADICTS, f"{text}.", folder, place)
     else:
-        yield row.evidence("epoch-times", QUESTIONS, f"{text}.", folder, place)
+        yield row.file_evidence("epoch-times", QUESTIONS, f"{text}.", folder, place)
 
 
 def _epoch_documents(document: Document) -> list[dict[str, Any]]:
@@ -166,10 +166,10 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
         return
     place = ("summary.json", "metric.train_au_mean_percentage")
     model = next((each for each in THRESHOLDS if each in row.name.casefold()), "")
-    own_threshold = folder.parameter("metric.au")
+    own_threshold = folder.numeric_parameter("metric.au")
     needed = THRESHOLDS.get(model, 100 * own_threshold if own_threshold else None)
     if needed is not None and published < needed:
-        yield row.evidence(
+        yield row.file_evidence(
             "utilization",
             CONTRADICTS,
             f"Accelerator utilization is {published:.2f} %; a row of {model or 'it'} needs "
@@ -178,8 +178,8 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
             place,
         )
     samples = number_at(folder.summary, "metric", "train_throughput_mean_samples_per_second")
-    compute_s = folder.parameter("train.computation_time")
-    batch = folder.parameter("reader.batch_size")
+    compute_s = folder.numeric_parameter("train.computation_time")
+    batch = folder.numeric_parameter("reader.batch_size")
     accelerators = number_at(folder.summary, "num_accelerators")
     if not samples or not compute_s or not batch or not accelerators:
         return
@@ -189,12 +189,12 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
         f"{whole:.2f} % of the accelerators' time; {published:.2f} % are published"
     )
     if whole > published + UTILIZATION_SLACK:
-        yield row.evidence("utilization", CONTRADICTS, f"{text}.", folder, place)
+        yield row.file_evidence("utilization", CONTRADICTS, f"{text}.", folder, place)
     elif whole >= published * (1 - AGREE):
-        yield row.evidence("utilization", SUPPORTS, f"{text}.", folder, place)
+        yield row.file_evidence("utilization", SUPPORTS, f"{text}.", folder, place)
     else:
         message = f"{text}, which leave out the first step of each epoch."
-        yield row.evidence("utilization", EXPLAINS, message, folder, place)
+        yield row.file_evidence("utilization", EXPLAINS, message, folder, place)
 
 
 def _data_fits_in_memory_evidence(
@@ -212,12 +212,14 @@ def _data_fits_in_memory_evidence(
     )
     place = ("summary.json", "host_memory_GB")
     if factor >= MEMORY_FACTOR * (1 - MEMORY_ROUNDING):
-        yield row.evidence("memory", EXPLAINS, f"{text}.", folder, place)
+        yield row.file_evidence("memory", EXPLAINS, f"{text}.", folder, place)
     elif do_counters_confirm_reads:
-        yield row.evidence("memory", EXPLAINS, f"{text}; counters saw the reads.", folder, place)
+        yield row.file_evidence(
+            "memory", EXPLAINS, f"{text}; counters saw the reads.", folder, place
+        )
     else:
         message = f"{text}, of the {MEMORY_FACTOR:g} that the rules ask for."
-        yield row.evidence("memory", QUESTIONS, message, folder, place)
+        yield row.file_evidence("memory", QUESTIONS, message, folder, place)
 
 
 def total_host_memory_bytes(folder: ResultFolder) -> float | None:
@@ -248,7 +250,7 @@ def _first_epoch_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         return
     first, later = fmean(each[0] for each in rates), fmean(fmean(each[1:]) for each in rates)
     if later > first * LATER_EPOCHS_FASTER:
-        yield row.evidence(
+        yield row.file_evidence(
             "first-epoch",
             QUESTIONS,
             f"Epochs after the first are {percent_text(later / first - 1)} faster: {first:,.1f}, "
