@@ -105,7 +105,9 @@ def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:
     files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
 
     def told(job: Job, later: float) -> object:
-        command = NativeEngine().measure_command(job, files, "/t", seconds=1, seed=1, later=later)
+        command = NativeEngine().measure_command(
+            job, files, "/t", seconds=1, seed=1, arrival_shift_share=later
+        )
         return json.loads(command.job_file).get("later")
 
     paced = replace(job, rate_iops=10)

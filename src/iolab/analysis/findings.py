@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from iolab.analysis.bottleneck.decision import (
     STEADY_HALF_WIDTH,
@@ -416,7 +416,7 @@ def first_knee_load(
         _first_unprofitable_step(curve, axis_name, rate)
         for _, curve in trusted_curves(points, axis_name)
     )
-    return next((bend[0].load_on_axis(axis_name) for bend in each if bend is not None), None)
+    return next((bend.point.load_on_axis(axis_name) for bend in each if bend is not None), None)
 
 
 def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterator[QuotientFinding]:
@@ -498,10 +498,19 @@ def _mean_latency_metric(point: PointSummary) -> Metric | None:
     return next((point.metrics[key] for key in keys if point.metric_value(key) is not None), None)
 
 
+class _CurveStep(NamedTuple):
+    """Two neighbouring points of a curve, with the ratios of their rates and latencies."""
+
+    point: PointSummary
+    next_point: PointSummary
+    rate_ratio: float
+    latency_ratio: float
+
+
 def _first_unprofitable_step(
     curve: Sequence[PointSummary], name: str, rate: str
-) -> tuple[PointSummary, PointSummary, float, float] | None:
-    """The points around the step with its ratios of rate and latency; None where every step pays.
+) -> _CurveStep | None:
+    """The first step that costs more than it gives; None where every step pays.
 
     Where the first one does not, either, the bend lies below all that was measured.
     """
@@ -518,7 +527,7 @@ def _first_unprofitable_step(
             and math.log(long / short) > WORTHWHILE_GAIN_SHARE * more
         ):
             is_first = point is curve[0]
-            return None if is_first else (point, next_point, high / low, long / short)
+            return None if is_first else _CurveStep(point, next_point, high / low, long / short)
     return None
 
 
@@ -577,7 +586,7 @@ def bottleneck_findings(
     study: Study,
     points: Sequence[PointSummary],
     bests: Sequence[BestPointFinding],
-    watched: Mapping[RunKey, RunResources],
+    resources_by_run: Mapping[RunKey, RunResources],
 ) -> Iterator[BottleneckFinding]:
     """What limits each best, of those with a run that was watched."""
     axes = {
@@ -590,7 +599,7 @@ def bottleneck_findings(
     }
     by_place = _whole_fleet_points_by_workload_and_configuration(points)
     for best in bests:
-        key = next((run for run in best.run_keys if run in watched), None)
+        key = next((run for run in best.run_keys if run in resources_by_run), None)
         if key is None:
             continue
         members = by_place[best.workload, best.configuration]
@@ -599,14 +608,14 @@ def bottleneck_findings(
         less = metric_spec(best.metric).better is BetterDirection.LOWER
         names = [] if less else axes.get(best.workload, [])
         step = _first_worthwhile_load_step(members, point, names, best.metric)
-        decision = decide_bottleneck(watched[key], step, is_steady=_is_steady_rate(best))
+        decision = decide_bottleneck(resources_by_run[key], step, is_steady=_is_steady_rate(best))
         steps = decision.step.run_keys if decision.step else ()
         yield BottleneckFinding(
             configuration=best.configuration,
             workload=best.workload,
             axis=best.axis,
             decision=decision,
-            resources=watched[key],
+            resources=resources_by_run[key],
             contention_law=_contention_law(members, point, decision, best.metric),
             level=best.level,
             run_keys=tuple(dict.fromkeys((key, *steps))),

@@ -254,14 +254,14 @@ def all_findings(
     study: Study,
     points: Sequence[PointSummary],
     compared: Sequence[ConfigurationGains],
-    watched: Mapping[RunKey, RunResources] = MappingProxyType({}),
+    resources_by_run: Mapping[RunKey, RunResources] = MappingProxyType({}),
     leading: ConfigurationGains | None = None,
 ) -> tuple[Finding, ...]:
     """Every finding of a study's results.
 
-    `compared` are the other configurations against the first, if any, and `watched` what some runs
-    tell of their resources. `leading` is the best against the next best, where that is told first.
-    Within a kind the order is the study's, but for gains and prices: the largest first.
+    `compared` are the other configurations against the first, if any, and `resources_by_run` what
+    some runs tell of their resources. `leading` is the best against the next best, where that is
+    told first. Within a kind the order is the study's, but for gains and prices: the largest first.
     """
     best = tuple(best_point_findings(study, points))
     needs = tuple(recommendations(study, best))
@@ -279,7 +279,7 @@ def all_findings(
         *crossover_findings(study, compared, points),
         *(need for need in needs if not need.is_certain),
         *best,
-        *bottleneck_findings(study, points, best, watched),
+        *bottleneck_findings(study, points, best, resources_by_run),
         *knee_findings(study, points),
         *dear,
     )

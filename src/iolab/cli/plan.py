@@ -272,7 +272,11 @@ def with_recomputed_budget(study: Study, plan: Plan) -> Plan:
     from iolab.study.cost import plan_demand
 
     demand = plan_demand(
-        study, study_kinds_of(study), plan.data_sets, plan.runs, runs_more=plan.extra_run_count
+        study,
+        study_kinds_of(study),
+        plan.data_sets,
+        plan.runs,
+        extra_run_count=plan.extra_run_count,
     )
     return replace(plan, demand=demand)
 

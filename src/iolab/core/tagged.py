@@ -74,27 +74,27 @@ def declare_tagged_classes(references: Mapping[str, str]) -> None:
     _DECLARED.update(references)
 
 
-def tagged_classes(place: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
-    """All parts that a place can hold; imports whatever was declared."""
+def tagged_classes(base: type[TaggedRecord]) -> tuple[type[TaggedRecord], ...]:
+    """All parts that a base class can hold; imports whatever was declared."""
     for reference in _DECLARED.values():
         import_attribute(reference)
-    return tuple(place.__subclasses__())
+    return tuple(base.__subclasses__())
 
 
-def find_tagged_class(place: type[TaggedRecord], tag: object) -> type[TaggedRecord] | None:
-    """The part of that name which a place can hold; None where there is none."""
-    found = _imported_class(place, tag)
+def find_tagged_class(base: type[TaggedRecord], tag: object) -> type[TaggedRecord] | None:
+    """The part of that name which a base class can hold; None where there is none."""
+    found = _imported_class(base, tag)
     if found is None and isinstance(tag, str) and tag in _DECLARED:
         import_attribute(_DECLARED[tag])
-        found = _imported_class(place, tag)
+        found = _imported_class(base, tag)
     if found is None:  # the parts of a kind need not be called as its jobs are
-        tagged_classes(place)
-        found = _imported_class(place, tag)
+        tagged_classes(base)
+        found = _imported_class(base, tag)
     return found
 
 
-def _imported_class(place: type[TaggedRecord], tag: object) -> type[TaggedRecord] | None:
-    return next((part for part in place.__subclasses__() if type_tag_of(part) == tag), None)
+def _imported_class(base: type[TaggedRecord], tag: object) -> type[TaggedRecord] | None:
+    return next((part for part in base.__subclasses__() if type_tag_of(part) == tag), None)
 
 
 def decode_tagged_record(base: type, document: object) -> object:

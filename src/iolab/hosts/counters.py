@@ -111,7 +111,7 @@ def counter_blocks(
     `wanted_scopes` are the scopes to look at, all by default.
     """
     words, codes, kind_of = _encode_name_columns(counters)
-    shapes = _SampleLayouts(words, wanted_scopes)
+    layouts = _SampleLayouts(words, wanted_scopes)
     for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
         parts = _host_row_indexes_by_sampler(words, kind_of, codes, of_host)
@@ -122,7 +122,7 @@ def counter_blocks(
                 kind_of[codes[part]],
                 counters.value[part],
             )
-            regular = _blocks_of_regular_samples(host, rows, shapes)
+            regular = _blocks_of_regular_samples(host, rows, layouts)
             parsed += (
                 _blocks_of_irregular_rows(host, rows, words, wanted_scopes)
                 if regular is None
@@ -200,7 +200,7 @@ class _SampleLayout(Record):
 
 
 def _blocks_of_regular_samples(
-    host_index: int, rows: _CounterRows, shapes: _SampleLayouts
+    host_index: int, rows: _CounterRows, layouts: _SampleLayouts
 ) -> list[CounterBlock] | None:
     """The blocks of a host whose samples follow in order, all with the same rows; else None.
 
@@ -220,15 +220,20 @@ def _blocks_of_regular_samples(
         and bool((seq == np.repeat(at_seq, size)).all())
         and bool((real_ns == np.repeat(at_ns, size)).all())
     )
-    scopes = shapes.layouts_of_sample(kinds[0]) if same else None
+    scopes = layouts.layouts_of_sample(kinds[0]) if same else None
     if scopes is None:
         return None
     values = rows.value.reshape(-1, size)
     return [
         CounterBlock(
-            host_index, shape.scope, shape.devices, at_ns, at_seq, _cells_by_metric(shape, values)
+            host_index,
+            layout.scope,
+            layout.devices,
+            at_ns,
+            at_seq,
+            _cells_by_metric(layout, values),
         )
-        for shape in scopes
+        for layout in scopes
     ]
 
 
@@ -238,12 +243,12 @@ def _first_sample_row_count(seq: Ints, real_ns: Ints) -> int:
     return int(np.argmax(other)) if other.any() else seq.size
 
 
-def _cells_by_metric(shape: _SampleLayout, values: Ints) -> dict[str, DeviceMetricCells]:
+def _cells_by_metric(layout: _SampleLayout, values: Ints) -> dict[str, DeviceMetricCells]:
     metrics: dict[str, DeviceMetricCells] = {}
-    size = (len(shape.devices), len(values))
+    size = (len(layout.devices), len(values))
     every = np.ones(size, dtype=np.bool_)
-    for metric, (device, columns) in shape.device_and_row_indexes.items():
-        if device.size == len(shape.devices):
+    for metric, (device, columns) in layout.device_and_row_indexes.items():
+        if device.size == len(layout.devices):
             metrics[metric] = DeviceMetricCells(values[:, columns].T, every)
             continue
         cells = DeviceMetricCells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))

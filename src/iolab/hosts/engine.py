@@ -181,13 +181,13 @@ class FileEngine(LoadEngine, Protocol[JobT]):
         *,
         seconds: float,
         seed: int,
-        later: float = 0.0,
+        arrival_shift_share: float = 0.0,
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds (warm-up included).
 
-        `seed` fixes the order of offsets. Arrivals at a fixed rate begin `later` by that part, from
-        0 to below 1, of the time between two of this host, where an engine can.
-        EngineError when a value cannot be told to the engine.
+        `seed` fixes the order of offsets. Arrivals at a fixed rate begin later by
+        `arrival_shift_share`, from 0 to below 1, of the time between two of this host, where an
+        engine can. EngineError when a value cannot be told to the engine.
         """
 
     def measure_reader(self, job: JobT) -> OutputReader:

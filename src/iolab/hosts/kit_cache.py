@@ -87,12 +87,12 @@ class KitCache(Record):
 
     folder: Path
 
-    async def get_or_build_kit(self, plan: KitRecipe, notify: Notify) -> Path:
+    async def get_or_build_kit(self, recipe: KitRecipe, notify: Notify) -> Path:
         """The kit's folder, made if it is not there; it stays at least until this process ends.
 
         EngineError when it cannot be made.
         """
-        folder = self.folder / plan.name
+        folder = self.folder / recipe.name
         _require_folder_of_user(self.folder)
         if _try_lock_complete_kit(folder):
             return folder
@@ -100,9 +100,9 @@ class KitCache(Record):
         try:
             async with _exclusive_file_lock(folder.with_name(f".{folder.name}.lock"), notify):
                 if not _try_lock_complete_kit(folder):
-                    notify(plan.message)
-                    await _build_and_name_kit(plan, folder)
-                    await asyncio.to_thread(_remove_old_kits, folder, plan.kit_family)
+                    notify(recipe.message)
+                    await _build_and_name_kit(recipe, folder)
+                    await asyncio.to_thread(_remove_old_kits, folder, recipe.kit_family)
         except OSError as fault:
             raise _unwritable_error(self.folder, fault) from None
         return folder
@@ -114,12 +114,12 @@ def kit_cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "iolab" / "kits"
 
 
-async def _build_and_name_kit(plan: KitRecipe, folder: Path) -> None:
+async def _build_and_name_kit(recipe: KitRecipe, folder: Path) -> None:
     """Make a kit where nobody looks, then give it its name."""
     await asyncio.to_thread(_remove_abandoned_builds, folder)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        made = await plan.build(aside)
+        made = await recipe.build(aside)
         (made / TOKEN).write_text(secrets.token_hex(32))
         made.rename(folder)
         _try_lock_complete_kit(folder)

@@ -357,7 +357,7 @@ class AdaptiveCurve:
             or self._load_to_confirm_knee(left)
         )
 
-    def add_measurement(self, load: int, rate: float, noise: float) -> None:
+    def add_measurement(self, load: int, rate: float, log_rate_error: float) -> None:
         """Take the measured rate (> 0) of a load and the standard error of its logarithm.
 
         A load that is recorded again replaces what was known of it. ValueError for a load that is
@@ -370,9 +370,9 @@ class AdaptiveCurve:
         if surrogate is not None and load not in self._first:
             mean, sd = surrogate.predict(self._scaled_inputs([load]))
             error = abs(value - float(mean[0]))
-            allowed = max(_HIT_ALWAYS, _HIT_SDS * math.hypot(float(sd[0]), noise))
+            allowed = max(_HIT_ALWAYS, _HIT_SDS * math.hypot(float(sd[0]), log_rate_error))
             self._hits = self._hits + 1 if error <= min(allowed, _HIT_NEVER) else 0
-        self._rates[load] = (value, noise)
+        self._rates[load] = (value, log_rate_error)
         self._surrogate = None
 
     def curve_points(self) -> tuple[CurvePoint, ...]:

@@ -264,14 +264,14 @@ class PeakSearch:
         where = int(np.argmax(gains))
         return left[where] if gains[where] > _GAIN_MIN else None
 
-    def add_measurement(self, point: GridPoint, rate: float, noise: float) -> None:
+    def add_measurement(self, point: GridPoint, rate: float, log_rate_sd: float) -> None:
         """Take a run's rate (> 0) and the standard deviation of its logarithm between runs.
 
         ValueError for a point that is not on the axes or a rate that is not positive.
         """
         if point not in self._points or not rate > 0:
             raise ValueError(f"point {point} with rate {rate} is not on these axes")
-        self._runs.setdefault(point, []).append((math.log(rate), noise))
+        self._runs.setdefault(point, []).append((math.log(rate), log_rate_sd))
 
     def best_point(self) -> PeakEstimate:
         """The best of the measured points; ValueError before any run."""

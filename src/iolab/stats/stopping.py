@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -198,7 +198,7 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     if len(series) < least_s:
         raise ValueError(f"{len(series)} s are too few to judge; at least {least_s} s are")
     blocks = steady_state.clipped_block_medians(series, settings.block_s)
-    cut_s, steady, tau_s = _find_transient_end(blocks, len(series), settings)
+    cut_s, steady, tau_s = _find_transient_cut(blocks, len(series), settings)
     kept = series[cut_s:]
     cycle_s = steady_state.find_cycle_period(kept)
     count = len(kept) // cycle_s if cycle_s else 0
@@ -235,10 +235,18 @@ def judge_series(series: Floats, settings: StoppingRuleSettings = RAW_BLOCK) -> 
     )
 
 
-def _find_transient_end(
-    blocks: Floats, seconds: int, settings: StoppingRuleSettings
-) -> tuple[int, bool, float | None]:
+class _TransientCut(NamedTuple):
     """Where to cut (s), whether the transient was seen to end, and its time constant."""
+
+    cut_s: int
+    has_ended: bool
+    tau_s: float | None
+
+
+def _find_transient_cut(
+    blocks: Floats, seconds: int, settings: StoppingRuleSettings
+) -> _TransientCut:
+    """The start that a fitted transient, and MSER, take from a series."""
     truncated = steady_state.mser_truncation(blocks)
     # Doubling the cut squares what an exponential transient leaves behind.
     cut = 2.0 * truncated.blocks * settings.block_s
@@ -251,7 +259,7 @@ def _find_transient_end(
     cut = max(cut, least)
     limit = min(seconds - settings.retained_s, _CUT_SHARE * seconds)
     steady = truncated.has_converged and cut <= limit
-    return math.ceil(min(cut, max(limit, least))), steady, tau_s
+    return _TransientCut(math.ceil(min(cut, max(limit, least))), steady, tau_s)
 
 
 class _MeanBasis(Record):

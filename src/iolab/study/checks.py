@@ -419,7 +419,9 @@ def add_path_faults(
     document: StudyDocument, tables: StudyTables, kinds: StudyKinds, *, required: bool
 ) -> None:
     """Add the faults of target paths and object stores: none, or two for one place."""
-    stores = tuple(table for kind in kinds.loads if kind.uses_object_store for table in kind.tables)
+    stores = tuple(
+        table for kind in kinds.loads if kind.uses_object_store for table in kind.engines_by_table
+    )
     uses_store = [isinstance(item.table, stores) for item in tables.items_by_section["workload"]]
     needs_path = required and (not uses_store or not all(uses_store))
     _add_object_store_faults(document, tables, required=required and any(uses_store))
@@ -642,7 +644,12 @@ def add_filesystem_faults(
         message = f"rotate of [target] does not go with filesystem = '{XFS}': each client has its "
         document.add_fault(("target", "rotate"), message + "own.", "Leave one of them out.")
     if devices:
-        unfit = [t for kind in kinds.loads if not kind.on_device_filesystem for t in kind.tables]
+        unfit = [
+            t
+            for kind in kinds.loads
+            if not kind.on_device_filesystem
+            for t in kind.engines_by_table
+        ]
         for table in unfit:
             for item, _ in tables.items_of_table("workload", table):
                 message = (

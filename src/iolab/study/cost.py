@@ -267,12 +267,13 @@ def plan_demand(
     data_sets: tuple[DataSet, ...],
     runs: tuple[PlannedRun, ...],
     *,
-    runs_more: int = 0,
+    extra_run_count: int = 0,
     neighbours: tuple[NeighbourPlan, ...] = (),
 ) -> PlanDemand:
     """What the plan takes; seconds of laying out are at a write rate that is assumed.
 
-    `runs_more` may follow the certain runs, as results ask for them; `neighbours` load beside each.
+    `extra_run_count` may follow the certain runs, as results ask for them; `neighbours` load beside
+    each.
     """
     rate = ASSUMED_WRITE_BYTES_PER_S
     per_host = {
@@ -295,14 +296,17 @@ def plan_demand(
     time_items += of_hosts.time_items
     certain_s = sum(seconds for _, seconds in time_items)
     spared_s = sum(demand.avoidable_s for demand in demands) + precondition_saving_s(study, runs)
-    if runs_more:
+    if extra_run_count:
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
         longest_s = method.load_seconds_range[1] if prepared else method.warmup_s + method.runtime_s
         each_s = longest_s + run_overhead_seconds(method) + method.settle_s
         each_s += meter_idle_seconds(study)
         time_items += (
-            (f"up to {runs_more} more runs, as results ask for them", runs_more * each_s),
+            (
+                f"up to {extra_run_count} more runs, as results ask for them",
+                extra_run_count * each_s,
+            ),
         )
     seconds = sum(seconds for _, seconds in time_items)
     least = certain_s - spared_s

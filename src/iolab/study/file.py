@@ -600,9 +600,9 @@ _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
 }
 
 
-def study_schema(form: StudyFileSchema) -> dict[str, Any]:
+def study_schema(file_schema: StudyFileSchema) -> dict[str, Any]:
     """The JSON Schema of a study file, as `schema/study.json` holds it."""
-    schema = _schema_without_null(form.file_table().model_json_schema())
+    schema = _schema_without_null(file_schema.file_table().model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "study.json",

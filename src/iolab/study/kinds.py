@@ -80,7 +80,7 @@ class LoadStudyKind:
     itself, whose `[[workload]]` has no faults but those of single keys.
     """
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = MappingProxyType({})
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = MappingProxyType({})
     """Its tables of a workload, each with the engines that it may name."""
 
     examples: Mapping[str, str] = MappingProxyType({})
@@ -104,7 +104,7 @@ class LoadStudyKind:
     @property
     def engines(self) -> tuple[EngineName, ...]:
         """Every engine that makes its load."""
-        return tuple(name for names in self.tables.values() for name in names)
+        return tuple(name for names in self.engines_by_table.values() for name in names)
 
     def runs_of_kind(self, runs: Iterable[PlannedRun]) -> tuple[PlannedRun, ...]:
         """Its runs among these."""
@@ -127,7 +127,7 @@ class LoadStudyKind:
     def add_device_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add the faults of its workloads where a target is a device: they all need files."""
         for item in tables.items_by_section["workload"]:
-            if type(item.table) in self.tables:
+            if type(item.table) in self.engines_by_table:
                 message = (
                     f"{table_name_capitalised(document, item.key_path)} needs files, but the "
                     "target is a device."
@@ -303,7 +303,7 @@ class StudyKinds(Record):
 
     def kind_for_table(self, table: type[LoadTable]) -> LoadStudyKind:
         """The kind of load that a table describes; StopIteration for one of none."""
-        return next(kind for kind in self.loads if table in kind.tables)
+        return next(kind for kind in self.loads if table in kind.engines_by_table)
 
     @property
     def programs(self) -> tuple[HostProgram, ...]:
@@ -360,10 +360,10 @@ class StudyKinds(Record):
     def file_schema(self) -> StudyFileSchema:
         """What of a study file is theirs."""
         return StudyFileSchema(
-            {table: names for kind in self.loads for table, names in kind.tables.items()},
+            {table: names for kind in self.loads for table, names in kind.engines_by_table.items()},
             self.sections,
             {**self.hosts.examples, **_key_examples_of_load_kinds(self.loads)},
-            {table: kind.advice for kind in self.loads for table in kind.tables},
+            {table: kind.advice for kind in self.loads for table in kind.engines_by_table},
         )
 
 

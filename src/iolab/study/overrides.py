@@ -30,7 +30,9 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{1,18}")
 
 
-def apply_set_argument(document: StudyDocument, assignment: str, form: StudyFileSchema) -> None:
+def apply_set_argument(
+    document: StudyDocument, assignment: str, file_schema: StudyFileSchema
+) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
     origin = ValueOrigin(f"--set {excerpt(assignment, SET_CHARACTERS_SHOWN)}")
     name, equals, value = assignment.partition("=")
@@ -39,20 +41,20 @@ def apply_set_argument(document: StudyDocument, assignment: str, form: StudyFile
             origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE."
         )
         return
-    _Assignment(document, origin, form).assign(name.strip(), value.strip(), typed=False)
+    _Assignment(document, origin, file_schema).assign(name.strip(), value.strip(), typed=False)
 
 
 def apply_scale(
-    document: StudyDocument, scale: str, table: dict[str, Any], form: StudyFileSchema
+    document: StudyDocument, scale: str, table: dict[str, Any], file_schema: StudyFileSchema
 ) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
     for path, name, value in _dotted_values(table, ("scale", scale)):
         origin = document.origin_of(path)
-        _Assignment(document, origin, form).assign(name, value, typed=True)
+        _Assignment(document, origin, file_schema).assign(name, value, typed=True)
 
 
 def engine_overrides_or_add_fault(
-    document: StudyDocument, engine: EngineName, form: StudyFileSchema
+    document: StudyDocument, engine: EngineName, file_schema: StudyFileSchema
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
 
@@ -61,7 +63,7 @@ def engine_overrides_or_add_fault(
     assignments = tuple(
         f"workload.{item['id']}.engine={engine}"
         for item in _list_or_empty(document.tree.get("workload"))
-        if isinstance(item, dict) and "id" in item and engine in form.possible_engines(item)
+        if isinstance(item, dict) and "id" in item and engine in file_schema.possible_engines(item)
     )
     if not assignments:
         message = f"The study has no workload that engine {quote_value(engine)} could make."
@@ -74,11 +76,11 @@ class _Assignment(Record):
 
     document: StudyDocument
     origin: ValueOrigin
-    form: StudyFileSchema
+    file_schema: StudyFileSchema
 
     def assign(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
-        single = self.form.single_tables
+        single = self.file_schema.single_tables
         if section in single and rest:
             self._assign_key(single[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
@@ -99,7 +101,7 @@ class _Assignment(Record):
     ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
         named: list[tuple[KeyPath, str, type[StudyTable]]] = [
-            ((section, index), str(item[key_name]), self.form.element_table(section, item))
+            ((section, index), str(item[key_name]), self.file_schema.element_table(section, item))
             for index, item in enumerate(_list_or_empty(self.document.tree.get(section)))
             if isinstance(item, dict) and key_name in item
         ]
@@ -109,7 +111,7 @@ class _Assignment(Record):
         if fitting:
             longest = max(len(name) for _, name, _ in fitting)
             return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
-        asked = _guess_meant_id(rest, self.form.element_tables(section))
+        asked = _guess_meant_id(rest, self.file_schema.element_tables(section))
         hint = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
         self.document.faults.add(self.origin, f"There is no {section} {quote_value(asked)}.", hint)
         return []
@@ -125,7 +127,7 @@ class _Assignment(Record):
         message = f"Unknown key {quote_value(first)}."
         keys = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
         hint = suggestion(first, keys, f"keys of {section}")
-        if engines := self.form.engines_with_key_text(first, named[0][2]):
+        if engines := self.file_schema.engines_with_key_text(first, named[0][2]):
             message = f"No {section} of the study can have {quote_value(first)}."
             hint = f"It is a key of those with engine = {engines}."
         self.document.faults.add(self.origin, message, hint)
@@ -140,7 +142,7 @@ class _Assignment(Record):
             unknown = name if shape is not None else key
             message = f"Unknown key {quote_value(unknown)}."
             hint = suggestion(unknown, table.model_fields, f"keys of {key_path[0]}")
-            if engines := self.form.engines_with_key_text(key, table):
+            if engines := self.file_schema.engines_with_key_text(key, table):
                 message = (
                     f"{key} does not go with the engine of {table_name(self.document, key_path)}."
                 )
@@ -186,12 +188,14 @@ class _Assignment(Record):
         )
 
     def _add_unknown_section_fault(self, name: str, section: str) -> None:
-        sections = [*self.form.single_tables, *ITEMS]
+        sections = [*self.file_schema.single_tables, *ITEMS]
         if section in sections:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
             hint = f"Write {form}=VALUE."
-        elif any(name in table.model_fields for table in self.form.element_tables("workload")):
-            every = ", for all of them" if name in self.form.axis_keys else ""
+        elif any(
+            name in table.model_fields for table in self.file_schema.element_tables("workload")
+        ):
+            every = ", for all of them" if name in self.file_schema.axis_keys else ""
             hint = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
             hint = suggestion(section, sections, "sections")

@@ -116,15 +116,15 @@ def _build_study_at_scale(
             return None
         replace_hosts(document, hosts)
         document.tree.pop(SECTION, None)  # the pods are there already
-    form = kinds.file_schema
-    _add_default_host(document, form)
+    file_schema = kinds.file_schema
+    _add_default_host(document, file_schema)
     expand_host_ranges(document)
     if scale is not None:
-        apply_scale(document, options.scale, scale, form)
-    overrides = _apply_overrides(document, options, form)
+        apply_scale(document, options.scale, scale, file_schema)
+    overrides = _apply_overrides(document, options, file_schema)
     drop_hidden_target(document)
     fleet = None if options.inventory is not None else expand_pods(document)
-    tables = read_tables(document, form)
+    tables = read_tables(document, file_schema)
     add_cross_table_faults(document, tables, kinds)
     add_device_faults(document, tables, kinds)
     add_path_faults(document, tables, kinds, required=options.path_required)
@@ -147,14 +147,14 @@ def _build_study_at_scale(
 
 
 def _apply_overrides(
-    document: StudyDocument, options: StudyOverrides, form: StudyFileSchema
+    document: StudyDocument, options: StudyOverrides, file_schema: StudyFileSchema
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
     if options.engine is not None:
-        overrides += engine_overrides_or_add_fault(document, options.engine, form)
+        overrides += engine_overrides_or_add_fault(document, options.engine, file_schema)
     for assignment in overrides:
-        apply_set_argument(document, assignment, form)
+        apply_set_argument(document, assignment, file_schema)
     if options.path is not None:
         overrides.append(f"target.path={options.path}")
         set_target_path(document, options.path)
@@ -166,9 +166,9 @@ def _apply_overrides(
     return overrides
 
 
-def _add_default_host(document: StudyDocument, form: StudyFileSchema) -> None:
+def _add_default_host(document: StudyDocument, file_schema: StudyFileSchema) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
-    making = (section.name for section in form.sections if section.makes_hosts)
+    making = (section.name for section in file_schema.sections if section.makes_hosts)
     if not any(name in document.tree for name in making):
         document.tree.setdefault("host", [{"name": LOCAL_HOST}])
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])

@@ -376,7 +376,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
         digest=content_digest(_plan_digest_content(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
-        demand=plan_demand(study, kinds, sets, runs, runs_more=more, neighbours=neighbours),
+        demand=plan_demand(study, kinds, sets, runs, extra_run_count=more, neighbours=neighbours),
         destroyed_device_texts=destroyed_device_texts(study),
         candidate_points=tuple(point for point in points if point.digest not in chosen),
         extra_run_count=more,

@@ -111,17 +111,19 @@ def fewest_client_count(tables: StudyTables, configuration: ConfigurationTable) 
     return min([len(names), *fleets, *counts])
 
 
-def expand_clients(names: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[str, ...]:
+def expand_clients(
+    names: Iterable[str] | None, node_by_client: Mapping[str, str]
+) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.
 
-    `clients` are the node of each, "" where it has none.
+    `node_by_client` are the node of each, "" where it has none.
     """
     if names is None:
-        return tuple(clients)
+        return tuple(node_by_client)
     chosen: dict[str, None] = {}
     for name in names:
-        here = [client for client, node in clients.items() if node == name]
-        chosen |= dict.fromkeys(here if name not in clients and here else [name])
+        here = [client for client, node in node_by_client.items() if node == name]
+        chosen |= dict.fromkeys(here if name not in node_by_client and here else [name])
     return tuple(chosen)
 
 
@@ -129,30 +131,30 @@ def _host_tables(tables: StudyTables) -> list[HostTable]:
     return [host for _, host in tables.items_of_table("host", HostTable)]
 
 
-def read_tables(document: StudyDocument, form: StudyFileSchema) -> StudyTables:
+def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyTables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
-    sections = {*form.single_tables, *ITEMS, "scale"}
+    sections = {*file_schema.single_tables, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
-    making = {section.name for section in form.sections if section.makes_hosts}
+    making = {section.name for section in file_schema.sections if section.makes_hosts}
     single = {
         name: _read_section(document, name, table)
-        for name, table in form.single_tables.items()
-        if name in tree or name not in form.optional_tables
+        for name, table in file_schema.single_tables.items()
+        if name in tree or name not in file_schema.optional_tables
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before, meters = single["precondition"], single["meters"]
     own = {
         section.name: single[section.name] or section.placeholder_table(tree.get(section.name))
-        for section in form.sections
+        for section in file_schema.sections
         if section.name in single
     }
-    items = {name: read_table_array(document, name, form) for name in ITEMS}
+    items = {name: read_table_array(document, name, file_schema) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         hint = "Describe at least one under [[workload]]."
         document.add_fault((), "The study has no workload.", hint)
     return StudyTables(
-        read_table(document, HeadingTable, heading, (), form),
+        read_table(document, HeadingTable, heading, (), file_schema),
         target if isinstance(target, TargetTable) else TargetTable(),
         before if isinstance(before, PreconditionTable) else PreconditionTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
@@ -174,7 +176,7 @@ def read_table(
     model: type[TableT],
     user_values: dict[str, Any],
     key_path: KeyPath,
-    form: StudyFileSchema | None = None,
+    file_schema: StudyFileSchema | None = None,
 ) -> TableT | None:
     """The table written there, without the keys that have faults; None if it needs those."""
     try:
@@ -182,7 +184,7 @@ def read_table(
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
-            _add_pydantic_fault(document, model, detail, key_path, form)
+            _add_pydantic_fault(document, model, detail, key_path, file_schema)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
     rest = copy.copy({key: value for key, value in user_values.items() if key not in wrong})
     try:
@@ -192,7 +194,7 @@ def read_table(
 
 
 def read_table_array(
-    document: StudyDocument, name: str, form: StudyFileSchema | None = None
+    document: StudyDocument, name: str, file_schema: StudyFileSchema | None = None
 ) -> tuple[TableItem, ...]:
     """The elements of an array of tables."""
     elements = document.tree.get(name, [])
@@ -210,8 +212,8 @@ def read_table_array(
     for index, element in enumerate(elements):
         path: KeyPath = (name, index)
         if isinstance(element, dict):
-            kind = form.element_table(name, element) if form else ITEMS[name][0]
-            table = read_table(document, kind, element, path, form)
+            kind = file_schema.element_table(name, element) if file_schema else ITEMS[name][0]
+            table = read_table(document, kind, element, path, file_schema)
             items.append(TableItem(path, element, table))
         else:
             document.add_fault(path, f"{name} {index + 1} is {quote_value(element)}.", hint)
@@ -325,7 +327,7 @@ def _add_pydantic_fault(
     model: type[StudyTable],
     detail: ErrorDetails,
     key_path: KeyPath,
-    form: StudyFileSchema | None,
+    file_schema: StudyFileSchema | None,
 ) -> None:
     """One fault that pydantic found, in our words."""
     full = (*key_path, *detail["loc"])
@@ -340,12 +342,18 @@ def _add_pydantic_fault(
         message = (
             f"Unknown key {quote_value(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
         )
-        at_root = form is not None and model is HeadingTable
-        keys = form.root_keys if form and at_root else _known_keys(model, detail["loc"])
-        advice = form.advice.get(model, {}) if form and len(detail["loc"]) == 1 else {}
+        at_root = file_schema is not None and model is HeadingTable
+        keys = (
+            file_schema.root_keys if file_schema and at_root else _known_keys(model, detail["loc"])
+        )
+        advice = (
+            file_schema.advice.get(model, {}) if file_schema and len(detail["loc"]) == 1 else {}
+        )
         hint = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
         engines = (
-            form.engines_with_key_text(name, model) if form and len(detail["loc"]) == 1 else None
+            file_schema.engines_with_key_text(name, model)
+            if file_schema and len(detail["loc"]) == 1
+            else None
         )
         if engines:
             message = f"{name} of {around} does not go with its engine."
@@ -356,7 +364,7 @@ def _add_pydantic_fault(
             if around
             else f"There is no {name}."
         )
-        examples = {**EXAMPLES, **form.examples} if form else EXAMPLES
+        examples = {**EXAMPLES, **file_schema.examples} if file_schema else EXAMPLES
         hint = f"Write for example {name} = {examples.get(name, '...')}."
     else:
         wanted = "a list" if kind == "list_type" else "a table"

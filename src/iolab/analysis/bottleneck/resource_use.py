@@ -119,9 +119,9 @@ def _client_resource_uses(view: RunView) -> Iterator[ResourceUse]:
             yield from _io_limit_uses(view, index, facts, window)
         moved = float(view.load.bytes[index].sum())
         seconds = float(view.load.seconds[index])
-        flow = moved / seconds if moved > 0 and seconds > 0 else None
+        load_bytes_per_s = moved / seconds if moved > 0 and seconds > 0 else None
         yield from network_port_uses(
-            view, host.host, HostRole.CLIENT, view.facts_of_host(host), window, flow
+            view, host.host, HostRole.CLIENT, view.facts_of_host(host), window, load_bytes_per_s
         )
 
 
@@ -273,13 +273,15 @@ def network_port_uses(
     role: HostRole,
     facts: HostFacts | None,
     window: Window,
-    flow: float | None,
+    load_bytes_per_s: float | None,
 ) -> Iterator[ResourceUse]:
-    """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
+    """Each port and way of a host; `load_bytes_per_s` is the load's own, None if unknown."""
     speeds = port_speeds_bytes_per_s(facts)
     for metric, way in PORT_DIRECTIONS.items():
         for port, rate in device_metric_means(view, host, "nic", metric, window).items():
-            if port == LOOPBACK or (flow is not None and flow < LOAD_SHARE * rate):
+            if port == LOOPBACK or (
+                load_bytes_per_s is not None and load_bytes_per_s < LOAD_SHARE * rate
+            ):
                 continue
             speed = speeds.get(port)
             if speed is not None:

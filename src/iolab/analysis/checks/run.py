@@ -297,12 +297,12 @@ check_rate_kept = check("coordinated-omission", "Latency of a rate that was not 
 
 
 def operation_count_text_and_evidence(
-    by: str, operation: str, claimed: int, counted: float
+    counter_name: str, operation: str, claimed: int, counted: float
 ) -> tuple[str, EvidenceValues]:
     """Both counts as a sentence without its end, and as evidence."""
     text = (
-        f"{by} counted {format_count(counted)} operations of {operation}, the engine claims "
-        f"{format_count(claimed)}"
+        f"{counter_name} counted {format_count(counted)} operations of {operation}, the engine "
+        f"claims {format_count(claimed)}"
     )
     return text, {
         "operation": operation,

@@ -35,7 +35,7 @@ PHASE_OVERHEAD_S: Final = 1.0
 class CheckpointStudyKind(LoadStudyKind):
     """The part of checkpoint load in studies and plans."""
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         CheckpointTable: (CHECKPOINT_ENGINE,)
     }
 

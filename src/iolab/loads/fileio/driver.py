@@ -169,7 +169,7 @@ class IoDriver(ProcessDriver):
             host_run.workdir.dir,
             seconds=longest_engine_seconds(session.study),
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
-            later=poisson_arrival_offset(session.study, run.point, host_run.name),
+            arrival_shift_share=poisson_arrival_offset(session.study, run.point, host_run.name),
         )
         ledger = session.ledgers.ledger_for(host_run.workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(self._files, command, ledger)
@@ -213,7 +213,7 @@ class IoDriver(ProcessDriver):
             seconds=longest_engine_seconds(session.study),
             # No host of the measured load draws the same.
             seed=session.study.method.seed + HOSTS_APART * (len(session.study.hosts) + place),
-            later=place / len(neighbour.hosts),
+            arrival_shift_share=place / len(neighbour.hosts),
         )
         ledger = (
             session.ledgers.ledger_for(host_run.workdir, data_set) if point.job.verify else None

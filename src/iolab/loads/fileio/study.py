@@ -31,7 +31,7 @@ from iolab.units import format_bytes, format_count, format_duration_s, format_ra
 class FileIoStudyKind(LoadStudyKind):
     """The part of I/O in studies and plans."""
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {FileTable: IO_ENGINES}
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {FileTable: IO_ENGINES}
     advice: Mapping[str, str] = ADVICE
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)

@@ -88,7 +88,7 @@ class KeyValueStudyKind(LoadStudyKind):
     """The part of key-value load in studies and plans."""
 
     settings_section = ServerSection()
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         DbBenchTable: DB_BENCH_ENGINES,
         YcsbTable: YCSB_ENGINES,
     }

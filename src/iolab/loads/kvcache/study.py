@@ -70,7 +70,9 @@ def replay_demand(
 class KvCacheStudyKind(LoadStudyKind):
     """The part of KV-cache load in studies and plans."""
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {KvCacheTable: (KV_CACHE_ENGINE,)}
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+        KvCacheTable: (KV_CACHE_ENGINE,)
+    }
     examples: Mapping[str, str] = {"capacity": '"4t"'}
 
     def job_text(self, job: KvCacheJob) -> str:

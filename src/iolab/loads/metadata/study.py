@@ -68,7 +68,9 @@ MPI_PROGRAM: Final = HostProgram(
 class MetadataStudyKind(LoadStudyKind):
     """The part of metadata load in studies and plans."""
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+        MetadataTable: METADATA_ENGINES
+    }
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
     programs = (MPI_PROGRAM,)
 

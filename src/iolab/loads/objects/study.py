@@ -40,7 +40,9 @@ LAYOUT_PUTS_PER_S: Final = 500.0
 class ObjectsStudyKind(LoadStudyKind):
     """The part of load on objects in studies and plans."""
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {ObjectsTable: (S3_ENGINE,)}
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+        ObjectsTable: (S3_ENGINE,)
+    }
     examples: Mapping[str, str] = {"objects": "10000"}
     uses_object_store = True
 

@@ -25,7 +25,9 @@ from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 class TrainingStudyKind(LoadStudyKind):
     """The part of training-read load in studies and plans."""
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {TrainingTable: (TRAINING_ENGINE,)}
+    engines_by_table: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
+        TrainingTable: (TRAINING_ENGINE,)
+    }
     examples: Mapping[str, str] = {"dataset": '"unet3d"', "accelerators": "[1, 2, 4]"}
 
     def job_text(self, job: TrainingJob) -> str:

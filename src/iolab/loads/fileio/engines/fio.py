@@ -180,7 +180,7 @@ class FioEngine:
         *,
         seconds: float,
         seed: int,
-        later: float = 0.0,  # noqa: ARG002 - fio begins at once
+        arrival_shift_share: float = 0.0,  # noqa: ARG002 - fio begins at once
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         text = measure_job_file(job, data_set, max(math.ceil(seconds * 1000), 1), seed)

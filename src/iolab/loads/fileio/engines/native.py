@@ -104,11 +104,12 @@ ARGV: Final = ("iolab-agent", "engine")
 
 
 def measure_spec(
-    job: Job, data_set: DataSet, seconds: float, seed: int, *, later: float = 0.0
+    job: Job, data_set: DataSet, seconds: float, seed: int, *, arrival_shift_share: float = 0.0
 ) -> Spec:
     """The load of a job on files that are there; EngineError with all that cannot be told.
 
-    Jobs with a rate begin `later` by that part of the time between two I/Os of all of them.
+    Jobs with a rate begin later by `arrival_shift_share` of the time between two I/Os of all of
+    them.
     """
     raise_if_faults(
         _NOT_SUPPORTED,
@@ -121,7 +122,8 @@ def measure_spec(
     ]
     if job.trace:
         jobs = [{**jobs[0], "trace": _trace_spec(job)}]
-    turn = {"later": later} if later and job.target_iops_per_job is not None else {}
+    is_shifted = arrival_shift_share and job.target_iops_per_job is not None
+    turn = {"later": arrival_shift_share} if is_shifted else {}
     return _measure_spec(job, jobs, seconds) | turn
 
 
@@ -470,10 +472,10 @@ class NativeEngine:
         *,
         seconds: float,
         seed: int,
-        later: float = 0.0,
+        arrival_shift_share: float = 0.0,
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
-        spec = measure_spec(job, data_set, seconds, seed, later=later)
+        spec = measure_spec(job, data_set, seconds, seed, arrival_shift_share=arrival_shift_share)
         return _agent_command(
             directory, spec, seconds + start_and_drain_limit_s(job), waits_for_start=True
         )
