@@ -41,7 +41,7 @@ def run_watched(
         study=read,
         plan=plan,
         session_id=session.name,
-        earlier=NO_EARLIER_SEGMENTS,
+        earlier_segments=NO_EARLIER_SEGMENTS,
         open_writer=lambda _: SessionWriter.create(session, read, plan, session.name, ["iolab"]),
     )
     return asyncio.run(run_session_with_view(request, ActingView(act)))

@@ -74,7 +74,7 @@ def test_nixlbench_rows_with_their_configuration(tmp_path: Path) -> None:
     assert figures.bw_bytes_per_s == pytest.approx(0.958841e9)
     assert figures.lat_mean_ns == pytest.approx(4300)
     assert dict(first.settings)["backend"] == "POSIX"
-    assert (first.headline, large.headline) == ("iops", "bandwidth")
+    assert (first.indicator, large.indicator) == ("iops", "bandwidth")
 
 
 def test_nixlbench_in_a_log_of_ci_and_of_an_older_version(tmp_path: Path) -> None:

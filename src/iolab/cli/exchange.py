@@ -156,7 +156,7 @@ def _judged_row_document(row: JudgedRow) -> dict[str, object]:
     """A row of a tree of submissions for programs."""
     return {
         "name": row.name,
-        "figure": row.figure,
+        "figure": row.figure_text,
         "status": row.status.value,
         "evidence": [to_builtins(each) for each in row.evidence],
     }

@@ -187,9 +187,9 @@ def new_session_directory_and_request(
         study=study,
         plan=plan,
         session_id=session_id,
-        earlier=NO_EARLIER_SEGMENTS,
+        earlier_segments=NO_EARLIER_SEGMENTS,
         open_writer=lambda _: SessionWriter.create(directory, study, plan, session_id, sys.argv),
-        queue=adaptive_queue_factory(study, plan),
+        queue_factory=adaptive_queue_factory(study, plan),
     )
 
 
@@ -249,11 +249,11 @@ def resume(
         study=study,
         plan=plan,
         session_id=reader.session.id,
-        earlier=earlier,
+        earlier_segments=earlier,
         open_writer=lambda facts: reopen_and_set_damaged_runs_aside(
             reader, facts, damaged, accept_changes=accept_changes
         ),
-        queue=queue,
+        queue_factory=queue,
         results=tuple(stored),
     )
     run_options = RunOptions(session, quiet=quiet, output=output, report=report, fail_on=fail_on)

@@ -205,18 +205,18 @@ class SessionRecorder:
 class SessionRequest(Record):
     """What a session is to do.
 
-    `earlier` is what it has of earlier segments. `open_writer` is called with the facts of the
-    hosts when the plan can run there; until then nothing is written. It may raise IolabError to
-    refuse. `queue`, made anew at each call, decides which runs are made; None for those of the
-    plan. `results` are those of runs that are done.
+    `earlier_segments` is what it has of earlier segments. `open_writer` is called with the facts of
+    the hosts when the plan can run there; until then nothing is written. It may raise IolabError to
+    refuse. `queue_factory`, called anew each time, decides which runs are made; None for those of
+    the plan. `results` are those of runs that are done.
     """
 
     study: Study
     plan: Plan
     session_id: str
-    earlier: EarlierSegments
+    earlier_segments: EarlierSegments
     open_writer: OpenWriter
-    queue: Callable[[], AdaptiveQueue] | None = None
+    queue_factory: Callable[[], AdaptiveQueue] | None = None
     results: tuple[RunResult, ...] = ()
 
     def write_forecaster(self) -> WriteForecaster:
@@ -240,7 +240,7 @@ async def run_session_with_view(request: SessionRequest, view: LiveView) -> Sess
 
 async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatus:
     stop = StopRequest()
-    queue = request.queue() if request.queue else None
+    queue = request.queue_factory() if request.queue_factory else None
     with (
         rare_garbage_collection(),
         SessionRecorder(request.open_writer, view, queue, request.write_forecaster()) as recorder,
@@ -255,7 +255,7 @@ async def _run_on_hosts(request: SessionRequest, view: LiveView) -> SessionStatu
                 stop,
                 kinds=session_kinds(),
                 session_id=request.session_id,
-                earlier=request.earlier,
+                earlier=request.earlier_segments,
                 host_factory=lambda spec: _create_hosts(request.study, [spec])[spec.name],
                 rule_for=stopping_rule_factory(request.study),
                 queue=queue,
@@ -375,9 +375,9 @@ def session_exit_code(
 
 def _has_runs_left(request: SessionRequest) -> bool:
     """Whether there is anything to run."""
-    if request.queue is not None:
-        return request.queue().take_next_run() is not None
-    done = request.earlier.done_runs
+    if request.queue_factory is not None:
+        return request.queue_factory().take_next_run() is not None
+    done = request.earlier_segments.done_runs
     return any(run.key not in done for run in request.plan.runs)
 
 
@@ -418,7 +418,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
     return SessionProgress(
         study=request.study.id,
         run_count=len(request.plan.runs),
-        ended_run_count=len(request.earlier.done_runs),
+        ended_run_count=len(request.earlier_segments.done_runs),
         host_count=len(hosts),
         warmup_s=method.warmup_s,
         load_s=_mean_load_s(request),

@@ -151,7 +151,7 @@ def _session_line_document(line: SessionLine, directory: Path) -> dict[str, Any]
         "valid": counts.valid,
         "indicative": counts.indicative,
         "invalid": counts.invalid,
-        "damaged": line.summary.damaged,
+        "damaged": line.summary.damage_count,
         "answer": line.summary.answer,
     }
 

@@ -225,8 +225,8 @@ def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer
         "engine_lat_ns": engine,
         "hypervisor_lat_ns": below,
         "times": times,
-        "run_share": self_limit.use.run_share if self_limit.use else None,
-        "wait_share": self_limit.use.wait_share if self_limit.use else None,
+        "run_share": self_limit.cpu_shares.run_share if self_limit.cpu_shares else None,
+        "wait_share": self_limit.cpu_shares.wait_share if self_limit.cpu_shares else None,
         "off": max(
             1 - self_limit.reached_share if self_limit.reached_share is not None else 0.0,
             1 - 1 / max(times or 1, 1),
@@ -260,11 +260,11 @@ def _guest_limit_answer(guest: Guest, self_limit: GuestSelfLimit) -> CheckAnswer
 
 def _vcpu_use_text(self_limit: GuestSelfLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
-    if self_limit.use is None:
+    if self_limit.cpu_shares is None:
         return ""
     return (
-        f", its processors ran {percent_text(self_limit.use.run_share)} and waited "
-        f"{percent_text(self_limit.use.wait_share)}"
+        f", its processors ran {percent_text(self_limit.cpu_shares.run_share)} and waited "
+        f"{percent_text(self_limit.cpu_shares.wait_share)}"
     )
 
 

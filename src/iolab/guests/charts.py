@@ -131,7 +131,7 @@ def scaling_group_chart_lines(
                     sorted(points, key=lambda point: guest_count_per_node(point.key.axis))
                 ),
                 curve=own.get((configuration, fixed)),
-                node_count=scaling_group.nodes,
+                node_count=scaling_group.node_count,
                 title=" ".join([style.title, *words[1:]]) if several else "",
             )
         )

@@ -42,13 +42,13 @@ RUNS_MAX: Final = 32
 class GuestScalingGroup(Record):
     """The points of one mix: they differ in guests a node, depth and configuration alone.
 
-    `nodes` is how many nodes have guests, 1 where configurations differ in it.
+    `node_count` is how many nodes have guests, 1 where configurations differ in it.
     """
 
     workload: Workload
     other_axes: Axis
     points: tuple[PointSummary, ...]
-    nodes: int
+    node_count: int
 
     @property
     def title(self) -> str:

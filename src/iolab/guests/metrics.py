@@ -257,7 +257,7 @@ class GuestSelfLimit(Record):
     tolerance: float
     engine_ns: float | None
     hypervisor_ns: float | None
-    use: GuestCpuShares | None
+    cpu_shares: GuestCpuShares | None
     busy_share: float | None = None
 
     @property
@@ -292,7 +292,7 @@ def guest_self_limit(view: RunView, guest: Guest) -> GuestSelfLimit:
         hypervisor_ns=guest_mean_latency_ns(view, guest, LatencyLayer.HYPERVISOR)
         if enough
         else None,
-        use=guest_cpu_shares(view, guest),
+        cpu_shares=guest_cpu_shares(view, guest),
         busy_share=view.mean_telemetry(guest.host_index, "cpu", ALL_CORES, "busy_share")
         if kvm
         else None,
@@ -356,13 +356,14 @@ def _is_processor_saturated(self_limit: GuestSelfLimit) -> bool:
     that waits for fast devices would seem busy all the time.
     """
     if (
-        self_limit.use is None
-        or self_limit.use.run_share + self_limit.use.wait_share < PROCESSORS_USED_SHARE
+        self_limit.cpu_shares is None
+        or self_limit.cpu_shares.run_share + self_limit.cpu_shares.wait_share
+        < PROCESSORS_USED_SHARE
     ):
         return False
     return (
         self_limit.busy_share is None
-        or self_limit.busy_share + self_limit.use.wait_share >= PROCESSORS_USED_SHARE
+        or self_limit.busy_share + self_limit.cpu_shares.wait_share >= PROCESSORS_USED_SHARE
     )
 
 

@@ -134,7 +134,7 @@ def _run_of_document(file: ForeignFile, document: Mapping[str, Any]) -> ForeignR
         },
         errors=errors,
         in_flight=int(concurrency) if concurrency.isdigit() else None,
-        headline="ops_per_s",
+        indicator="ops_per_s",
         client="all requests",
         timestamp_ns=_end_ns(document),
     )

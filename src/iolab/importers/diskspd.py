@@ -25,7 +25,7 @@ from iolab.importers.foreign_run import (
     ImportedHost,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
     is_limited_by_target_rate,
 )
 from iolab.record import Record
@@ -153,7 +153,7 @@ def _foreign_run_of_span(
         ignored=_IGNORED,
         in_flight=flight or None,
         timestamp_ns=span.end_ns,
-        headline=headline_metric_for_block_size(block),
+        indicator=indicator_for_block_size(block),
     )
 
 

@@ -31,9 +31,9 @@ from iolab.importers.foreign_run import (
     ImportedHost,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
 )
-from iolab.importers.object_requests import SECRET_OPTIONS, headline_metric_for_object_size
+from iolab.importers.object_requests import SECRET_OPTIONS, indicator_for_object_size
 from iolab.record import Record
 from iolab.text import excerpt
 from iolab.units import MIB, NS_PER_S, NS_PER_US
@@ -364,16 +364,16 @@ def _foreign_run_of_phase(file: ForeignFile, line_number: int, phase: _ElbenchoP
         ignored=_IGNORED,
         in_flight=None if is_counted or not depth_known else round(math.prod(counts)) or None,
         timestamp_ns=phase.ended_ns,
-        headline=_headline_of_phase(phase, block),
+        indicator=_indicator_of_phase(phase, block),
     )
 
 
-def _headline_of_phase(phase: _ElbenchoPhase, block_bytes: float | None) -> str:
+def _indicator_of_phase(phase: _ElbenchoPhase, block_bytes: float | None) -> str:
     if phase.operation in _ENTRIES:
         return "ops_per_s"
     if phase.is_on_objects:
-        return headline_metric_for_object_size(parse_number(phase.options.get("file size") or ""))
-    return headline_metric_for_block_size(block_bytes)
+        return indicator_for_object_size(parse_number(phase.options.get("file size") or ""))
+    return indicator_for_block_size(block_bytes)
 
 
 def _without_counts_if_too_short(operation_figures: OperationFigures) -> OperationFigures:

@@ -52,7 +52,7 @@ from iolab.importers.foreign_run import (
     ImportedInterval,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
 )
 from iolab.record import Record
 from iolab.text import excerpt
@@ -414,7 +414,7 @@ class _FioRunReports(Record):
             access_kind=kind if len(jobs) == 1 else "",
             in_flight=None if None in flights else sum(flight or 0 for flight in flights),
             timestamp_ns=last.written_ns,
-            headline=headline_metric_for_block_size(first.block_bytes),
+            indicator=indicator_for_block_size(first.block_bytes),
         )
 
     def _imported_client(self, name: str, jobs: Sequence[_FioJob]) -> ImportedClient:

@@ -228,7 +228,7 @@ def is_limited_by_target_rate(target_per_s: float | None, reached_per_s: float |
     return reached_per_s is None or reached_per_s >= REACHED_SHARE * target_per_s
 
 
-def headline_metric_for_block_size(block_bytes: float | None) -> str:
+def indicator_for_block_size(block_bytes: float | None) -> str:
     """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
     return (
         "bandwidth" if block_bytes is not None and block_bytes >= BANDWIDTH_BLOCK_BYTES else "iops"
@@ -242,7 +242,7 @@ class ForeignRun(Record):
     `settings` are all that the file tells of the load, whole numbers as such or as text; `ignored`
     are those of them that cannot matter, each with the reason. Two runs are repeats of one point
     only where all others agree, and each that differs is an axis. `timestamp_ns` is when it
-    ended, since 1970, None where the file does not tell. `headline` is the metric that it is for.
+    ended, since 1970, None where the file does not tell. `indicator` is the metric that it is for.
     """
 
     name: str
@@ -252,7 +252,7 @@ class ForeignRun(Record):
     ignored: Mapping[str, str] = field(default_factory=dict)
     in_flight: int | None = None
     timestamp_ns: int | None = None
-    headline: str = "iops"
+    indicator: str = "iops"
     failure: str | None = None
     access_kind: str = ""
 

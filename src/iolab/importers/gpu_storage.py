@@ -11,7 +11,7 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
 )
 from iolab.importers.summaries import (
     LOG_PREFIX,
@@ -128,7 +128,7 @@ def _gdsio_run(file: ForeignFile, line: int, match: re.Match[str]) -> ForeignRun
         (figures,),
         settings,
         in_flight=threads if match["transfer"] in ("GPUD", "CPUONLY", "CPU_GPU") else None,
-        headline=headline_metric_for_block_size(None if block is None else block * KIB),
+        indicator=indicator_for_block_size(None if block is None else block * KIB),
         client="all threads",
     )
 
@@ -216,6 +216,6 @@ def _nixl_run(
         (figures,),
         own,
         ignored=NIXL_IGNORED,
-        headline=headline_metric_for_block_size(block),
+        indicator=indicator_for_block_size(block),
         client="all workers",
     )

@@ -171,7 +171,7 @@ def _foreign_run_of_phase(
         name=excerpt(name, NAME_CHARACTERS),
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
-        headline="bandwidth" if is_io else "ops_per_s",
+        indicator="bandwidth" if is_io else "ops_per_s",
     )
     return run if tool_file is None else _with_tool_output(run, figures, tool_file)
 

@@ -231,7 +231,7 @@ def _run_of_row(
         ignored=IGNORED,
         in_flight=int(tasks or 0) or None,
         timestamp_ns=_finish_time_ns(section),
-        headline="iops" if block is not None and block < MIB >> 4 else "bandwidth",
+        indicator="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )
 
 

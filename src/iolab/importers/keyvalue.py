@@ -257,7 +257,7 @@ def _benchmark_run(
             (name, excerpt(str(value), NAME_CHARACTERS)) for name, value in values.items() if value
         ),
         timestamp_ns=ended_ns,
-        headline="ops_per_s",
+        indicator="ops_per_s",
     )
 
 
@@ -445,7 +445,7 @@ class YcsbImporter:
             or (("folder", excerpt(file.path.absolute().parent.name, NAME_CHARACTERS)),),
             ignored=YCSB_IGNORED,
             in_flight=round(numbers.get("threads") or 0) or None,
-            headline="ops_per_s",
+            indicator="ops_per_s",
         )
 
     def _operations_and_latency_logs(

@@ -168,7 +168,7 @@ def _run_of_row(
         settings=tuple(_load_settings(section, output)),
         ignored=IGNORED,
         timestamp_ns=_finish_time_ns(section),
-        headline="ops_per_s",
+        indicator="ops_per_s",
     )
 
 

@@ -46,7 +46,7 @@ def request_operation_key(name: str) -> str:
     return REQUEST_OPERATIONS.get(name.upper(), f"object_{own or 'other'}")
 
 
-def headline_metric_for_object_size(size_bytes: float | None) -> str:
+def indicator_for_object_size(size_bytes: float | None) -> str:
     """The metric that requests of objects of that size are for."""
     return "bandwidth" if size_bytes and size_bytes >= OBJECT_BANDWIDTH_BYTES else "ops_per_s"
 

@@ -33,7 +33,7 @@ from iolab.importers.foreign_run import (
     ImportedHost,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
 )
 from iolab.importers.sections import OutputSection, split_into_sections
 from iolab.text import excerpt
@@ -431,7 +431,7 @@ def _kbench_run(
         },
         notes=("the mean of fio's samples, not the count over the time",),
     )
-    return run if ending != "lat" else replace(run, headline="latency")
+    return run if ending != "lat" else replace(run, indicator="latency")
 
 
 class DbenchImporter:
@@ -674,7 +674,7 @@ def _summary_run(
         ignored=IGNORED,
         access_kind=settings.get("rw", ""),
         in_flight=depth * jobs or None,
-        headline=headline_metric_for_block_size(parse_fio_bytes(settings.get("bs", "4k"))),
+        indicator=indicator_for_block_size(parse_fio_bytes(settings.get("bs", "4k"))),
     )
 
 

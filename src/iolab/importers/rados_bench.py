@@ -13,7 +13,7 @@ from iolab.importers.foreign_run import (
     ForeignRun,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
 )
 from iolab.importers.sections import split_into_sections
 from iolab.importers.summaries import (
@@ -191,7 +191,7 @@ def _run_of_totals(
         (figures,),
         settings,
         in_flight=None if in_flight is None else round(in_flight),
-        headline=headline_metric_for_block_size(size),
+        indicator=indicator_for_block_size(size),
         client="all operations",
     )
 

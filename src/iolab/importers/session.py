@@ -125,7 +125,7 @@ def plan_imported_session(
             ),
             job=job,
             sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
-            indicator=Indicator(group[0][1].headline),
+            indicator=Indicator(group[0][1].indicator),
         )
         workloads.append(workload)
         repeats: dict[Values, int] = {}

@@ -45,7 +45,7 @@ def summary_row_run(
     ignored: Mapping[str, str] | None = None,
     errors: tuple[str, ...] = (),
     in_flight: int | None = None,
-    headline: str = "bandwidth",
+    indicator: str = "bandwidth",
     client: str = "all clients",
     timestamp_ns: int | None = None,
 ) -> ForeignRun:
@@ -64,6 +64,6 @@ def summary_row_run(
         ),
         ignored=ignored or {},
         in_flight=in_flight,
-        headline=headline,
+        indicator=indicator,
         timestamp_ns=timestamp_ns,
     )

@@ -22,7 +22,7 @@ from iolab.importers.foreign_run import (
     ImportedInterval,
     ImportedRun,
     OperationFigures,
-    headline_metric_for_block_size,
+    indicator_for_block_size,
     is_limited_by_target_rate,
 )
 from iolab.text import excerpt
@@ -157,7 +157,7 @@ def _foreign_run_of_averages(
             if row.get(name)
         ),
         in_flight=round(threads or 0) or None,
-        headline=headline_metric_for_block_size(block),
+        indicator=indicator_for_block_size(block),
     )
 
 

@@ -136,7 +136,7 @@ def _hci_run(
         settings,
         ignored={"Datastore": "where the disks lie is the target, not the load"},
         errors=early_vm_lines,
-        headline="iops",
+        indicator="iops",
         client="all VMs",
     )
 
@@ -224,6 +224,6 @@ def _vm_fleet_run(
         tuple(figures),
         settings,
         ignored={"RunType": "why VMFleet ran it, not what it did"},
-        headline="iops",
+        indicator="iops",
         client=values.get("Result") or "all VMs",
     )

@@ -42,7 +42,7 @@ from iolab.importers.foreign_run import (
 from iolab.importers.object_requests import (
     SECRET_OPTIONS,
     group_by_overlap,
-    headline_metric_for_object_size,
+    indicator_for_object_size,
     request_operation_key,
     request_run_name,
 )
@@ -296,7 +296,7 @@ def _run_of_log(file: ForeignFile, log: _WarpLog, operations: Sequence[str]) -> 
         ignored=IGNORED,
         in_flight=threads,
         timestamp_ns=max(ends),
-        headline=headline_metric_for_object_size(max(sizes, default=None)),
+        indicator=indicator_for_object_size(max(sizes, default=None)),
     )
 
 
@@ -520,7 +520,7 @@ def _run_of_document(
         ignored=IGNORED,
         in_flight=round(in_flight) or None,
         timestamp_ns=end or None,
-        headline=headline_metric_for_object_size(max(sizes, default=None)),
+        indicator=indicator_for_object_size(max(sizes, default=None)),
     )
 
 

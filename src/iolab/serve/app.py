@@ -261,7 +261,7 @@ def _comparison_response(
         for session in opened
         for damage in session.reader.all_damage()
     )
-    page = comparison_page(compared, allow_differences=allow_differences, damaged=damaged)
+    page = comparison_page(compared, allow_differences=allow_differences, damage_texts=damaged)
     return _page_response(comparison_html(page, address))
 
 

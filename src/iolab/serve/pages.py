@@ -115,15 +115,15 @@ class ComparisonPage(Record):
     geometric_mean_rows: tuple[GeometricMeanTexts, ...]
     skipped: tuple[str, ...]
     more_skipped: int
-    damaged: tuple[str, ...] = ()
+    damage_texts: tuple[str, ...] = ()
 
 
 def comparison_page(
-    comparison: ComparisonResult, *, allow_differences: bool, damaged: tuple[str, ...] = ()
+    comparison: ComparisonResult, *, allow_differences: bool, damage_texts: tuple[str, ...] = ()
 ) -> ComparisonPage:
     """The page of a comparison; what forbids it withholds the rows unless they are asked for.
 
-    `damaged` is what either session leaves out.
+    `damage_texts` is what either session leaves out.
     """
     forbidden = any(difference.forbids_comparison for difference in comparison.differences)
     span = _ratio_scale_half_width(comparison.compared_metrics)
@@ -152,7 +152,7 @@ def comparison_page(
         ),
         skipped=tuple(skipped[:SKIPPED_MAX]),
         more_skipped=max(0, len(skipped) - SKIPPED_MAX),
-        damaged=damaged,
+        damage_texts=damage_texts,
     )
 
 
@@ -282,7 +282,7 @@ class LivePage(Record):
     chart: Markup
     chart_run: str
     objections: tuple[Objection, ...]
-    damaged: tuple[str, ...]
+    damage_texts: tuple[str, ...]
 
 
 def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> LivePage:
@@ -299,7 +299,7 @@ def live_page(kinds: LoadReportKinds, opened: LoadedSession, now_ns: int) -> Liv
         chart=Markup(_newest_run_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_run=f"{last.configuration}: {_run_name(last)}" if last else "",
         objections=merge_objections(results)[:OBJECTIONS_MAX],
-        damaged=tuple(map(str, opened.reader.all_damage())),
+        damage_texts=tuple(map(str, opened.reader.all_damage())),
     )
 
 

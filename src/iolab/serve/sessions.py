@@ -229,8 +229,8 @@ class SessionSummary(Record):
 
     `answer` is the sentence that its report begins with.
 
-    `may_add_runs` says that results may ask for more runs than planned, `damaged` counts what is
-    left out.
+    `may_add_runs` says that results may ask for more runs than planned, `damage_count` counts what
+    is left out.
     """
 
     session: SessionDocument
@@ -239,7 +239,7 @@ class SessionSummary(Record):
     planned_count: int
     may_add_runs: bool
     state: SessionState
-    damaged: int = 0
+    damage_count: int = 0
 
 
 class SessionLine(Record):
@@ -373,7 +373,7 @@ class SessionLibrary:
                 planned_count=len(plan.runs),
                 may_add_runs=bool(plan.extra_run_count),
                 state=opened.state,
-                damaged=len(opened.reader.all_damage()),
+                damage_count=len(opened.reader.all_damage()),
             )
         except IolabError as error:
             return self._error_without_root(error)

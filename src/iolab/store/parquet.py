@@ -70,7 +70,7 @@ def write_new_parquet(columns: Mapping[str, Column | EncodedNames], path: Path) 
         cursor.register("arrays", chosen.arrays)
         query = f"SELECT {', '.join(chosen.selected)} FROM arrays"  # noqa: S608 - names are quoted
         cursor.execute(
-            f"COPY ({query}) TO ? ({_FORMAT}{chosen.encoding})",
+            f"COPY ({query}) TO ? ({_FORMAT}{chosen.encoding_option})",
             [*chosen.bound, str(path.absolute())],
         )
     except _duckdb_errors() as error:
@@ -100,7 +100,7 @@ class _SqlSelection:
         self._has_text = False
 
     @property
-    def encoding(self) -> str:
+    def encoding_option(self) -> str:
         """The option that suits what the columns hold."""
         return "" if self._has_text else _AS_DIFFERENCES
 

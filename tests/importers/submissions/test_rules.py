@@ -301,7 +301,7 @@ def test_hosts_without_memory_have_that_of_the_writer(tmp_path: Path) -> None:
 def test_figures_are_binary_units(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, commands=[("save",)])
     row = only_row(tmp_path)
-    assert row.figure == "save 48.9 GB/s in 20.00 s"
+    assert row.figure_text == "save 48.9 GB/s in 20.00 s"
     (_, run) = row.runs[0]
     (figure,) = run.clients[0].details.figures
     assert figure.bw_bytes_per_s == pytest.approx(SIZE_GIB * 2**30 / 20)
@@ -313,4 +313,4 @@ def test_first_of_six_runs_is_a_warm_up(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     document["metric"]["train_throughput_mean_samples_per_second"] = 1.0
     path.write_text(json.dumps(document))
-    assert "163.0 samples/s" in only_row(tmp_path).figure
+    assert "163.0 samples/s" in only_row(tmp_path).figure_text

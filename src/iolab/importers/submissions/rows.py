@@ -72,7 +72,7 @@ class JudgedRow(Record):
     """A row with what its files say, worst first."""
 
     name: str
-    figure: str
+    figure_text: str
     status: RowStatus
     evidence: tuple[FileEvidence, ...]
     runs: tuple[RunWithFiles, ...]
@@ -101,7 +101,7 @@ def judged_rows_text(rows: Sequence[JudgedRow]) -> str:
     """Every row with its figure, its status and the reasons, each with its file; then how many."""
     lines: list[str] = []
     for row in rows:
-        lines += [row.name, f"  {row.figure}", f"  {row.status.value}"]
+        lines += [row.name, f"  {row.figure_text}", f"  {row.status.value}"]
         shown = _deciding_evidence(row)
         for each in shown:
             lines += [f"    {each.rule}: {each.message}", f"      {_evidence_location_text(each)}"]
@@ -248,6 +248,6 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
                 clients=(ImportedClient("all hosts", host, runtime_s=seconds),),
                 settings=tuple((name, value) for name, value in settings if value),
                 timestamp_ns=None if ended is None else round(ended * NS_PER_S),
-                headline="bandwidth",
+                indicator="bandwidth",
             ),
         )

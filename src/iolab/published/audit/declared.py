@@ -76,7 +76,7 @@ class _ElementExpressionScope:
             table, expression_name = others[0], key
         return dict(flatten_table(table)).get(expression_name)
 
-    def value(self, name: str) -> FigureRange | None:
+    def figure_range(self, name: str) -> FigureRange | None:
         """The same, a count being exact; None where it is no positive figure."""
         printed = self.printed_value(name)
         return exact_count_range(name, printed) or positive_range_or_none(printed)
@@ -90,7 +90,7 @@ class _ElementExpressionScope:
         elif isinstance(node, ast.Constant):
             result = exact_range(float(str(node.value)))
         else:
-            result = self.value(ast.unparse(node))
+            result = self.figure_range(ast.unparse(node))
         return result if result and 0 < result.low <= result.high < math.inf else None
 
     def arithmetic_text(self, expression: str) -> str:
@@ -107,7 +107,7 @@ def _audit_declared_relation(
     figures: _ElementExpressionScope,
 ) -> Iterator[AuditOutcome]:
     """The outcome by the expression that comes nearest; none where figures are missing."""
-    stated = figures.value(key)
+    stated = figures.figure_range(key)
     evaluated = [(text, figures.evaluate(node)) for text, node in expressions.items()]
     computed = {text: value for text, value in evaluated if value is not None}
     if stated is None or not computed:
