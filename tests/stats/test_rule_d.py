@@ -59,7 +59,7 @@ def test_cycles_are_resolved_or_named() -> None:
 def test_few_large_stalls_are_imprecise() -> None:
     seen = replay_stopping_rule(stalling(780, 70, 5))
     assert seen.status is StoppingStatus.IMPRECISE
-    assert seen.episodes >= 8
+    assert seen.stall_count >= 8
     assert replay_stopping_rule(stalling(1800, 70, 5), LSM).status is StoppingStatus.OK
 
 

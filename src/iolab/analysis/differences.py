@@ -485,7 +485,7 @@ def _host_differences(
         )
         untold = name == MACHINE and {""} in (set(first), set(second))
         if set(first) != set(second) and not untold:
-            emulated = name == HYPERVISOR and _is_emulated(first) != _is_emulated(second)
+            emulated = name == HYPERVISOR and _is_any_emulated(first) != _is_any_emulated(second)
             yield Difference(
                 DifferenceArea.HOSTS,
                 name,
@@ -495,7 +495,7 @@ def _host_differences(
             )
 
 
-def _is_emulated(hypervisors: Iterable[str]) -> bool:
+def _is_any_emulated(hypervisors: Iterable[str]) -> bool:
     """Whether any host runs on emulated processors: what it measures is the emulator, too."""
     return any(is_emulator(name) for name in hypervisors)
 

@@ -30,7 +30,7 @@ from iolab.analysis.quotients import (
     BestValue,
     Quotient,
     capacity_quotients,
-    configurations_without_subsets,
+    configurations_that_are_no_subset,
     rate_quotients,
 )
 from iolab.core.configuration import Configuration, LatencyLimit
@@ -424,7 +424,7 @@ def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterato
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
-    owners = configurations_without_subsets(study.configurations)
+    owners = configurations_that_are_no_subset(study.configurations)
     offers = [
         *rate_quotients(owners, map(_best_value_of_finding, best)),
         *capacity_quotients(owners),

@@ -322,7 +322,7 @@ def judge_run(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analysis
     }
     if record.fleet is not None:
         wanted[GUESTS] = None
-    if any(is_pinned_to_some_cores(host, facts.get(host.facts_name)) for host in record.hosts):
+    if any(is_pinned_to_some_cores(host, facts.get(host.facts_key)) for host in record.hosts):
         # A load that may use some cores alone is judged by those, each by its name.
         wanted["cpu"] = None
     telemetry = derive_counter_series(record.counters, record.host_names, wanted)

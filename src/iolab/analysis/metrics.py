@@ -195,7 +195,7 @@ def with_stall_percentiles_as_bounds(
     One stall more or less would decide them. The prefixes are those of keys of latencies.
     """
     kept = dict(metrics)
-    if steady is None or not has_few_stalls(steady.episodes):
+    if steady is None or not has_few_stalls(steady.stall_count):
         return kept
     for prefix in prefixes:
         near = kept[f"{prefix}lat_ns_{nearest}"]

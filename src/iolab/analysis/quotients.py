@@ -233,7 +233,7 @@ def fleets_with_single_client(
     )
 
 
-def configurations_without_subsets(
+def configurations_that_are_no_subset(
     configurations: Sequence[Configuration],
 ) -> tuple[Configuration, ...]:
     """Those that are not loaded by some of the hosts of another, which is the same storage."""

@@ -26,7 +26,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.pairs import ComparedMetric, ConfigurationGains, gain_share_of_ratio
 from iolab.analysis.points import Axis, PointSummary, group_along_load_axis
-from iolab.analysis.quotients import MONEY, configurations_without_subsets, cost_currencies
+from iolab.analysis.quotients import MONEY, configurations_that_are_no_subset, cost_currencies
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric, VerdictLevel, worst_level
 from iolab.core.metric_spec import BetterDirection, metric_spec
@@ -353,7 +353,9 @@ def recommendations(study: Study, best: Sequence[BestPointFinding]) -> Iterator[
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _build_configuration_scores(configurations_without_subsets(study.configurations), best)
+    field = _build_configuration_scores(
+        configurations_that_are_no_subset(study.configurations), best
+    )
     if len(field.configuration_ids) < 2:
         return
     if field.capacity:
@@ -410,13 +412,13 @@ def _minimum_over_dimensions(
 class ValueForMoney(Record):
     """Best rates for money by configuration; no `scores` where these cannot be compared.
 
-    `kinds` of performance count once each, over so many workloads. `depends_on_weighing` is whether
-    another configuration leads where each workload counts once.
+    `performance_kinds` of performance count once each, over so many workloads.
+    `depends_on_weighing` is whether another configuration leads where each workload counts once.
     """
 
     scores: Mapping[str, ScoreInterval]
     workload_count: int
-    kinds: tuple[str, ...]
+    performance_kinds: tuple[str, ...]
     depends_on_weighing: bool
 
 

@@ -886,7 +886,9 @@ def _seconds_to_baseline(
     if fault.start_real_ns is None:
         return None
     at = seconds.seconds_since_first_phase(fault.start_real_ns)
-    dates = [_seconds_to_band(level, at) for level in levels if level.baseline.size]
+    dates = [
+        _seconds_until_back_in_baseline_band(level, at) for level in levels if level.baseline.size
+    ]
     bounds = [date for date in dates if date.value is None]
     if bounds:
         return max(bounds, key=lambda date: date.low or 0.0)
@@ -909,7 +911,7 @@ def _is_surely_worse(phase: PhaseFigures) -> bool:
     return is_slower or (share.high is not None and share.high < 1 - BAND_MIN)
 
 
-def _seconds_to_band(level: _LevelSeries, at: float) -> Metric:
+def _seconds_until_back_in_baseline_band(level: _LevelSeries, at: float) -> Metric:
     """From then to the change after which the series stays in the baseline's band.
 
     Of a run that ended before that it is more than until its end, or until that change where it

@@ -63,7 +63,7 @@ def slow_ios_of_run(
     series = derive_counter_series(record.counters, record.host_names, _WANTED)
     found: list[SlowIoContext] = []
     for host in hosts:
-        telemetry = SlowIoTelemetry(host, facts.get(host.facts_name), series, record)
+        telemetry = SlowIoTelemetry(host, facts.get(host.facts_key), series, record)
         found += (
             SlowIoContext(
                 host.host, io.at_ns / NS_PER_S, io, tuple(telemetry.unusual_event_texts_during(io))

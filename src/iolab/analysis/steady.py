@@ -137,7 +137,7 @@ class SteadinessView(Record):
     """What rule D says of a run, and what a check needs beside it.
 
     `window` is what the rule counts, on the controller's clock. `halves_difference` is the relative
-    difference of its two halves, `episodes` how often it stalled.
+    difference of its two halves, `stall_count` how often it stalled.
     `planned_window_mean_excess` is how far the mean over the time that the result is of lies from
     the mean of the steady part, as a share of this.
     """
@@ -145,7 +145,7 @@ class SteadinessView(Record):
     steadiness: Steadiness
     window: Window
     halves_difference: float
-    episodes: int
+    stall_count: int
     planned_window_mean_excess: float
 
 
@@ -175,7 +175,7 @@ def judge_steadiness(
         _steadiness_record(decision, settings),
         window,
         decision.halves_difference,
-        decision.episodes,
+        decision.stall_count,
         excess,
     )
 
@@ -253,7 +253,7 @@ def _unsteady_reasons(decision: StoppingDecision, settings: StoppingRuleSettings
                 f"{decision.cycles} whole ones were seen; {settings.cycles_min} must."
             )
         case StoppingStatus.IMPRECISE:
-            stalls = f" It stalled {decision.episodes} times." if decision.episodes else ""
+            stalls = f" It stalled {decision.stall_count} times." if decision.stall_count else ""
             yield (
                 f"Its mean is known to ±{percent_text(decision.relative_half_width)}, "
                 f"±{percent_text(settings.precision)} was asked.{stalls}"

@@ -135,7 +135,7 @@ class RunView(Record, dict=True):
 
     def facts_of_host(self, host: HostRun) -> HostFacts | None:
         """The host's facts with the target that this run used: a host may have several."""
-        return self.facts.get(host.facts_name)
+        return self.facts.get(host.facts_key)
 
     def host_suffix_text(self, host: HostRun) -> str:
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""

@@ -473,7 +473,7 @@ class HostRun(Record):
     drives: tuple[DriveReadingPair, ...] = ()
 
     @property
-    def facts_name(self) -> str:
+    def facts_key(self) -> str:
         """The name of its facts, with the directory that was used, among the session's facts."""
         return self.target_key or self.host
 

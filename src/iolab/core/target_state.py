@@ -55,7 +55,7 @@ class Precondition(Record):
     restore: RestorePolicy = RestorePolicy.ONCE
 
     @property
-    def is_required(self) -> bool:
+    def needs_more_than_layout(self) -> bool:
         """Whether anything but the usual layout is to be done."""
         return self.purge is not PurgeMethod.NONE or self.fill != 1.0 or self.steady
 

@@ -110,7 +110,7 @@ def counter_blocks(
 
     `wanted_scopes` are the scopes to look at, all by default.
     """
-    words, codes, kind_of = _encode_name_columns(counters)
+    words, codes, kind_of = _name_columns_row_codes_and_kinds(counters)
     layouts = _SampleLayouts(words, wanted_scopes)
     for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
@@ -339,7 +339,9 @@ def _sample_index_and_times(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]
     return sample, seq[first], real_ns[first]
 
 
-def _encode_name_columns(counters: CounterTable) -> tuple[_EncodedColumns, SignedInts, Ints]:
+def _name_columns_row_codes_and_kinds(
+    counters: CounterTable,
+) -> tuple[_EncodedColumns, SignedInts, Ints]:
     """The distinct words, a code for each row, and the kind that each code stands for."""
     columns = (counters.scope, counters.name, counters.metric)
     coded = [column for column in columns if isinstance(column, EncodedNames)]

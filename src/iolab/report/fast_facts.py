@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.quotients import DivisorKind, capacity_quotients, configurations_without_subsets
+from iolab.analysis.quotients import (
+    DivisorKind,
+    capacity_quotients,
+    configurations_that_are_no_subset,
+)
 from iolab.core.metric import VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.study import AnswerKind
@@ -250,7 +254,7 @@ def _cost_capacity_facts(
 
 def _capacity_for_money_facts(brief: Brief, titles: Mapping[str, str]) -> Iterator[FastFact]:
     """The most usable capacity, or else raw, that an amount of money buys."""
-    owners = configurations_without_subsets(brief.study.configurations)
+    owners = configurations_that_are_no_subset(brief.study.configurations)
     every = capacity_quotients(owners, (DivisorKind.COST,))
     for metric, kind in (("usable_tb", "usable"), ("raw_tb", "raw")):
         own = [quotient for quotient in every if quotient.maximum.metric == metric]

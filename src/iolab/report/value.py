@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from iolab.analysis.energy_cost import yearly_energy_cost
 from iolab.analysis.quotients import (
     MONEY,
-    configurations_without_subsets,
+    configurations_that_are_no_subset,
     cost_currencies,
 )
 from iolab.analysis.ranked_findings import ValueForMoney, value_for_money
@@ -181,8 +181,8 @@ def value_for_money_row(
     title = f"Performance per {MONEY:g} {currency}"
     are_near = any(top.low <= other.high for other in others)
     scope = f"over {counted_noun(value.workload_count, 'workload')}"
-    if len(value.kinds) > 1:
-        scope += f", {kind_weights_text(value.kinds)}"
+    if len(value.performance_kinds) > 1:
+        scope += f", {kind_weights_text(value.performance_kinds)}"
     return CostCapacityRow(
         title,
         figures,
@@ -198,7 +198,7 @@ def cost_capacity_rows(
     brief: Brief, best_figures: Sequence[BestFigure]
 ) -> tuple[CostCapacityRow, ...]:
     """The rows that the configurations of a brief with these best figures have."""
-    configurations = configurations_without_subsets(brief.study.configurations)
+    configurations = configurations_that_are_no_subset(brief.study.configurations)
     rows = (
         cost_row(configurations),
         cost_per_terabyte_row(configurations),

@@ -378,7 +378,7 @@ class PhaseRunner:
             self._session.emit(ScenarioNotice(f"Event '{event.id}' begins."))
             self._outcomes[event.id] = replace(outcome, start_real_ns=start_ns, end_real_ns=end_ns)
         except HostError as fault:
-            self._fail(event, outcome, fault)
+            self._record_event_failure(event, outcome, fault)
 
     async def _do_action(self, event: EventPlan, due_ns: int) -> bool:
         """Perform the action; return whether it unmounted the target."""
@@ -423,10 +423,14 @@ class PhaseRunner:
             )
             return times.is_unmounted
         except HostError as fault:
-            self._fail(event, replace(outcome, end_real_ns=self._session.clock.real_ns()), fault)
+            self._record_event_failure(
+                event, replace(outcome, end_real_ns=self._session.clock.real_ns()), fault
+            )
         return False
 
-    def _fail(self, event: EventPlan, outcome: EventOutcome, fault: HostError) -> None:
+    def _record_event_failure(
+        self, event: EventPlan, outcome: EventOutcome, fault: HostError
+    ) -> None:
         """Why the event failed stands in its outcome, and is told."""
         reason = fault.reason if isinstance(fault, AgentRefusalError) else fault.message
         self._outcomes[event.id] = replace(outcome, error=reason)

@@ -97,7 +97,7 @@ class StoppingDecision(Record):
     period_s: int | None
     cycles: int
     tau_s: float | None
-    episodes: int
+    stall_count: int
     lost_mean: float
     effective_count: float
     is_steady: bool

@@ -148,14 +148,14 @@ def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterat
     steady: dict[str, str] = {}
     for run, places, makes_start_state in _prepared_runs(study, runs):
         if makes_start_state:
-            _drop_states(steady, places)
+            _remove_states_of_targets(steady, places)
         workload = _sweep_name(run)
         ways = run.point.job.data_directions
         if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
             yield run
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
-            _drop_states(steady, places)
+            _remove_states_of_targets(steady, places)
 
 
 class _PreparedRun(NamedTuple):
@@ -185,7 +185,7 @@ def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_Prepar
             run.point.job,
             start_state_key(precondition.restore, run),
         )
-        if not precondition.is_required and raw.isdisjoint(places):
+        if not precondition.needs_more_than_layout and raw.isdisjoint(places):
             yield _PreparedRun(run, places, makes_start_state=False)
             continue
         is_made = any(stands.get(place) != turn for place in places)
@@ -196,7 +196,7 @@ def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_Prepar
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
         yield _PreparedRun(run, places, is_made)
         if Direction.TRIM in job.data_directions:
-            _drop_states(stands, places)
+            _remove_states_of_targets(stands, places)
         if not job.verify and job.changes_data:
             known_blocks = known_blocks - set(places)
 
@@ -236,7 +236,7 @@ def _sweep_name(run: PlannedRun) -> str:
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def _drop_states(states: dict[str, str], places: tuple[str, ...]) -> None:
+def _remove_states_of_targets(states: dict[str, str], places: tuple[str, ...]) -> None:
     for place in places:
         states.pop(place, None)
 

@@ -174,7 +174,9 @@ def _host_tables_of_element(
     for key, values in others.items():
         fits = len(names) % len(values) == 0 if key in SHARED else len(names) == len(values)
         if not fits:
-            _add_count_mismatch(document, (*key_path, key), element[key], (len(names), len(values)))
+            _add_count_mismatch_fault(
+                document, (*key_path, key), element[key], (len(names), len(values))
+            )
             return []
     return [
         {
@@ -186,7 +188,7 @@ def _host_tables_of_element(
     ]
 
 
-def _add_count_mismatch(
+def _add_count_mismatch_fault(
     document: StudyDocument, key_path: KeyPath, text: str, counts: tuple[int, int]
 ) -> None:
     """Add the fault of a key that stands for another number than the names of the hosts."""

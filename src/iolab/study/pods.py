@@ -67,7 +67,7 @@ def expand_pods(document: StudyDocument) -> PodFleet | None:
         ),
         *others,
     ]
-    document.tree["configuration"] = _class_configurations(document, fleet)
+    document.tree["configuration"] = _storage_class_configuration_tables(document, fleet)
     origin = document.origin_of((SECTION,))
     document.overrides.update({("host",): origin, ("configuration",): origin})
     return fleet
@@ -107,7 +107,9 @@ def _set_target(document: StudyDocument, path: str, *, is_block: bool = False) -
         target.setdefault("path", path)
 
 
-def _class_configurations(document: StudyDocument, fleet: PodFleet) -> list[dict[str, Any]]:
+def _storage_class_configuration_tables(
+    document: StudyDocument, fleet: PodFleet
+) -> list[dict[str, Any]]:
     """A configuration for each class, with what the study says of one of its name."""
     elements = document.tree.get("configuration")
     by_id = {

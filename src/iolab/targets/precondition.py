@@ -320,7 +320,7 @@ class Preconditioner:
         return replace(record, states=self._states)
 
     def _applies_to(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
-        wanted = self._precondition.is_required or any(
+        wanted = self._precondition.needs_more_than_layout or any(
             workdir.is_raw_device for workdir in workdirs
         )
         return wanted and bool(run.point.data_set)

@@ -193,5 +193,7 @@ def test_where_few_stalls_decide_a_bins_lower_edge_is_what_is_known() -> None:
     found = with_stall_percentiles_as_bounds(metrics, ["read_"], "p99", stalled)
     assert found["read_lat_ns_p99_9"] == Metric(None, "ns", low=1.3e6)
     assert found["read_lat_ns_p99_99"] == Metric(None, "ns")
-    calm = with_stall_percentiles_as_bounds(metrics, ["read_"], "p99", replace(stalled, episodes=0))
+    calm = with_stall_percentiles_as_bounds(
+        metrics, ["read_"], "p99", replace(stalled, stall_count=0)
+    )
     assert calm == metrics

@@ -160,7 +160,7 @@ def check_percentile_support(view: RunView) -> CheckAnswer:
     total = sum(map(view.completed_count, range(len(view.hosts))))
     lacking = [(name, at) for name, at in PERCENTILES if not is_percentile_supported(total, at)]
     evidence: EvidenceValues = {"ios": total}
-    stalls = view.steadiness_view.episodes if view.steadiness_view else 0
+    stalls = view.steadiness_view.stall_count if view.steadiness_view else 0
     if not lacking and has_few_stalls(stalls):
         return valid_answer(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.5.",
@@ -318,7 +318,7 @@ def check_wide_interval(view: RunView) -> CheckAnswer:
     evidence: EvidenceValues = {
         "half_width": steadiness.half_width if bounded else None,
         "df": steadiness.df,
-        "stalls": steady.episodes,
+        "stalls": steady.stall_count,
     }
     if not bounded:
         return _missing_confidence_interval_answer(view, steady, evidence)
@@ -330,7 +330,7 @@ def check_wide_interval(view: RunView) -> CheckAnswer:
     width, asked = percent_text(steadiness.half_width), percent_text(rule.precision)
     text = f"The mean is known to ±{width}, asked was ±{asked}"
     if steadiness.half_width > rule.precision:
-        stalls = f": it stalled {steady.episodes} times" if steady.episodes else ""
+        stalls = f": it stalled {steady.stall_count} times" if steady.stall_count else ""
         return indicative_answer(f"{text}{stalls}.", **evidence)
     return valid_answer(f"{text}.", **evidence)
 

@@ -354,7 +354,7 @@ def check_key_value_percentile_support(view: KeyValueView) -> CheckAnswer:
     }
     count = f"{format_count(total)} latencies of {fewest.display_name} ({source})"
     lacking = [(name, at) for name, at in KEY_PERCENTILES if not is_percentile_supported(total, at)]
-    stalls = view.steadiness_view.episodes if view.steadiness_view else 0
+    stalls = view.steadiness_view.stall_count if view.steadiness_view else 0
     if not lacking and has_few_stalls(stalls):
         return valid_answer(
             f"{stalls} stalls decide the percentiles from p99.9 on: told as more than p99.",
