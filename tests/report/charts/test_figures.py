@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TypeVar
 
@@ -58,6 +60,41 @@ def test_a_picture_has_the_whole_size_of_its_figure(name: str) -> None:
     (picture,) = figure_pngs([figure])
     size = struct.unpack(">II", picture[16:24])  # after the signature and the head of its chunk
     assert size == pytest.approx((figure.width * PNG_SCALE, figure.height * PNG_SCALE), abs=1)
+
+
+def test_a_figure_fills_its_picture() -> None:
+    """A quarter was blank on the right and below: a unit of a chart is a pixel, not a point."""
+    (picture,) = figure_pngs([figures()["value"]])
+    rows = list(pixel_rows(picture))
+    inked = [any(min(pixel[:3]) < 250 for pixel in row) for row in rows]
+    columns = [any(min(pixel[:3]) < 250 for pixel in column) for column in zip(*rows, strict=True)]
+    for seen in (inked, columns):
+        assert len(seen) - seen[::-1].index(True) > 0.85 * len(seen)
+
+
+def pixel_rows(picture: bytes) -> Iterator[list[tuple[int, ...]]]:
+    """The pixels of a PNG of 8 bits a channel."""
+    width, _, _, colour = struct.unpack(">IIBB", picture[16:26])
+    channels = {2: 3, 6: 4}[colour]
+    place, packed = 8, b""
+    while place < len(picture):
+        (size,) = struct.unpack(">I", picture[place : place + 4])
+        if picture[place + 4 : place + 8] == b"IDAT":
+            packed += picture[place + 8 : place + 8 + size]
+        place += size + 12
+    raw, stride = zlib.decompress(packed), width * channels
+    above = bytes(stride)
+    for start in range(0, len(raw), stride + 1):
+        row = bytearray(raw[start + 1 : start + 1 + stride])
+        for at in range(stride):
+            left = row[at - channels] if at >= channels else 0
+            corner = above[at - channels] if at >= channels else 0
+            near = left + above[at] - corner
+            paeth = min((left, above[at], corner), key=lambda value: abs(near - value))
+            guess = (0, left, above[at], (left + above[at]) // 2, paeth)[raw[start]]
+            row[at] = (row[at] + guess) & 255
+        above = bytes(row)
+        yield [tuple(row[at : at + channels]) for at in range(0, stride, channels)]
 
 
 def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:

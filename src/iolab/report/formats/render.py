@@ -82,7 +82,8 @@ PAPER_WIDTHS: Final = {4: 250, 6: WIDTH, 12: 790}
 """Units of a chart on paper by its columns of the 12 of the text: all letters have one size."""
 
 _PICTURES_TEMPLATE: Final = """#for picture in json(bytes(sys.inputs.doc)) {
-  page(width: picture.width * 1pt, height: picture.height * 1pt, margin: 0pt, image(picture.file))
+  let width = picture.width * 1pt
+  page(width: width, height: picture.height * 1pt, margin: 0pt, image(picture.file, width: width))
 }"""
 
 SPARE_ITEMS: Final = 6
