@@ -23,7 +23,7 @@ import numpy as np
 
 from iolab.analysis.points import summarise_points
 from iolab.analysis.prediction import predict_curves
-from iolab.analysis.stored_results import results_with_session_checks
+from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.cli.output import open_session
 from iolab.stats.scaling import COVERED, POINTS_MIN, REACH, MeasuredLoad, predict_rate
 
@@ -155,7 +155,7 @@ def _outcome(known: Sequence[MeasuredLoad], at: float, truth: float) -> Outcome:
 
 def measured(folder: Path) -> Iterator[Outcome]:
     """The curves of a session over `iodepth`, held out in two ways."""
-    study, results = results_with_session_checks(open_session(folder))
+    study, results = study_and_results_with_session_checks(open_session(folder))
     points = summarise_points(results, study)
     for curve in predict_curves(
         study, points, "iodepth", 1, lambda _: None, allow_any_distance=False

@@ -22,7 +22,7 @@ from msgspec.structs import asdict
 
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.analysis.slow_ios import SlowIoContext
-from iolab.analysis.stored_results import results_with_session_checks
+from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.cli.live import LiveView
 from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.output import require_directory_or_nothing, require_valid_output_path
@@ -348,7 +348,7 @@ class Session:
     def __init__(self, directory: Path) -> None:
         self._reader = SessionReader(directory, _warn_of_damage)
         self._reader.document_damage_except_plan()
-        self._study, self._results = results_with_session_checks(self._reader)
+        self._study, self._results = study_and_results_with_session_checks(self._reader)
         self._summaries = summarise_points(self._results, self._study)
         runs = {id(result): self._to_run(result) for result in self._results}
         self._runs = tuple(runs.values())

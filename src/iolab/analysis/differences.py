@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from iolab.analysis.check import ACKNOWLEDGED, ON_DEVICES
 from iolab.analysis.pairs import WorkloadAndAxis
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.analysis.stored_results import StoredSession, results_with_session_checks
+from iolab.analysis.stored_results import StoredSession, study_and_results_with_session_checks
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import RunResult
@@ -98,7 +98,7 @@ def read_comparison_side(
 
     In a session with one configuration, a workload may be named instead.
     """
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     workload = _name_if_workload(study, configuration)
     chosen = _choose_configuration(name, study, None if workload else configuration)
     # A configuration that lost hosts has the points of the whole one.

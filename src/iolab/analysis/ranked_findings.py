@@ -226,7 +226,7 @@ def _runs_of_both_sides(
     return (*runs.get((gains.baseline, *place), ()), *runs.get((gains.candidate, *place), ()))
 
 
-def leading_pair(best: Sequence[BestPointFinding]) -> tuple[str, str] | None:
+def runner_up_and_leader_ids(best: Sequence[BestPointFinding]) -> tuple[str, str] | None:
     """The two that a buyer decides between: most often the best of a workload, and next to it.
 
     The second comes first, as the baseline. None of fewer than three configurations.

@@ -42,7 +42,9 @@ class StoredSession(SessionWithStarts, Protocol):
         """The study with every default and override."""
 
 
-def results_with_session_checks(session: StoredSession) -> tuple[Study, tuple[RunResult, ...]]:
+def study_and_results_with_session_checks(
+    session: StoredSession,
+) -> tuple[Study, tuple[RunResult, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results

@@ -210,13 +210,13 @@ def _toml_text(value: object) -> str:
 def _print_percentiles_and_ratios(reader: SessionReader) -> None:
     """Print the latency of each point by percentile, then how the directories compare."""
     from iolab.analysis.points import summarise_points
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.core.bins import PERCENTILE_LABELS
     from iolab.report.numbers import DASH
     from iolab.report.table import Column
     from iolab.report.terminal import terminal_table
 
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     rows = list(_percentile_rows(study, summarise_points(results, study)))
     if rows:
         labels = (PERCENTILE_LABELS[key] for key in PERCENTILES_SHOWN)

@@ -173,10 +173,10 @@ def _read_offers(session_or_set: str) -> tuple[Offer, ...]:
 
 def _session_offers(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise_points
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.published.choose import measured_offer
 
-    study, results = results_with_session_checks(open_session(session_path(name)))
+    study, results = study_and_results_with_session_checks(open_session(session_path(name)))
     points = summarise_points(results, study)
     return tuple(
         measured_offer(configuration.id, name, configuration, points)

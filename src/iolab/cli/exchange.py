@@ -79,7 +79,7 @@ def import_(
 ) -> None:
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.kinds import judge_run
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.importers.clients import find_assumed_repeats, join_clients_of_same_load
@@ -129,7 +129,7 @@ def import_(
     )
     # The verdicts are those of `show`: some checks look at all runs together.
     reader = open_session(out)
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     if as_json:
         document = session_document(report_kinds(), study, results)
         print_json(
@@ -342,7 +342,7 @@ def _export_row_kind(
 def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[ExportValue]]:
     """The table that was requested."""
     from iolab.analysis.points import summarise_points
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.registry import report_kinds
     from iolab.report.gather import read_slow_ios
     from iolab.report.results import (
@@ -353,7 +353,7 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
     )
     from iolab.report.slow_ios import slow_io_columns
 
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     match rows:
         case RowKind.POINTS:
             return point_columns(summarise_points(results, study))
@@ -379,11 +379,11 @@ def _export_columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequen
 
 def _export_text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.registry import report_kinds
     from iolab.report.results import session_document, session_markdown
 
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     if kind is ExportFormat.MARKDOWN:
         return session_markdown(report_kinds(), study, results)
     if kind is ExportFormat.OPENMETRICS:

@@ -66,7 +66,7 @@ def predict(
     """
     from iolab.analysis.points import summarise_points
     from iolab.analysis.prediction import predict_curves
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
     from iolab.registry import analysis_kinds
     from iolab.report.predicted import first_run_resources_reader
 
@@ -81,7 +81,7 @@ def predict(
         )
     axis, load = wanted[0]
     reader = open_session(session)
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     points = [
         point
         for point in summarise_points(results, study)

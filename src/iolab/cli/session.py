@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge_run
 from iolab.analysis.steady import FleetStoppingRule
-from iolab.analysis.stored_results import results_with_session_checks
+from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.cli.invocation import iolab_command_line
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.options import OutputFormat
@@ -337,7 +337,7 @@ def _print_results(
 ) -> ExitCode:
     """Print the results, of a smoke test with what keeps them from a verdict; the exit code."""
     reader = open_session(options.directory)
-    study, results = results_with_session_checks(reader)
+    study, results = study_and_results_with_session_checks(reader)
     if options.output is not OutputFormat.TABLE:
         print_results_in_format(options.output, reader, study, results)
     else:
@@ -386,7 +386,7 @@ def print_partial_results(options: RunOptions) -> None:
     try:
         reader = open_session(options.directory)
         if options.output is OutputFormat.TABLE and not options.quiet:
-            print_session(reader, *results_with_session_checks(reader), advise=False)
+            print_session(reader, *study_and_results_with_session_checks(reader), advise=False)
     except IolabError:
         return
     _warn_of_outdated_report(options)

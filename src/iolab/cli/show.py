@@ -92,7 +92,7 @@ def show(
 ) -> None:
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise_points
-    from iolab.analysis.stored_results import results_with_session_checks
+    from iolab.analysis.stored_results import study_and_results_with_session_checks
 
     is_document = output is not OutputFormat.TABLE
     views = {"--time": time, "--summary": summary, f"--format {output.value}": is_document}
@@ -107,7 +107,7 @@ def show(
         raise typer.Exit(exit_code_of_results((), None))
     if summary:
         raise typer.Exit(exit_code_of_levels(print_summary_and_get_levels(reader), fail_on))
-    study, every = results_with_session_checks(reader)
+    study, every = study_and_results_with_session_checks(reader)
     results = _results_by_digest_prefix(_results_of_workloads(study, every, workload), run)
     printed = {(result.workload, result.digest) for result in results}
     # An interval rests on the whole session, also where only a part of it is shown.

@@ -18,7 +18,7 @@ from iolab.analysis.points import summarise_points
 from iolab.analysis.slow_ios import SlowIoContext, has_slow_ios, slow_ios_of_run
 from iolab.analysis.steady import rule_measured_window
 from iolab.analysis.storage_bytes import boot_ids_by_host, storage_byte_balance
-from iolab.analysis.stored_results import results_with_session_checks
+from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.analysis.sums import sum_measured_window
 from iolab.core.host import HostFacts
 from iolab.core.metric import RunResult, VerdictLevel
@@ -149,7 +149,7 @@ def build_brief(
 
     `session_union` are those that `source` unites, where there are several.
     """
-    study, results = results_with_session_checks(source)
+    study, results = study_and_results_with_session_checks(source)
     points = summarise_points(results, study)
     best = kinds.best_point_headlines(study, points)
     chosen = select_charted_runs(kinds, results, best)

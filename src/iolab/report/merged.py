@@ -21,7 +21,7 @@ from iolab.analysis.differences import (
     read_comparison_side,
 )
 from iolab.analysis.resume_checks import SEGMENTS_PER_SESSION
-from iolab.analysis.stored_results import results_with_session_checks
+from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
@@ -497,7 +497,7 @@ def _build_merged_session(sources: Sequence[tuple[str, StoredSessionReader]]) ->
     studies = [source.study for source in readers]
     facts = [source.facts for source in readers]
     renamed = label_duplicate_configurations(labels, [study.configurations for study in studies])
-    shown = [results_with_session_checks(source) for source in readers]
+    shown = [study_and_results_with_session_checks(source) for source in readers]
     named = [
         _renamed_configurations_by_id(study, own, own_names)
         for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)

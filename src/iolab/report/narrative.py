@@ -24,7 +24,7 @@ from iolab.analysis.findings import (
     Recommendation,
     WinLossFinding,
 )
-from iolab.analysis.ranked_findings import all_findings, leading_pair
+from iolab.analysis.ranked_findings import all_findings, runner_up_and_leader_ids
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection, metric_spec
 from iolab.core.run import RunKey
@@ -474,7 +474,7 @@ def linked_finding_sentences(
     study, points = brief.study, brief.points
     titles = configuration_titles_if_several(study)
     names = {run.key: run_with_configuration_text(run, titles) for run in brief.results}
-    pair = leading_pair(brief.best_points)
+    pair = runner_up_and_leader_ids(brief.best_points)
     every = [
         finding
         for finding in all_findings(

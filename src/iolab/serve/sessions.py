@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final
 
 from iolab.analysis.points import summarise_points
-from iolab.analysis.stored_results import results_with_session_checks
+from iolab.analysis.stored_results import study_and_results_with_session_checks
 from iolab.core.events import SessionStatus
 from iolab.core.metric import RunResult
 from iolab.core.study import Study
@@ -391,7 +391,7 @@ class SessionLibrary:
     def _load_session(self, session_folder: SessionFolder) -> LoadedSession:
         state = self._states.read_state(session_folder.path)
         reader = self._session_reader(session_folder)
-        study, results = results_with_session_checks(reader)
+        study, results = study_and_results_with_session_checks(reader)
         return LoadedSession(session_folder, state, reader, reader.session, study, results)
 
     def _session_reader(self, session_folder: SessionFolder) -> SessionReader:

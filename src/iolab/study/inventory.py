@@ -237,7 +237,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
     for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
         try:
             if (entry := _parse_mpi_line(line)) is not None:
-                _add_entry(entries, entry, number)
+                _add_mpi_entry(entries, entry, number)
         except HostNamesError as fault:
             faults.append(Fault(fault.message, fault.hint, file_name, number))
     if len(entries) > HOSTS_MAX:
@@ -271,11 +271,13 @@ class _MpiHostEntry(Record):
         return entry
 
 
-def _add_entry(entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, number: int) -> None:
+def _add_mpi_entry(
+    entries: dict[str, _MpiHostEntry], entry: _MpiHostEntry, line_number: int
+) -> None:
     first = entries.setdefault(entry.name, entry)
     if first != entry:
         message = f"Host {quote_value(entry.name)} has another user or port than before."
-        raise HostNamesError(message, f"Write the same in line {number} and above.")
+        raise HostNamesError(message, f"Write the same in line {line_number} and above.")
 
 
 def _parse_mpi_line(line: str) -> _MpiHostEntry | None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from iolab.analysis.findings import BestPointFinding, BuyerNeed, Recommendation
-from iolab.analysis.ranked_findings import leading_pair, recommendations
+from iolab.analysis.ranked_findings import recommendations, runner_up_and_leader_ids
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.study import Study
@@ -125,11 +125,11 @@ def test_the_two_to_decide_between_are_the_best_and_the_next() -> None:
     found = [
         best(owner, name, value) for owner, own in RATES.items() for name, value in own.items()
     ]
-    assert leading_pair(found) == ("high-capacity", "performance")
+    assert runner_up_and_leader_ids(found) == ("high-capacity", "performance")
     two = [figure for figure in found if figure.configuration != "mainstream"]
-    assert leading_pair(two) is None  # there is one pair alone
+    assert runner_up_and_leader_ids(two) is None  # there is one pair alone
     without = [figure for figure in found if figure.run_keys[0][0] != "mainstream-seq-read-1m"]
-    assert leading_pair(without) is None  # one of the three cannot be ranked
+    assert runner_up_and_leader_ids(without) is None  # one of the three cannot be ranked
 
 
 def test_a_lead_that_turns_with_the_weighing_is_none() -> None:

@@ -171,7 +171,7 @@ def _byte_counts_of_devices(
         claimed_read=claimed_bytes(Direction.READ),
         claimed_write=claimed_bytes(Direction.WRITE),
         probe_read_bytes=sum(
-            _probe_read_bytes(host) for host in hosts_on_device(view, members, neighbours)
+            _probe_read_bytes(host) for host in host_runs_on_device(view, members, neighbours)
         ),
         read_bytes=moved_bytes_of_widest_snapshot(names, Direction.READ),
         write_bytes=moved_bytes_of_widest_snapshot(names, Direction.WRITE),
@@ -201,7 +201,7 @@ def _may_members_have_changed(scenario: ScenarioOutcome | None) -> bool:
     return any(event.is_action and event.start_real_ns is not None for event in events)
 
 
-def hosts_on_device(
+def host_runs_on_device(
     view: RunView, members: Iterable[int], neighbours: Iterable[int]
 ) -> Iterator[HostRun]:
     """What each load of a device did: of the run's hosts, then of the record's neighbours."""

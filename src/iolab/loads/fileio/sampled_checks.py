@@ -26,7 +26,7 @@ from iolab.analysis.checks.bytes import (
     DeviceByteCounts,
     counted_device_deltas,
     device_byte_counts,
-    hosts_on_device,
+    host_runs_on_device,
 )
 from iolab.analysis.storage_bytes import nearest_device_names
 from iolab.analysis.sums import engine_totals_by_direction
@@ -401,7 +401,7 @@ def _excess_io_answers(
     foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * byte_counts.seconds)
     if any(map(has_flushing_options, jobs)) or limit is None or moved - reported > foreign:
         return
-    totals = [host.totals for host in hosts_on_device(view, members, byte_counts.neighbours)]
+    totals = [host.totals for host in host_runs_on_device(view, members, byte_counts.neighbours)]
     probes = sum(t.generator.probe_reads for t in totals if t and t.generator)
     if largest > min(limit, SURELY_WHOLE_BYTES):
         return
