@@ -31,7 +31,7 @@ from iolab.report.scenario import (
     run_fault_impact_sentence,
     scenario_section,
 )
-from iolab.report.table import Table
+from iolab.report.table import Table, table_without_constant_columns
 from iolab.report.terminal import grouped_report_table
 from tests.analysis.planted import Session, neighboured, timed
 from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
@@ -281,6 +281,16 @@ def test_the_end_of_a_neighbour_is_that_of_its_seconds() -> None:
     (neighbour,) = scenario_of(judged(victim())).neighbours
     assert neighbour.silent_s == 0
     assert sum(phase.seconds for phase in neighbour.phases) == pytest.approx(40, abs=1)
+
+
+def test_phases_that_are_alike_keep_their_columns() -> None:
+    """That the rate is the same in all phases is what their table tells of a fixed rate."""
+    result = judged(victim())
+    table = phases_table([scenario_of(result)], result.metrics)
+    alike = replace(table, rows=(table.rows[0], table.rows[0]))
+    compact = table_without_constant_columns(alike)
+    assert compact.title == table.title
+    assert "IOPS" in [column.title for column in compact.columns]
 
 
 @pytest.mark.parametrize("width", [80, 130, 200])

@@ -368,6 +368,9 @@ def test_what_all_rows_have_in_common_stands_behind_the_title() -> None:
     assert (
         table_without_constant_columns(replace(table, rows=table.rows[:1])).columns == table.columns
     )
+    whole = table_without_constant_columns(replace(table, keeps_equal_columns=True))
+    assert [column.title for column in whole.columns] == ["Run", "IOPS", "n"]
+    assert whole.title == "Runs"
 
 
 def test_each_level_has_its_own_reasons() -> None:

@@ -103,7 +103,8 @@ class Table(Record):
 
     `groups` are titles, each with the place of the row that it stands above. With `merges_equal`
     neighbouring cells of a row that are the same are shown as one, where a form can do that. With
-    `has_bars` columns are equally wide, as the bars below their figures need.
+    `has_bars` columns are equally wide, as the bars below their figures need. With
+    `keeps_equal_columns` one whose rows are alike stays: that they are is what it tells.
     """
 
     title: str
@@ -112,6 +113,7 @@ class Table(Record):
     groups: tuple[tuple[int, str], ...] = ()
     merges_equal: bool = False
     has_bars: bool = False
+    keeps_equal_columns: bool = False
 
     def cell_spans(self, cells: Sequence[Cell]) -> Iterator[CellSpan]:
         """The cells of a row; the first column stands alone."""
@@ -175,6 +177,8 @@ def table_without_constant_columns(table: Table) -> Table:
     What all rows have in common stands behind the title. The first column stays, and so does a
     verdict that is not valid.
     """
+    if table.keeps_equal_columns:
+        return table_without_empty_columns(table)
     kept, common = [0], []
     for place, column in enumerate(table.columns[1:], 1):
         texts = {cells[place].one_line_text for cells in table.rows}
