@@ -137,6 +137,51 @@ def test_no_table_of_the_brief_is_cut(
     page.context.close()
 
 
+FACTS_BEYOND_THEIR_TILE = """[...document.querySelectorAll('.fast li')].flatMap(tile => {
+  const {left, right, bottom} = tile.getBoundingClientRect();
+  return [...tile.children].filter(part => {
+    const range = document.createRange();
+    range.selectNodeContents(part);
+    const text = range.getBoundingClientRect();
+    return text.left < left - 1 || text.right > right + 1 || text.bottom > bottom + 1;
+  }).map(part => part.textContent);
+})"""
+
+LINKS_OUT_OF_REACH = """[...document.querySelectorAll('.page > .contents a')].filter(link => {
+  const {left, right, top, bottom} = link.getBoundingClientRect();
+  const hit = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return left < 0 || right > innerWidth || hit !== link;
+}).map(link => link.textContent)"""
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("name", ["two", "two keys", "kpi", "guests"])
+def test_facts_and_links_are_whole_at_every_width(
+    browser: Browser, folder: Path, name: str, width: int
+) -> None:
+    page, _ = shown(browser, written(folder, name), viewport={"width": width, "height": 1000})
+    assert page.locator(".fast li").count()
+    assert page.evaluate(FACTS_BEYOND_THEIR_TILE) == []
+    page.locator(".page > .contents").scroll_into_view_if_needed()
+    assert page.evaluate(LINKS_OUT_OF_REACH) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.context.close()
+
+
+def test_a_wide_window_is_used_and_its_contents_stay_in_sight(
+    browser: Browser, folder: Path
+) -> None:
+    page, _ = shown(browser, written(folder, "two"), viewport={"width": 1920, "height": 1000})
+    edges = page.evaluate(
+        """[...document.querySelectorAll('.page > *')].map(part => part.getBoundingClientRect())
+             .map(({left, right}) => [left, right])"""
+    )
+    assert max(right for _, right in edges) - min(left for left, _ in edges) > 0.8 * 1920
+    page.evaluate("document.getElementById('configuration').scrollIntoView()")
+    assert page.evaluate(LINKS_OUT_OF_REACH) == []
+    page.context.close()
+
+
 def test_a_verdict_leads_to_its_run_and_opens_it(browser: Browser, folder: Path) -> None:
     page = browser.new_context().new_page()
     page.goto(written(folder, "pair").as_uri())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from pypdf import PdfReader
+from pypdf import PageObject, PdfReader
 
 from iolab.core.metric import CheckResult, Verdict, VerdictLevel
 from iolab.errors import ReportError
@@ -23,6 +25,8 @@ from iolab.report.formats.render import (
 )
 from iolab.report.page import build_report_page
 from iolab.report.phrases import result_run_name_text
+from iolab.report.table import split_table_at_group
+from iolab.report.value import TITLE as STATED
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 from tests.report.made import build_brief
@@ -67,7 +71,8 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     assert squeezed(told().study.title) in first
     assert squeezed(answer.sentence) in first
     assert all(squeezed(text) in first for text in answer.trust_texts)
-    assert all(squeezed(cell.text) in first for row in answer.best_table.rows for cell in row)
+    measured, _ = split_table_at_group(answer.best_table, STATED)
+    assert all(squeezed(cell.text) in first for row in measured.rows for cell in row)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +82,8 @@ def test_the_figures_of_three_configurations_stand_on_the_first_page(
     source: Callable[[], Source],
 ) -> None:
     brief = build_brief(source())
-    table = build_report_page(brief).answer.best_table
-    assert len(table.rows) >= 10
+    table, stated = split_table_at_group(build_report_page(brief).answer.best_table, STATED)
+    assert len(table.rows) + (len(stated.rows) if stated else 0) >= 10
     first, *others = (
         squeezed(page.extract_text()) for page in PdfReader(io.BytesIO(render_pdf(brief))).pages
     )
@@ -133,6 +138,46 @@ def test_the_appendix_says_once_what_all_runs_have() -> None:
     for number, run in enumerate(runs):
         assert squeezed(f"wait_share = {number / 8:.4g}") in text
         assert squeezed(f"points/{run.digest}/run-{run.repeat}") in text
+
+
+FOOTER_HEIGHT = 36.0
+LETTER_LEAST = 7.5
+"""Points: what people read on paper without glasses."""
+
+
+def letter_sizes(page: PageObject) -> dict[str, float]:
+    """Texts of a page by their sizes in points, of charts as they are scaled."""
+    sizes: dict[str, float] = {}
+
+    def note_text(text: str, cm: Sequence[float], tm: Sequence[float], _: Any, size: float) -> None:
+        if text.strip():
+            sizes[text] = size * math.hypot(tm[2], tm[3]) * math.hypot(cm[2], cm[3])
+
+    page.extract_text(visitor_text=note_text)
+    return sizes
+
+
+@pytest.mark.parametrize("render", [render_pdf, render_appendix])
+def test_no_letter_is_too_small_to_read(render: Callable[[Brief], bytes]) -> None:
+    pages = PdfReader(io.BytesIO(render(told()))).pages
+    sizes = [size for page in pages for size in letter_sizes(page).values()]
+    assert len(sizes) > 100
+    assert min(sizes) >= LETTER_LEAST - 0.05
+
+
+@pytest.mark.parametrize("name", ["pair", "two", "two keys", "kpi", "guests", "sweep"])
+def test_no_page_but_the_last_is_half_empty(name: str) -> None:
+    pages = PdfReader(io.BytesIO(render_pdf(shared.brief(name)))).pages
+    for page in pages[:-1]:
+        ends: list[float] = []
+
+        def note_place(text: str, cm: Any, tm: Any, _: Any, size: float, own: Any = ends) -> None:
+            if text.strip():
+                own.append(tm[4] * cm[1] + tm[5] * cm[3] + cm[5])
+
+        page.extract_text(visitor_text=note_place)
+        above_footer = [y for y in ends if y > FOOTER_HEIGHT]
+        assert min(above_footer) < float(page.mediabox.height) / 2
 
 
 def test_every_part_is_there() -> None:

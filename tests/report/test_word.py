@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from iolab.report.formats.word import render_docx
 from iolab.report.page import build_report_page
+from iolab.report.table import split_table_at_group
 from iolab.report.user_text import UserText
+from iolab.report.value import TITLE as STATED
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 
@@ -27,7 +29,11 @@ def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> No
     assert {"Load and latency", "What limits it", "Hardware", "Method", "Bottom line"} <= set(text)
     rows = [[cell.text for cell in row.cells] for row in made.tables[0].rows]
     assert rows[0] == [column.title for column in page.answer.best_table.columns]
-    assert rows[1:] == [[cell.one_line_text for cell in row] for row in page.answer.best_table.rows]
+    measured, stated = split_table_at_group(page.answer.best_table, STATED)
+    assert stated is not None
+    assert rows[1:] == [[cell.one_line_text for cell in row] for row in measured.rows]
+    later = [[cell.text for cell in row.cells] for one in made.tables[1:] for row in one.rows]
+    assert [cell.one_line_text for cell in stated.rows[0]] in later
     charts = [*page.answer.charts]
     charts += [one for group in page.charts_by_workload for one in group.figures]
     charts += [one for part in page.sections for group in part.groups for one in group.figures]

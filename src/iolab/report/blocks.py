@@ -5,9 +5,10 @@ Every form walks the brief; pages have an appendix of their own, with runs that 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from string import ascii_lowercase
 from typing import Final
@@ -20,18 +21,24 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
 from iolab.report.fast_facts import FastFact
 from iolab.report.narrative import LinkedSentence
-from iolab.report.page import ReportPage
+from iolab.report.page import ReportPage, factor_out_shared_notes
 from iolab.report.phrases import (
     Objection,
     configuration_titles_if_several,
     objection_runs_text,
     run_failure_sentence,
 )
-from iolab.report.table import Table, table_without_constant_columns
+from iolab.report.quotients import ANCHOR as VALUE_ANCHOR
+from iolab.report.table import Table, split_table_at_group, table_without_constant_columns
+from iolab.report.value import TITLE as COST_GROUP
 from iolab.text import counted_noun
 
 HARDWARE_TITLE: Final = "Hardware"
 """The heading of the section on the hosts, with which the last page of a PDF may begin."""
+
+_LEAD: Final = re.compile(r"[^:.;()]{3,36}:(?= )")
+
+NO_TABLES: Final[Mapping[str, Table]] = {}
 
 
 class Heading(Record):
@@ -65,6 +72,17 @@ class Paragraph(Record):
     verdict: VerdictLevel | None = None
     note: str = ""
     links: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def lead(self) -> str:
+        """The few words up to a colon with which a plain text begins: what it is about."""
+        found = _LEAD.match(self.text) if self.style is ParagraphStyle.PLAIN else None
+        return found[0] if found else ""
+
+    @property
+    def text_after_lead(self) -> str:
+        """The text without them."""
+        return self.text[len(self.lead) :]
 
 
 class UserTextBlock(Record):
@@ -173,16 +191,13 @@ def with_figure_numbers(blocks: Iterable[Block]) -> Iterator[Block]:
             yield block
 
 
-def _chart_figure_number_text(page: ReportPage, *, is_load_chart: bool) -> str:
-    """How the text calls the charts of the best figures, or of load: they come in this order."""
-    return f"Fig {1 + (is_load_chart and bool(page.answer.charts))}"
-
-
 def _unnumbered_brief_blocks(brief: Brief, page: ReportPage) -> Iterator[Block]:
     yield from _user_text_blocks(brief.user_text.introduction)
     yield from _answer_blocks(page)
     yield from _workload_chart_blocks(page)
-    yield from _section_blocks(page.sections, in_brief=True)
+    _, stated = _measured_and_stated_tables(page)
+    tables = {VALUE_ANCHOR: stated} if stated else {}
+    yield from _section_blocks(page.sections, tables, in_brief=True)
     yield Heading(HARDWARE_TITLE, 1, "configuration")
     yield from _without_repeated_titles(HARDWARE_TITLE, page.hardware_tables)
     if page.topology and page.has_topology_in_brief:
@@ -253,17 +268,22 @@ def _answer_blocks(page: ReportPage) -> Iterator[Block]:
         ),
     )
     if answer.best_table.rows:
-        yield Heading(answer.best_table.title, 1, "matrix")
-        yield _table_without_title(answer.best_table)
-        charts = (
-            f"{_chart_figure_number_text(page, is_load_chart=False)} draws these figures."
-            if answer.charts
-            else ""
-        )
+        measured, _ = _measured_and_stated_tables(page)
+        yield Heading(measured.title, 1, "matrix")
+        yield _table_without_title(measured)
         yield from _note_paragraphs(answer.table_note)
-        yield from _note_paragraphs(charts)
     if answer.charts:
-        yield FigureGroup(answer.charts, has_table_before=True)
+        (group,), notes = factor_out_shared_notes([ChartGroup("", answer.charts)])
+        yield FigureGroup(group.figures, has_table_before=True)
+        yield from _note_paragraphs(notes)
+
+
+def _measured_and_stated_tables(page: ReportPage) -> tuple[Table, Table | None]:
+    """The matrix, and its rows of cost and capacity where a section of these has them."""
+    table = page.answer.best_table
+    if not any(section.anchor == VALUE_ANCHOR for section in page.sections):
+        return table, None
+    return split_table_at_group(table, COST_GROUP)
 
 
 def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
@@ -274,7 +294,7 @@ def _workload_chart_blocks(page: ReportPage) -> Iterator[Block]:
     yield Heading("Load and latency", 1, "charts")
     # A chart of rate over latency has the title of its workload.
     if any(figure.title == figure.subject for group in groups for figure in group.figures):
-        reference = _chart_figure_number_text(page, is_load_chart=True)
+        reference = f"Fig {1 + bool(page.answer.charts)}"
         yield from _note_paragraphs(
             f"{reference}: the rate of each load, and the latency below it."
         )
@@ -336,10 +356,16 @@ def objection_block(objection: Objection) -> Paragraph:
 
 
 def _section_blocks(
-    sections: Iterable[ReportSection], *, in_brief: bool = False
+    sections: Iterable[ReportSection],
+    first_tables: Mapping[str, Table] = NO_TABLES,
+    *,
+    in_brief: bool = False,
 ) -> Iterator[Block]:
+    """The sections; `first_tables` are what those of these anchors begin with."""
     for section in sections:
         yield Heading(section.title, 1, section.anchor)
+        if section.anchor in first_tables:
+            yield first_tables[section.anchor]
         yield from _note_paragraphs(section.introduction)
         for group in section.groups:
             if group.figures or group.table or not in_brief:

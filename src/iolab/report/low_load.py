@@ -191,12 +191,14 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
         for latency in latencies_at_common_low_load(brief, workload, "lat_ns_p99")
     }
     ties = latency_tie_texts_by_configuration(brief, means)
+    operations = {latency.operation_text(workload.job) for latency in means}
+    shared = operations.pop() if len(operations) == 1 else ""
     measured = tuple(
         CostCapacityFigure(
             latency.point.key.configuration,
             f"{metric_value_text(latency.metric)} mean",
             latency.latency_ns,
-            _p99_note(latency, tails, workload.job),
+            _p99_note(latency, tails, "" if shared else latency.operation_text(workload.job)),
             ties.get(latency.point.key.configuration, ""),
         )
         for latency in means
@@ -213,6 +215,7 @@ def _low_load_row(brief: Brief, workload: Workload) -> CostCapacityRow | None:
                 None,
                 (
                     axis_values_phrase(_common_low_load_axis(points)),
+                    shared,
                     _why_not_lowest_load_text(points),
                 ),
             )
@@ -256,10 +259,9 @@ def _invalid_or_failed_figures(points: Sequence[PointSummary]) -> dict[str, Cost
     return lost
 
 
-def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], job: AnyJob) -> str:
+def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], operation_text: str) -> str:
     tail = tails.get(latency.point.key.configuration)
     p99 = f"p99 {metric_value_text(tail.metric) if tail else DASH}"
-    several = latency.operation_text(job)
     doubt = VerdictLevel.INDICATIVE.value if latency.point.level is VerdictLevel.INDICATIVE else ""
     range_text = tail.repeats_text if tail else ""
     return " · ".join(
@@ -267,7 +269,7 @@ def _p99_note(latency: PointLatency, tails: Mapping[str, PointLatency], job: Any
             None,
             (
                 f"{p99} ({range_text})" if range_text else p99,
-                several,
+                operation_text,
                 latency.repeats_text,
                 latency.point.left_out_repeats_text,
                 doubt,

@@ -53,10 +53,27 @@ INDISTINGUISHABLE_MARK: Final = "≈ "
 """Before a figure whose ratio to the best of its row has an interval that holds 1."""
 
 ALIKE_NOTE: Final = (
-    f"≈: {NOT_DISTINGUISHABLE} from the best, the interval of their ratio over repeats in pairs "
-    "holds 1."
+    f"≈: {NOT_DISTINGUISHABLE} from the best; the 95 % interval of their ratio includes 1."
 )
 """What the mark says, and why lines of a chart may seem to say something else."""
+
+BOLD_NOTE: Final = "Bold: the best of its row, by more than chance explains."
+
+HALF_WIDTH_NOTE: Final = "±: half of the 95 % interval over repeats."
+
+INDICATIVE_NOTE: Final = (
+    f"{verdict_mark(VerdictLevel.INDICATIVE)} indicative: shows the direction, not to be quoted."
+)
+ALL_INDICATIVE_NOTE: Final = (
+    "All figures are indicative: they show the direction and are not to be quoted."
+)
+"""Of figures of which none is valid, in place of a mark at each."""
+
+_INDICATIVE_NOTES: Final = {
+    VerdictLevel.INDICATIVE.value,
+    f"{verdict_mark(VerdictLevel.INDICATIVE)}\N{NO-BREAK SPACE}{VerdictLevel.INDICATIVE.value}",
+}
+"""What notes of cells say of one that is indicative."""
 
 WHOLE_RUN_LATENCY_NOTE: Final = (
     "Latencies are of the whole run, which is all that the engine tells; rates are of the measured "
@@ -65,8 +82,8 @@ WHOLE_RUN_LATENCY_NOTE: Final = (
 """Of engines without latencies of each second."""
 
 MAYBE_CHANCE_NOTE: Final = (
-    f"{capitalised(MAYBE_CHANCE)}: the interval leaves out 1, but among all comparisons one such "
-    "lead comes by chance alone."
+    f"{capitalised(MAYBE_CHANCE)}: the interval excludes 1, but among so many comparisons one such "
+    "lead is expected by chance."
 )
 
 NO_VALUE: Final = "no run has a value"
@@ -92,7 +109,7 @@ _BLOCK_TITLES: Final = {
 POINT_LOST: Final = "a point is missing or invalid"
 """Why a lead is open where another's best point may be one that has no figure."""
 
-RATIO_NOTE: Final = f"× {NEXT_BEST}: the best of the row against the figure that comes after it."
+RATIO_NOTE: Final = f"× {NEXT_BEST}: the best figure of the row over the second best."
 
 PAIRS_NOTE: Final = (
     "In brackets behind it: the 95 % interval of the ratio over repeats in pairs, where the "
@@ -288,10 +305,39 @@ def matrix_table(
     measured = {cell.configuration for row in rows for cell in row.figures}
     owners = {name: title for name, title in configuration_titles.items() if name in measured}
     if len(owners) > CONFIGURATION_COLUMNS_MAX:
-        return _workload_columns_table(rows, owners, anchors, cost_capacity_rows)
-    if len(owners) > 1:
-        return _configuration_columns_table(rows, owners, anchors, styles or {}, cost_capacity_rows)
-    return _operation_columns_table(rows, anchors, cost_capacity_rows)
+        table = _workload_columns_table(rows, owners, anchors, cost_capacity_rows)
+    elif len(owners) > 1:
+        table = _configuration_columns_table(
+            rows, owners, anchors, styles or {}, cost_capacity_rows
+        )
+    else:
+        table = _operation_columns_table(rows, anchors, cost_capacity_rows)
+    return _without_verdict_notes(table) if _are_all_indicative(rows) else table
+
+
+def _are_all_indicative(rows: Sequence[WorkloadRow]) -> bool:
+    """Whether one sentence says of all figures, of which there are several, that they are."""
+    levels = [cell.level for row in rows for cell in row.figures if cell.is_quotable]
+    return len(levels) > 1 and set(levels) == {VerdictLevel.INDICATIVE}
+
+
+def _without_verdict_notes(table: Table) -> Table:
+    """The table without the word for indicative in the notes of its cells."""
+    return replace(
+        table,
+        rows=tuple(
+            tuple(replace(cell, note=_note_without_verdict(cell.note)) for cell in cells)
+            for cells in table.rows
+        ),
+    )
+
+
+def _note_without_verdict(note: str) -> str:
+    lines = (
+        " · ".join(part for part in line.split(" · ") if part not in _INDICATIVE_NOTES)
+        for line in note.split("\n")
+    )
+    return "\n".join(filter(None, lines))
 
 
 def matrix_marks_note(
@@ -302,7 +348,7 @@ def matrix_marks_note(
     notes = []
     has_bold = any(row.lead_ratio is not None and not row.is_undecided for row in other_rows)
     if has_bold or any(row.has_supported_winner for row in several):
-        notes.append("Bold: surely the best of its row.")
+        notes.append(BOLD_NOTE)
     if any(_has_lead_ratio(row) for row in several):
         notes.append(RATIO_NOTE)
     if any(row.lead_interval_text for row in several if _has_lead_ratio(row)):
@@ -318,10 +364,21 @@ def matrix_marks_note(
     unknown += ["p99"] * any(f"p99 {DASH}" in own.note for row in other_rows for own in row.figures)
     if unknown:
         names = " or ".join(dict.fromkeys(unknown))
-        notes.append(f"Figures without {names} had too few I/Os for it.")
+        notes.append(f"No {names}: too few I/Os for it.")
     if any(cell.has_whole_run_latency for row in rows for cell in row.figures):
         notes.append(WHOLE_RUN_LATENCY_NOTE)
-    return " ".join(notes)
+    return " ".join((*notes, *_mark_notes(rows)))
+
+
+def _mark_notes(rows: Sequence[WorkloadRow]) -> Iterator[str]:
+    """What stands below figures, as far as any has it."""
+    cells = [cell for row in rows for cell in row.figures if cell.is_quotable]
+    if any(cell.value.half_width_share is not None for cell in cells):
+        yield HALF_WIDTH_NOTE
+    if _are_all_indicative(rows):
+        yield ALL_INDICATIVE_NOTE
+    elif any(cell.level is VerdictLevel.INDICATIVE for cell in cells):
+        yield INDICATIVE_NOTE
 
 
 def _shared_undecided_reason(rows: Sequence[WorkloadRow]) -> str:
@@ -575,24 +632,31 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
     if not figure.is_quotable:
         return Cell(NOT_MEASURABLE, anchor=anchor, note=figure.objection_code_and_text[1])
     mark = indistinguishable_mark_text(workload_row, figure)
-    under = [
-        *figure.load_text.split(" · "),
-        axis_text_not_in_title(figure),
-        *(f"{name} {text}" for name, text in figure.latencies if text != DASH),
-        _sufficient_load_text(figure),
-        half_width_text(figure.value),
-        repeats_range_text(figure),
-        _ratio_interval_to_best_text(workload_row, figure),
-        figure.left_out_repeats_text,
-        "from memory" if figure.is_mostly_read_from_memory else "",
-        figure.noise_text,
-        f"limit: {limit}" if (limit := dict(workload_row.limit_texts).get(configuration)) else "",
-        _indicative_mark_text(figure),
-    ]
+    lines = (
+        (
+            *figure.load_text.split(" · "),
+            axis_text_not_in_title(figure),
+            _sufficient_load_text(figure),
+            half_width_text(figure.value),
+            repeats_range_text(figure),
+        ),
+        tuple(f"{name} {text}" for name, text in figure.latencies if text != DASH),
+        (
+            _ratio_interval_to_best_text(workload_row, figure),
+            figure.left_out_repeats_text,
+            "from memory" if figure.is_mostly_read_from_memory else "",
+            figure.noise_text,
+            f"limit: {limit}"
+            if (limit := dict(workload_row.limit_texts).get(configuration))
+            else "",
+            _indicative_mark_text(figure),
+        ),
+    )
+    texts = (" · ".join(map(_with_no_break_spaces, filter(None, line))) for line in lines)
     return Cell(
         f"{mark}{metric_value_text(figure.value)}",
         anchor=anchor,
-        note=" · ".join(map(_with_no_break_spaces, filter(None, under))),
+        note="\n".join(filter(None, texts)),
         is_bold=workload_row.has_supported_winner and figure is workload_row.best,
     )
 

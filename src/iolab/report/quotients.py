@@ -65,6 +65,8 @@ _DIVISORS_BY_PRIORITY: Final = (
 )
 """The first of these that is known stands in the brief, the others in its appendix."""
 
+ANCHOR: Final = "value"
+
 NAMES_SHOWN: Final = 6
 """Workloads, configurations or currencies in a sentence; more are counted."""
 
@@ -92,7 +94,7 @@ def figures_per_size_and_cost_section(brief: Brief) -> ReportSection | None:
         *_quotient_chart_groups(owners, figures_with_hosts, brief.series_styles, brief.run_anchors),
     )
     title = "Price/performance" if cost_currencies(owners) else "Capacity and size"
-    return ReportSection("value", title, "", groups, in_appendix=False)
+    return ReportSection(ANCHOR, title, "", groups, in_appendix=False)
 
 
 def _purchase_chart_group(

@@ -70,8 +70,9 @@ class CellBar(Record):
 class Cell(Record):
     """A text; with `level` it is a verdict, with `anchor` it leads to a place in the report.
 
-    `note` stands below it in small type; `is_bold` is what stands out in its row. `html` is HTML
-    of our own that stands for the text on a page. `difference` stands beside the text, `bar` below.
+    `note` stands below it in small type, perhaps in several lines; `is_bold` is what stands out in
+    its row. `html` is HTML of our own that stands for the text on a page. `difference` stands
+    beside the text, `bar` below.
     """
 
     text: str
@@ -86,7 +87,7 @@ class Cell(Record):
     @property
     def one_line_text(self) -> str:
         """All of it in one line, for forms without small type."""
-        note = "; ".join(filter(None, (self.difference, self.note)))
+        note = "; ".join(filter(None, (self.difference, self.note.replace("\n", " · "))))
         return f"{self.text} ({note})" if note else self.text
 
 
@@ -195,6 +196,19 @@ def table_without_constant_columns(table: Table) -> Table:
     else:
         title = table.title
     return replace(select_columns(table, kept), title=title)
+
+
+def split_table_at_group(table: Table, group_title: str) -> tuple[Table, Table | None]:
+    """The rows before the group of that title, and those from it on where both have some."""
+    start = next((at for at, title in table.groups if title == group_title), 0)
+    if not start:
+        return table, None
+    before = tuple((at, title) for at, title in table.groups if at < start)
+    after = tuple((at - start, title) for at, title in table.groups if at > start)
+    return (
+        replace(table, rows=table.rows[:start], groups=before),
+        replace(table, title="", rows=table.rows[start:], groups=after),
+    )
 
 
 def select_columns(table: Table, indexes: Sequence[int]) -> Table:

@@ -1,8 +1,8 @@
 """Rows below each other on one axis: dots of configurations, and bars stacked of parts.
 
 A row of dots is a workload with a lane for each configuration, so that dots of nearly the same
-value stay apart; a line through a dot is its interval, and its value stands beside it. The first
-row names the configurations, so that no legend is needed.
+value stay apart; a line through a dot is its interval, and its value stands beside it. The workload
+stands over its lanes and each configuration beside its own, so that no legend is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from iolab.core.metric_spec import BetterDirection
 from iolab.record import Record
 from iolab.report.charts.chart import (
     CHARACTER,
-    COLUMN_WIDTHS,
     LINE_GAP,
     MIDDLE,
     Figure,
@@ -55,9 +54,10 @@ HEAD: Final = 10
 LANE: Final = 15.0
 """The height of a dot with its value."""
 ROW_GAP: Final = 9.0
-NAME_CHARACTERS: Final = 20
-ALONE_NAME_CHARACTERS: Final = 26
-"""Of a single configuration, whose name needs no room beside the dots."""
+ROW_NAME_CHARACTERS: Final = 26
+"""Of a name in one line."""
+UNIT_CHARACTERS: Final = 40
+"""Of what stands below the dots."""
 NAME_LINES: Final = 3
 """A longer name is cut."""
 VALUE_CHARACTERS: Final = 8
@@ -163,25 +163,30 @@ def dot_chart(
     scale = _value_scale(dots)
     titles = [escape_invisible(row.title) for row in drawn]
     names, common = distinct_parts_and_common_part(titles)
-    if " " not in common:  # a word alone tells nothing without the rest of its title
-        names, common = titles, ""
     are_named = len({dot.token for dot in dots}) > 1
-    characters = NAME_CHARACTERS if are_named else ALONE_NAME_CHARACTERS
-    lanes, texts, height = _lay_out_lanes(drawn, names, characters)
+    if are_named or " " not in common:  # a word alone tells nothing without the rest of its title
+        names, common = titles, ""
+    lanes, texts, height = (
+        _lay_out_named_lanes(drawn, names) if are_named else _lay_out_lanes(drawn, names)
+    )
     unit = f"{scale.unit} for each {divisor_unit}" if divisor_unit else scale.unit
     unit = f"{unit}{LOG_SCALE}" if scale.is_logarithmic else unit
     x = replace(
         value_axis_of_scale(scale),
-        title=excerpt(unit, 2 * NAME_CHARACTERS),
+        title=excerpt(unit, UNIT_CHARACTERS),
         has_grid=True,
         has_line=False,
         is_title_left=True,
     )
-    left = 16 + CHARACTER * max(
-        (len(text) for mark_texts in texts for *_, text in mark_texts.places), default=0
-    )
-    room = COLUMN_WIDTHS[4] - left - VALUE_MARGIN
-    marks = [*_equal_ratio_line(dots), *_lane_marks(lanes, scale, room), *texts]
+    beside = [mark for mark in texts if mark.align == "end"]
+    left = 16 + CHARACTER * max(len(text) for mark in beside for *_, text in mark.places)
+    texts = [
+        mark
+        if mark.align == "end"
+        else replace(mark, places=[(x - left + 2, y, text) for x, y, text in mark.places])
+        for mark in texts
+    ]
+    marks = [*_equal_ratio_line(dots), *_lane_marks(lanes, scale), *texts]
     total = sum(bool(_value_and_interval_ends(dot)) for row in rows for dot in row.dots)
     notes = [note, _dot_chart_note(dots, total)]
     return Figure(
@@ -239,15 +244,13 @@ class _LaneLayout(NamedTuple):
     height: float
 
 
-def _lay_out_lanes(
-    rows: Sequence[DotRow], names: Sequence[str], name_characters: int
-) -> _LaneLayout:
+def _lay_out_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
     """The lanes of all rows, one below the other."""
     lanes: list[_DotLane] = []
     texts: list[TextMark] = []
     top = 0.0
     for row, name in zip(rows, names, strict=True):
-        lines = wrap(name, name_characters)[:NAME_LINES] or [""]
+        lines = wrap(name, ROW_NAME_CHARACTERS)[:NAME_LINES] or [""]
         height = max(LANE * len(row.dots), LINE_GAP * len(lines))
         first = top + (height - LANE * (len(row.dots) - 1)) / 2
         lanes += [_DotLane(dot, row, first + LANE * i) for i, dot in enumerate(row.dots)]
@@ -260,23 +263,39 @@ def _lay_out_lanes(
     return _LaneLayout(lanes, texts, round(top))
 
 
+def _lay_out_named_lanes(rows: Sequence[DotRow], names: Sequence[str]) -> _LaneLayout:
+    """The same with the names over their rows, and those of configurations left of their dots."""
+    lanes: list[_DotLane] = []
+    texts: list[TextMark] = []
+    top = 0.0
+    for row, name in zip(rows, names, strict=True):
+        heading = (0.0, top + LANE / 2, excerpt(name, HEADING_CHARACTERS))
+        texts.append(TextMark(token=INK, places=[heading], dy=MIDDLE, has_rim=True, is_fixed=True))
+        for dot in row.dots:
+            top += LANE
+            lanes.append(_DotLane(dot, row, top + LANE / 2))
+            place = (0.0, top + LANE / 2, short_plot_label(dot.name))
+            texts.append(
+                TextMark(
+                    token=dot.token, places=[place], align="end", dx=-12, dy=MIDDLE, is_fixed=True
+                )
+            )
+        top += LANE + ROW_GAP
+    return _LaneLayout(lanes, texts, round(top))
+
+
 def _equal_ratio_line(dots: Sequence[Dot]) -> list[Mark]:
     """Of ratios an upright where both are the same."""
     upright = LineSegments(token=MUTED, segments=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))
     return [] if dots[0].value.unit else [upright]
 
 
-def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterator[Mark]:
-    """Under all dots a line to follow; then those of each configuration with what is beside them.
-
-    Each name stands once, at the first dot that has room for it on a plot of the least `width`:
-    on its line, else behind its value.
-    """
+def _lane_marks(lanes: Sequence[_DotLane], scale: Scale) -> Iterator[Mark]:
+    """Under all dots a line to follow; then those of each configuration with their values."""
     base = None if scale.is_logarithmic else 0.0
     for lane in lanes:
         end = None if base is None else scale.to_scale_unit(lane.dot.value.value or 0.0)
         yield LineSegments(token=RULE, segments=[(base, lane.y, end, lane.y)], width=1)
-    are_named = len({lane.dot.token for lane in lanes}) > 1
     for token in dict.fromkeys(lane.dot.token for lane in lanes):
         own = [lane for lane in lanes if lane.dot.token == token]
         places = [(scale.to_scale_unit(lane.dot.value.value or 0.0), lane.y) for lane in own]
@@ -293,33 +312,11 @@ def _lane_marks(lanes: Sequence[_DotLane], scale: Scale, width: float) -> Iterat
         known = [lane.dot.value.displayable_interval is not None for lane in own]
         yield Markers(token=token, places=places, levels=levels, have_intervals=known, tip=tip)
         rights = [max((x, *(s[2] for s in spread if s[1] == y))) for x, y in places]
-        lefts = [min((x, *(s[0] for s in spread if s[1] == y))) for x, y in places]
         values = [
             (end, y, _dot_value_text(lane.dot, scale))
             for lane, end, (_, y) in zip(own, rights, places, strict=True)
         ]
         yield TextMark(token=INK, series=token, places=values, dx=BESIDE, dy=MIDDLE)
-        if are_named:
-            name = short_plot_label(own[0].dot.name)
-            span = CHARACTER * len(name) + BESIDE
-            fits_on_line = [scale.fraction(left) * width > span for left in lefts]
-            behind = [BESIDE + CHARACTER * (len(text) + 1) for _, _, text in values]
-            fits_behind = [
-                scale.fraction(end) * width + offset + span < width + VALUE_MARGIN
-                for end, offset in zip(rights, behind, strict=True)
-            ]
-            fits = [any(pair) for pair in zip(fits_on_line, fits_behind, strict=True)]
-            at = fits.index(True) if True in fits else 0
-            inside = fits_on_line[at]
-            dx = -BESIDE if inside else behind[at]
-            yield TextMark(
-                token=token,
-                places=[(lefts[at] if inside else rights[at], places[at][1], name)],
-                align="end" if inside else "start",
-                dx=dx,
-                dy=MIDDLE,
-                has_rim=True,
-            )
 
 
 def _dot_value_text(dot: Dot, scale: Scale) -> str:

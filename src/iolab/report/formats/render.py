@@ -245,12 +245,18 @@ def _block_typst_data(block: Block, figure_files: _FigureFiles) -> Iterator[dict
     """The block as the typesetter's template takes it."""
     match block:
         case Heading():
-            yield {"kind": "heading", "text": block.text, "level": block.level}
+            yield {
+                "kind": "heading",
+                "text": block.text,
+                "level": block.level,
+                "anchor": block.anchor,
+            }
         case Paragraph():
             level = verdict_typst_data(block.verdict) if block.verdict else None
             yield {
                 "kind": block.style.value,
-                "text": block.text,
+                "lead": block.lead,
+                "text": block.text_after_lead,
                 "level": level,
                 "note": block.note,
             }
@@ -324,8 +330,16 @@ def _common_document_data(
         "question": brief.study.question,
         "facts": [list(pair) for pair in page.facts],
         "tail": HARDWARE_TITLE,
+        "legend": series_legend(brief),
         "footer": f"iolab {brief.session.iolab_version}, session {brief.session.id}",
     }
+
+
+def series_legend(brief: Brief) -> list[tuple[str, str]]:
+    """The names of configurations with their colours on paper; none of a single one."""
+    styles = brief.series_styles.values()
+    pairs = [(style.legend_text, style.token.light) for style in styles]
+    return pairs if len(pairs) > 1 else []
 
 
 class _FigureFiles:
