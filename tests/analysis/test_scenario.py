@@ -22,7 +22,11 @@ from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.record import field_names
 from iolab.report.best import gravest_objection_code_and_text
 from iolab.report.phrases import merge_objections
-from iolab.report.scenario import fault_impact_sentence, run_fault_impact_sentence
+from iolab.report.scenario import (
+    detected_changes_table,
+    fault_impact_sentence,
+    run_fault_impact_sentence,
+)
 from iolab.text import percent_text
 from tests.analysis.planted import PHASED, Session, files, neighboured, on, phased, said, scaled
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, Spell, facts_of, tables
@@ -763,3 +767,14 @@ def test_an_event_that_waited_for_an_undo_says_so(undone_s: int, *, is_cause: bo
     check = check_of(judged(PHASED.but(replace(record, scenario=scenario))), "event-late")
     assert check.level is VerdictLevel.INDICATIVE
     assert ("waited for the undo of 'mark-out'" in check.message) is is_cause
+
+
+@pytest.mark.parametrize(("factor", "words"), [(20, "20 times"), (0.05, "5 %"), (1.5, "150 %")])
+def test_a_change_of_level_is_told_as_times_or_as_a_share(factor: float, words: str) -> None:
+    result = judged(paced_at(1_000, (90, USUAL_NS), (60, round(factor * USUAL_NS))))
+    assert result.scenario is not None
+    (row,) = detected_changes_table([result.scenario]).rows
+    number, unit = words.split()
+    said, said_unit = row[-1].text.split()
+    assert said_unit == unit
+    assert float(said) == pytest.approx(float(number), rel=0.02)

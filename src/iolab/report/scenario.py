@@ -38,6 +38,9 @@ ANCHOR: Final = "scenario"
 COST_MIN: Final = 0.05
 """A smaller loss of the rate, or rise of a latency, is none that a sentence tells."""
 
+TIMES_MIN: Final = 2.0
+"""A level so many times the one before is told as that, and not as 12,202 % of it."""
+
 UNDONE_SHARE: Final = 0.2
 """What a limit leaves of a neighbour's cost where a sentence says that it undoes that."""
 
@@ -648,7 +651,9 @@ def detected_changes_table(scenarios: Sequence[ScenarioFigures]) -> Table:
             change.cause or "unexplained",
             f"{change.at_s.value:.0f} s",
             f"{change.at_s.low:.0f} to {change.at_s.high:.0f} s",
-            percent_text(change.ratio),
+            percent_text(change.ratio)
+            if change.ratio < TIMES_MIN
+            else f"{significant_digits_text(change.ratio)} times",
         )
         for number, scenario in enumerate(scenarios, 1)
         for change in scenario.changes
