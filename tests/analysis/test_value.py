@@ -67,7 +67,7 @@ def test_what_is_not_told_or_nothing_divides_nothing(bare: Configuration) -> Non
 
 def test_capacity_for_money_and_for_a_node_is_exact() -> None:
     found = capacity_quotients([WHOLE], (DivisorKind.COST, DivisorKind.NODE))
-    assert [(one.maximum.metric, one.divisor.unit_text, one.value.value) for one in found] == [
+    assert [(one.dividend.metric, one.divisor.unit_text, one.value.value) for one in found] == [
         ("raw_tb", "node", 100.0),
         ("usable_tb", "node", 62.5),
         ("raw_tb", "1000 EUR", 2.0),

@@ -431,11 +431,11 @@ def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterato
     ]
     for (workload, metric, per), members in _quotients_by_ranking_group(offers).items():
         ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))
-        levels = [member.maximum.level for member in members if member.maximum.level is not None]
+        levels = [member.dividend.level for member in members if member.dividend.level is not None]
         for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield QuotientFinding(
-                configuration=offer.maximum.configuration,
+                configuration=offer.dividend.configuration,
                 workload=workload,
                 metric=metric,
                 divisor_unit=per,
@@ -447,7 +447,7 @@ def quotient_findings(study: Study, best: Sequence[BestPointFinding]) -> Iterato
                     _low_or_value(offer.value) > _high_or_value(other.value) for other in behind
                 ),
                 level=max(levels, key=lambda level: level.rank, default=None),
-                run_keys=offer.maximum.run_keys,
+                run_keys=offer.dividend.run_keys,
             )
 
 

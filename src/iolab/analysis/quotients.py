@@ -89,19 +89,19 @@ class Divisor(Record):
 
 
 class Quotient(Record):
-    """A maximum, or capacity, for one of a divisor; `maximum` is what was divided.
+    """A maximum, or capacity, for one of a divisor; `dividend` is what was divided.
 
     Of capacity the workload is empty and the metric `raw_tb` or `usable_tb`.
     """
 
-    maximum: BestValue
+    dividend: BestValue
     divisor: Divisor
     value: Metric
 
     @property
     def ranking_group(self) -> tuple[str, str, str]:
         """What can be ranked together: one workload, one metric, one measure, one currency."""
-        return self.maximum.workload, self.maximum.metric, self.divisor.unit_text
+        return self.dividend.workload, self.dividend.metric, self.divisor.unit_text
 
 
 def configuration_divisors(configuration: Configuration) -> tuple[Divisor, ...]:

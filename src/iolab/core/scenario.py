@@ -88,7 +88,7 @@ class IoLimit(Record):
         )
 
     @property
-    def set_rates_by_name(self) -> dict[str, int]:
+    def limited_rates_by_name(self) -> dict[str, int]:
         """The same for an agent: what is limited, by its name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

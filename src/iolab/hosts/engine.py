@@ -36,7 +36,7 @@ class RunIoLimit(Record):
     @property
     def arguments(self) -> dict[str, object]:
         """The same for an agent."""
-        return {"devices": list(self.devices), "rates": self.limit.set_rates_by_name}
+        return {"devices": list(self.devices), "rates": self.limit.limited_rates_by_name}
 
 
 class Command(Record):

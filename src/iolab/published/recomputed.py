@@ -192,7 +192,7 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
     }
     for table in published.tables_of_array("printed_derivation"):
         subject = str(table.get("configuration", ""))
-        own = [quotient for quotient in derived if quotient.maximum.configuration == subject]
+        own = [quotient for quotient in derived if quotient.dividend.configuration == subject]
         for name, value in table.items():
             match, stated = _DERIVED.fullmatch(name), printed_value_range(value)
             if match is None or stated is None:
@@ -202,7 +202,7 @@ def claimed_quotients(published: PublishedSet) -> Iterator[PrintedClaim]:
             kept = [
                 quotient
                 for quotient in own
-                if allowed is None or access.get(quotient.maximum.workload) in allowed
+                if allowed is None or access.get(quotient.dividend.workload) in allowed
             ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
             best = _largest_quotient(kept, metric, _DIVISOR_KINDS[over])
@@ -217,7 +217,7 @@ def _largest_quotient(
     values = [
         quotient.value
         for quotient in candidates
-        if (quotient.maximum.metric, quotient.divisor.divisor_kind) == (metric, divisor_kind)
+        if (quotient.dividend.metric, quotient.divisor.divisor_kind) == (metric, divisor_kind)
     ]
     return max(values, key=lambda value: value.value or 0.0, default=None)
 

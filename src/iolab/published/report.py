@@ -258,9 +258,9 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
 
 def _quotient_document(quotient: Quotient) -> dict[str, Any]:
     return {
-        "workload": quotient.maximum.workload,
-        "configuration": quotient.maximum.configuration,
-        "metric": quotient.maximum.metric,
+        "workload": quotient.dividend.workload,
+        "configuration": quotient.dividend.configuration,
+        "metric": quotient.dividend.metric,
         "per": quotient.divisor.unit_text,
         **_metric_document(quotient.value),
     }

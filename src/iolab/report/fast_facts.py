@@ -257,17 +257,17 @@ def _capacity_for_money_facts(brief: Brief, titles: Mapping[str, str]) -> Iterat
     owners = configurations_that_are_no_subset(brief.study.configurations)
     every = capacity_quotients(owners, (DivisorKind.COST,))
     for metric, kind in (("usable_tb", "usable"), ("raw_tb", "raw")):
-        own = [quotient for quotient in every if quotient.maximum.metric == metric]
+        own = [quotient for quotient in every if quotient.dividend.metric == metric]
         if not own:
             continue
         ranked = sorted(own, key=lambda quotient: -(quotient.value.value or 0.0))
         best, *others = ranked
         names = [
-            titles.get(quotient.maximum.configuration, "")
+            titles.get(quotient.dividend.configuration, "")
             + f" {quotient_value_text(quotient.value)}"
             for quotient in others[:1]
         ]
-        owner = titles.get(best.maximum.configuration, "") if names else ""
+        owner = titles.get(best.dividend.configuration, "") if names else ""
         note = " against ".join(filter(None, (owner, *names)))
         yield FastFact(
             quotient_value_text(best.value), f"{kind} for {best.divisor.unit_text}", note

@@ -142,12 +142,12 @@ def _cost_charts(
         for configuration in configurations
         if configuration.cost is not None and configuration.cost.currency == currency
     ]
-    capacities = rows_by_key(capacity_quotients(priced), lambda quotient: quotient.maximum.metric)
+    capacities = rows_by_key(capacity_quotients(priced), lambda quotient: quotient.dividend.metric)
     capacity = capacities.get("usable_tb") or capacities.get("raw_tb") or []
     rates = [
         quotient
         for quotient in rate_quotients(priced, [figure.maximum for figure in figures_with_hosts])
-        if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.maximum.has_valid_level
+        if quotient.divisor.divisor_kind is DivisorKind.COST and quotient.dividend.has_valid_level
     ]
     verdicts = {figure.maximum: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     titles = {name: style.title for name, style in styles.items()}
@@ -200,7 +200,7 @@ def _quotient_chart_groups(
     ]
     verdicts = {figure.maximum: figure.verdict_cell(anchors) for figure in figures_with_hosts}
     order = sorted(every, key=_divisor_sort_key)
-    measured = {quotient.divisor.divisor_kind for quotient in every if quotient.maximum.workload}
+    measured = {quotient.divisor.divisor_kind for quotient in every if quotient.dividend.workload}
     shown = next((size for size in _DIVISORS_BY_PRIORITY if size in measured), None)
     for per in dict.fromkeys(quotient.divisor.unit_text for quotient in order):
         own = [quotient for quotient in every if quotient.divisor.unit_text == per]
@@ -222,14 +222,14 @@ def _quotient_chart(
     """Quotients of one unit by one measure, a row for each workload."""
     titles = {name: style.title for name, style in styles.items()}
     by_workload = rows_by_key(
-        quotients, lambda quotient: (quotient.maximum.workload, quotient.maximum.metric)
+        quotients, lambda quotient: (quotient.dividend.workload, quotient.dividend.metric)
     )
     groups = list(by_workload.values())
     is_capacity = quotients[0].value.unit == TERABYTES
     of = (
         "capacity"
         if is_capacity
-        else common_metric_label(quotient.maximum.metric for quotient in quotients)
+        else common_metric_label(quotient.dividend.metric for quotient in quotients)
     )
     return dot_chart(
         "Price/performance",
@@ -247,25 +247,25 @@ def _quotient_chart(
 
 
 def _quotient_title(quotient: Quotient) -> str:
-    return quotient.maximum.title or _CAPACITY_TITLES.get(
-        quotient.maximum.metric, quotient.maximum.workload
+    return quotient.dividend.title or _CAPACITY_TITLES.get(
+        quotient.dividend.metric, quotient.dividend.workload
     )
 
 
 def _quotient_dot(quotient: Quotient, styles: SeriesStyles) -> Dot:
-    style = styles[quotient.maximum.configuration]
-    return Dot(style.label, style.token, quotient.value, quotient.maximum.level, title=style.title)
+    style = styles[quotient.dividend.configuration]
+    return Dot(style.label, style.token, quotient.value, quotient.dividend.level, title=style.title)
 
 
 def _largest_quotients_sentence(groups: Sequence[Sequence[Quotient]], styles: SeriesStyles) -> str:
     """Of each group the largest, and of whom."""
     sentences = []
     for of in groups:
-        sound = [quotient for quotient in of if quotient.maximum.has_valid_level] or of
+        sound = [quotient for quotient in of if quotient.dividend.has_valid_level] or of
         best = max(sound, key=lambda quotient: quotient.value.value or 0.0)
-        name = styles[best.maximum.configuration].title
-        who = f"{name} has the most, " if len(of) > 1 and best.maximum.has_valid_level else ""
-        doubt = "" if best.maximum.has_valid_level else f" ({name}), invalid"
+        name = styles[best.dividend.configuration].title
+        who = f"{name} has the most, " if len(of) > 1 and best.dividend.has_valid_level else ""
+        doubt = "" if best.dividend.has_valid_level else f" ({name}), invalid"
         if who and any(_intervals_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_quotient_title(best)}: {who}{quotient_value_text(best.value)}{doubt}")
@@ -293,7 +293,7 @@ def best_figure_quotients_table(
     if not pers:
         return None
     titles = configuration_titles_by_id(configurations)
-    values = {(quotient.maximum, quotient.divisor.unit_text): quotient.value for quotient in every}
+    values = {(quotient.dividend, quotient.divisor.unit_text): quotient.value for quotient in every}
     heads = text_and_number_columns(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
     )
@@ -328,15 +328,15 @@ def quotient_table(
     rows = tuple(
         (
             *row_of_cells(
-                quotient.maximum.title or quotient.maximum.workload,
+                quotient.dividend.title or quotient.dividend.workload,
                 configuration_titles.get(
-                    quotient.maximum.configuration, quotient.maximum.configuration
+                    quotient.dividend.configuration, quotient.dividend.configuration
                 ),
-                metric_value_text(quotient.maximum.value),
+                metric_value_text(quotient.dividend.value),
                 quotient_value_text(quotient.value),
                 quotient_interval_text(quotient.value),
             ),
-            verdict_cells.get(quotient.maximum, Cell(DASH)),
+            verdict_cells.get(quotient.dividend, Cell(DASH)),
         )
         for quotient in quotients
     )
@@ -350,7 +350,11 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
     """
     ratios = capacity_quotients(configurations, (DivisorKind.NODE, DivisorKind.COST))
     values = {
-        (ratio.maximum.configuration, ratio.maximum.metric, ratio.divisor.divisor_kind): ratio.value
+        (
+            ratio.dividend.configuration,
+            ratio.dividend.metric,
+            ratio.divisor.divisor_kind,
+        ): ratio.value
         for ratio in ratios
     }
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")

@@ -43,7 +43,7 @@ def _action_request(action: Action) -> dict[str, object]:
     if action.kind is ActionKind.CUT_LINK:
         return {**named, "interface": action.interface, "undo_after_s": action.undo_after_s}
     if action.kind is ActionKind.LIMIT:
-        rates = action.io_limit.set_rates_by_name if action.io_limit else {}
+        rates = action.io_limit.limited_rates_by_name if action.io_limit else {}
         named = {**named, "group": action.group, "rates": rates}
     return {**named, "device": action.device}
 

@@ -151,7 +151,7 @@ class NeighbourLoads:
                     "io_limit",
                     deadline_s=AGENT_LIMIT_S,
                     run=load.run_ids[state.name],
-                    rates=wanted.limit.set_rates_by_name,
+                    rates=wanted.limit.limited_rates_by_name,
                 )
 
         (await gather_hosts(load.states, apply_on_host)).results_or_raise()

@@ -125,11 +125,13 @@ def value_for_money_chart(
 
     Up and to the right is more of both.
     """
-    by_configuration = {quotient.maximum.configuration: quotient for quotient in capacity_quotients}
+    by_configuration = {
+        quotient.dividend.configuration: quotient for quotient in capacity_quotients
+    }
     pairs = [
-        (by_configuration[rate.maximum.configuration], rate)
+        (by_configuration[rate.dividend.configuration], rate)
         for rate in rate_quotients
-        if rate.maximum.configuration in by_configuration
+        if rate.dividend.configuration in by_configuration
     ]
     if len(pairs) < 2:
         return None
@@ -137,20 +139,20 @@ def value_for_money_chart(
     plot = labelled_points_plot(
         [
             LabelledPoint(
-                styles[rate.maximum.configuration].label,
-                styles[rate.maximum.configuration].token,
+                styles[rate.dividend.configuration].label,
+                styles[rate.dividend.configuration].token,
                 capacity.value,
                 rate.value,
-                rate.maximum.level,
+                rate.dividend.level,
             )
             for capacity, rate in pairs
         ],
         f"per {money}",
     )
-    what = pairs[0][0].maximum.metric.removesuffix("_tb")
-    title = rate_quotients[0].maximum.title or rate_quotients[0].maximum.workload
+    what = pairs[0][0].dividend.metric.removesuffix("_tb")
+    title = rate_quotients[0].dividend.title or rate_quotients[0].dividend.workload
     sentences = (
-        f"{escape_invisible(styles[rate.maximum.configuration].title)} "
+        f"{escape_invisible(styles[rate.dividend.configuration].title)} "
         f"{quotient_value_text(rate.value)} and {quotient_value_text(capacity.value)}"
         for capacity, rate in pairs
     )
