@@ -201,7 +201,7 @@ def comparison_section(request: PublishedReference, brief: Brief) -> ReportSecti
     pairs = matched_figures(brief.study, brief.points, figures)
     styles, anchors = brief.series_styles, brief.run_anchors
     by_owner = {
-        owner: [pair for pair in pairs if pair.printed.system.name == owner]
+        owner: [pair for pair in pairs if pair.published_figure.system.name == owner]
         for owner in measured_system_names(figures)
     }
     drawn = (_ratio_chart(owner, own, styles, anchors) for owner, own in by_owner.items() if own)
@@ -221,7 +221,10 @@ def _unmeasured_figures_note(
     figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]
 ) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
-    measured = {(pair.printed.system, pair.printed.workload, pair.printed.metric) for pair in pairs}
+    measured = {
+        (pair.published_figure.system, pair.published_figure.workload, pair.published_figure.metric)
+        for pair in pairs
+    }
     lost = [
         figure
         for figure in figures
@@ -257,7 +260,7 @@ def _ratio_chart(
         rows,
         finding=_ratios_sentence(system_name, pairs, basis, words),
         note=_LATENCIES
-        if any(pair.printed.better is BetterDirection.LOWER for pair in pairs)
+        if any(pair.published_figure.better is BetterDirection.LOWER for pair in pairs)
         else "",
         table=table,
     )
@@ -272,7 +275,7 @@ def _ratios_sentence(
         ratios = [
             ratio
             for pair in pairs
-            if pair.printed.better is better
+            if pair.published_figure.better is better
             and (
                 ratio := pair.ratio_by_basis.get(
                     basis, pair.ratio_by_basis[FigureBasis.WHOLE]
@@ -289,7 +292,7 @@ def _ratios_sentence(
 
 
 def _ratio_row_title(figure: MatchedFigure) -> str:
-    return f"{figure.printed.workload}, {metric_phrase(figure.printed.metric)}"
+    return f"{figure.published_figure.workload}, {metric_phrase(figure.published_figure.metric)}"
 
 
 def _ratio_dot(figure: MatchedFigure, basis: FigureBasis, styles: SeriesStyles) -> Dot:
@@ -320,14 +323,14 @@ def _ratio_table(
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
             row_of_cells(
-                pair.printed.workload,
-                metric_phrase(pair.printed.metric),
+                pair.published_figure.workload,
+                metric_phrase(pair.published_figure.metric),
                 *((styles[pair.configuration.id].title,) if named else ()),
                 axis_values_text(pair.axis) or DASH,
-                axis_values_text(pair.printed.printed_for) or DASH,
+                axis_values_text(pair.published_figure.printed_for) or DASH,
                 metric_value_text(share.measured),
                 interval_and_runs_text(share.measured, bare_rate=True),
-                _range_middle_text(share.published, pair.printed.unit),
+                _range_middle_text(share.published, pair.published_figure.unit),
                 _ratio_text(pair, FigureBasis.WHOLE),
                 *(text for basis in bases for text in _basis_cell_texts(pair, basis)),
                 verdict_cell(pair.level, anchor),
@@ -346,7 +349,7 @@ def _basis_cell_texts(figure: MatchedFigure, basis: FigureBasis) -> tuple[str, s
         return (DASH, DASH, DASH)
     return (
         metric_value_text(share.measured),
-        _range_middle_text(share.published, figure.printed.unit),
+        _range_middle_text(share.published, figure.published_figure.unit),
         _ratio_text(figure, basis),
     )
 
@@ -395,7 +398,7 @@ def _capitalized_key_text(key: str) -> str:
 
 
 def _system_description_rows(system: PublishedSystem) -> list[tuple[str, str]]:
-    counts = (("clients", system.clients), ("nodes", system.nodes))
+    counts = (("clients", system.client_count), ("nodes", system.node_count))
     sizes = (("raw_tb", system.raw_tb), ("usable_tb", system.usable_tb))
     return [
         *((name, str(number)) for name, number in counts if number),

@@ -108,7 +108,7 @@ def published_configurations(published: PublishedSet) -> tuple[Configuration, ..
             title=name,
             hosts=tuple(f"client {number}" for number in range(1, _client_count(figure) + 1)),
             path="",
-            nodes=figure.system.nodes,
+            nodes=figure.system.node_count,
             capacity=Capacity(
                 _midpoint_tb(
                     raw_terabytes(published, tables.get(name, {})) or figure.system.raw_tb
@@ -278,7 +278,7 @@ def _figure_workload_name(figure: PublishedFigure) -> str:
 
 
 def _client_count(figure: PublishedFigure) -> int:
-    count = figure.system.clients or 0
+    count = figure.system.client_count or 0
     return count if count <= CLIENTS_MAX else 0
 
 
@@ -311,7 +311,7 @@ class MatchedFigure(Record):
     """
 
     configuration: Configuration
-    printed: PublishedFigure
+    published_figure: PublishedFigure
     axis: Axis
     level: VerdictLevel
     ratio_by_basis: Mapping[FigureBasis, FigureRatio]
@@ -400,8 +400,8 @@ def _published_divisor_by_basis(
 ) -> Iterator[tuple[FigureBasis, FigureRange]]:
     yield FigureBasis.WHOLE, exact_range(1.0)
     for basis, count in (
-        (FigureBasis.HOST, system.clients),
-        (FigureBasis.NODE, system.nodes),
+        (FigureBasis.HOST, system.client_count),
+        (FigureBasis.NODE, system.node_count),
     ):
         if count:
             yield basis, exact_range(float(count))

@@ -51,13 +51,13 @@ _NS_PER_S: Final = exact_range(1e9)
 class PublishedSystem(Record):
     """What published figures were measured on; None for what was not printed.
 
-    `clients` made the load, `nodes` served it. `description` are what else was printed of it, by
-    name.
+    `client_count` hosts made the load, `node_count` served it. `description` are what else was
+    printed of it, by name.
     """
 
     name: str
-    clients: int | None = None
-    nodes: int | None = None
+    client_count: int | None = None
+    node_count: int | None = None
     raw_tb: FigureRange | None = None
     usable_tb: FigureRange | None = None
     description: tuple[tuple[str, str], ...] = ()
@@ -126,7 +126,7 @@ def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     """Indicators of reading and of writing, each a workload of its own."""
     for table in published.tables_of_array("example"):
         owner = PublishedSystem(
-            str(table.get("id", "")), clients=positive_integer_or_none(table.get("hosts"))
+            str(table.get("id", "")), client_count=positive_integer_or_none(table.get("hosts"))
         )
         for quantity in _comparable_quantities(table):
             if quantity.direction:
@@ -137,7 +137,7 @@ def _example_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 def _metadata_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table_at("metadata")
-    owner = PublishedSystem("mdtest", clients=positive_integer_or_none(table.get("clients")))
+    owner = PublishedSystem("mdtest", client_count=positive_integer_or_none(table.get("clients")))
     yield from _operation_figures(published, owner, table)
 
 
@@ -159,8 +159,8 @@ def _configuration_figures(published: PublishedSet) -> Iterator[PublishedFigure]
     for table in published.tables_of_array("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
-            clients=clients,
-            nodes=positive_integer_or_none(table.get("nodes")),
+            client_count=clients,
+            node_count=positive_integer_or_none(table.get("nodes")),
             raw_tb=positive_range_or_none(table.get("raw_tb")),
             usable_tb=positive_range_or_none(table.get("usable_tb")),
             description=_hardware_descriptions(table),
@@ -195,8 +195,8 @@ def _result_figures(published: PublishedSet) -> Iterator[PublishedFigure]:
         for quantity in _comparable_quantities(table):
             owner = PublishedSystem(
                 quantity.inner_key or MEASURED,
-                clients=clients,
-                nodes=nodes,
+                client_count=clients,
+                node_count=nodes,
                 raw_tb=raw,
                 description=words,
             )

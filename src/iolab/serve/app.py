@@ -84,7 +84,7 @@ class ServerContext(Record, dict=True):
     """What the pages stand on, and how they call the directory that is served."""
 
     library: SessionLibrary
-    reports: ReportCache
+    report_cache: ReportCache
     root_label: str
     kinds: LoadReportKinds
 
@@ -102,7 +102,7 @@ def create_app(
     @asynccontextmanager
     async def close_report_cache_at_end(_: Starlette) -> AsyncIterator[None]:
         yield
-        await context.reports.close()
+        await context.report_cache.close()
 
     routes = [
         _route_with_error_pages("/", context, _list_view),
@@ -192,7 +192,7 @@ async def _find_folder_and_report(
     """The session of an address, and its report as it stands now."""
     place = await _session_folder(context, request)
     state = await asyncio.to_thread(context.library.session_state, place)
-    return place, await context.reports.page_or_start_making(place, state.digest)
+    return place, await context.report_cache.page_or_start_making(place, state.digest)
 
 
 async def _live_view(context: ServerContext, request: Request) -> Response:

@@ -54,7 +54,7 @@ def test_the_best_of_all_depths_stands_beside_a_figure_without_a_place() -> None
 
 def test_the_lowest_latency_and_no_share_of_it() -> None:
     best = min(reads(), key=lambda one: one.metrics["lat_ns_mean"].value or 0)
-    found = pair(printed(exact_range(1e5), "lat_ns_mean", "ns", clients=12, nodes=6))
+    found = pair(printed(exact_range(1e5), "lat_ns_mean", "ns", client_count=12, node_count=6))
     assert found.axis == best.key.axis
     assert set(found.ratio_by_basis) == {FigureBasis.WHOLE}
 
@@ -83,8 +83,8 @@ def test_each_basis_that_both_sides_know() -> None:
     )
     figure = printed(
         exact_range(1.2e6),
-        clients=12,
-        nodes=6,
+        client_count=12,
+        node_count=6,
         raw_tb=exact_range(60.0),
         usable_tb=exact_range(40.0),
     )

@@ -46,11 +46,11 @@ def test_figures_of_clusters(owner: str, workload: str, metric: str, value: floa
 
 def test_clients_and_sizes_are_those_of_their_owner() -> None:
     owners = {f.system.name: f.system for f in figures("cluster-kpi")}
-    assert owners["sample-output"].clients == 16
-    assert owners["aws-cluster"].clients == 8
-    assert owners["mdtest"].clients == 8
+    assert owners["sample-output"].client_count == 16
+    assert owners["aws-cluster"].client_count == 8
+    assert owners["mdtest"].client_count == 8
     ssd = {f.system.name: f.system for f in figures("ssd-cluster")}
-    assert (ssd["performance"].clients, ssd["performance"].nodes) == (12, 6)
+    assert (ssd["performance"].client_count, ssd["performance"].node_count) == (12, 6)
     usable = ssd["high-capacity"].usable_tb
     assert usable is not None
     assert (usable.low, usable.high) == (972.5, 973.5)
@@ -75,7 +75,7 @@ def test_products_and_places() -> None:
         (("block_size", "16k"),),
     }
     fleet = one(figures("vm-fleet"), "measured", "write-100", "iops")
-    assert (fleet.system.nodes, fleet.system.clients) == (4, None)
+    assert (fleet.system.node_count, fleet.system.client_count) == (4, None)
 
 
 def test_only_one_owner() -> None:
