@@ -30,11 +30,11 @@ from iolab.hosts.host import Host
 from iolab.hosts.remote_process import run_process
 from iolab.loads.metadata.mdtest import (
     RankPlacement,
-    find_mpi_programs,
+    mdtest_output_faults,
     measure_command,
-    output_faults,
+    mpi_programs_of_job,
+    mpiexec_version_command,
     parse_mpi_version,
-    version_command,
 )
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output, reported_rates
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, MetadataOperation
@@ -134,14 +134,17 @@ async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> 
     """What mdtest prints, and its version."""
     raw, words = bytearray(), bytearray()
     await run_process(
-        host, version_command(find_mpi_programs(job), folder), asyncio.Event(), words.extend
+        host,
+        mpiexec_version_command(mpi_programs_of_job(job), folder),
+        asyncio.Event(),
+        words.extend,
     )
     mpi = parse_mpi_version(words.decode("utf-8", "replace"))
     places = [RankPlacement(host.name, "localhost", job.ranks)]
     command = measure_command(mpi, job, places, folder, f"mdtest.{iteration}")
     ending = await run_process(host, command, asyncio.Event(), raw.extend)
     output = parse_mdtest_output(bytes(raw))
-    faults = output_faults(output, job, job.ranks)
+    faults = mdtest_output_faults(output, job, job.ranks)
     if faults or ending.exited.code:
         raise SystemExit(f"mdtest: {'; '.join((*faults, ending.stderr_tail))}")
     return f"mdtest {output.version}, {mpi}", {

@@ -55,7 +55,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.loads.metadata.workload import (
     MetadataOperation,
-    ReportedRates,
+    ReportedRunRates,
     reported_rates_of_run,
 )
 from iolab.loads.objects.workload import ReadBackCount, RequestCount
@@ -1277,7 +1277,7 @@ PLANTED: Final = (
         lambda s: s.but(
             replace(
                 s.record,
-                details=ReportedRates(
+                details=ReportedRunRates(
                     tuple(
                         replace(rate, ops_per_s=rate.ops_per_s * 0.95)
                         for rate in reported_rates_of_run(s.record)

@@ -89,7 +89,7 @@ def test_a_checkpoint_is_saved_whole_and_restored_from_the_device(
     wanted = checkpoint.total_bytes
     if layout is CheckpointLayout.DCP:
         assert len(restore.ranks) == 3
-        wanted = 8 * sum(item.count * item.size for item in checkpoint.items)
+        wanted = 8 * sum(item.count * item.size_bytes for item in checkpoint.tensor_groups)
     assert sum(rank.bytes for rank in restore.ranks) == wanted
     # The device saw all that was saved and restored, and little beside.
     assert wanted <= after[0] - before[0] <= 1.05 * wanted + METADATA_BYTES

@@ -13,8 +13,8 @@ from iolab.loads.checkpoint.layouts import CheckpointLayout
 from iolab.loads.checkpoint.placement import rank_work_of_client
 from iolab.loads.checkpoint.workload import (
     CHECKPOINT_ENGINE,
+    CheckpointHostDetails,
     CheckpointJob,
-    CheckpointRun,
     PhaseName,
     PhaseRun,
     RankRun,
@@ -57,7 +57,7 @@ def devices(read: int = 0, written: int = 0) -> tuple[DeviceDelta, ...]:
 def phase_run(job: CheckpointJob, phase: PhaseName) -> PhaseRun:
     """What the only client does in a phase, all of it seen by its device."""
     ranks = tuple(
-        rank_run(work.rank, sum(read.file.size for read in work.files), phase)
+        rank_run(work.rank, sum(read.file.size_bytes for read in work.files), phase)
         for work in rank_work_of_client(job, phase, 1, 0)
     )
     moved = sum(rank.bytes for rank in ranks)
@@ -84,7 +84,9 @@ def saved_and_restored(
     ]
     record = bursts_record(bursts, job=job)
     changes = {PhaseName.SAVE: save, PhaseName.RESTORE: restore}
-    details = CheckpointRun(tuple(changes[phase](phase_run(job, phase)) for phase in job.phases))
+    details = CheckpointHostDetails(
+        tuple(changes[phase](phase_run(job, phase)) for phase in job.phases)
+    )
     hosts = tuple(
         replace(
             host,

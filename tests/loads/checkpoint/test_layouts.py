@@ -32,12 +32,12 @@ def test_a_published_checkpoint_has_the_published_files_and_bytes(
     shape = MODELS[model]
     checkpoint = plan_checkpoint(shape, CheckpointLayout(shape.layout), shape.ranks, 1)
     assert (shape.ranks, checkpoint.file_count) == (ranks, files)
-    assert shape.parameters == pytest.approx(parameters, rel=1e-4)
+    assert shape.parameter_count == pytest.approx(parameters, rel=1e-4)
     # What published rows call GB are GiB, told to seven digits.
     assert checkpoint.total_bytes / GIB == pytest.approx(gib, abs=5e-6)
-    names = [file.name for own in checkpoint.ranks for file in own]
+    names = [file.name for own in checkpoint.files_by_rank for file in own]
     assert len(set(names)) == files
-    numbers = [file.number for own in checkpoint.ranks for file in own]
+    numbers = [file.number for own in checkpoint.files_by_rank for file in own]
     assert numbers == list(range(files))
 
 
@@ -51,9 +51,9 @@ def test_a_published_checkpoint_has_the_published_files_and_bytes(
 def test_each_rank_of_zero3_has_two_files(model: str, of_model: int, of_optimizer: int) -> None:
     shape = MODELS[model]
     checkpoint = plan_checkpoint(shape, CheckpointLayout.ZERO3, shape.ranks, 1)
-    sizes = {tuple(file.size for file in own) for own in checkpoint.ranks}
+    sizes = {tuple(file.size_bytes for file in own) for own in checkpoint.files_by_rank}
     assert sizes == {(of_model, of_optimizer)}
-    assert checkpoint.ranks[0][0].name == "zero_pp_rank_0_mp_rank_0_model_states.pt"
+    assert checkpoint.files_by_rank[0][0].name == "zero_pp_rank_0_mp_rank_0_model_states.pt"
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_megatron_has_layers_of_the_first_copy_and_an_optimizer_file_a_rank(
     shape = MODELS[model]
     checkpoint = plan_checkpoint(shape, CheckpointLayout.MEGATRON, shape.ranks, 1)
     first, others = (
-        checkpoint.ranks[: shape.model_parallel],
-        checkpoint.ranks[shape.model_parallel :],
+        checkpoint.files_by_rank[: shape.ranks_per_copy],
+        checkpoint.files_by_rank[shape.ranks_per_copy :],
     )
-    assert {own[-1].size for own in checkpoint.ranks} == {optimizer}
+    assert {own[-1].size_bytes for own in checkpoint.files_by_rank} == {optimizer}
     assert {len(own) for own in others} == {1}
-    assert first[0][0].size == embedding
-    assert first[8][0].size == layer
-    models = [sum(file.size for file in own[:-1]) for own in first]
+    assert first[0][0].size_bytes == embedding
+    assert first[8][0].size_bytes == layer
+    models = [sum(file.size_bytes for file in own[:-1]) for own in first]
     assert (min(models), max(models)) == (least, most)
     assert Counter(len(own) - 1 for own in first) == files
 
@@ -124,7 +124,10 @@ def test_dcp_has_a_file_a_rank_and_metadata(model: str) -> None:
     shape = MODELS[model]
     checkpoint = plan_checkpoint(shape, CheckpointLayout.DCP, shape.ranks, 1)
     assert checkpoint.file_count == shape.ranks + 1
-    assert sum(item.count * item.size for item in checkpoint.items) == checkpoint.ranks[1][0].size
+    assert (
+        sum(item.count * item.size_bytes for item in checkpoint.tensor_groups)
+        == checkpoint.files_by_rank[1][0].size_bytes
+    )
     published = plan_checkpoint(shape, CheckpointLayout(shape.layout), shape.ranks, 1)
     # Without the vectors that the published optimizer has besides.
     assert checkpoint.total_bytes == pytest.approx(published.total_bytes, rel=1e-4)

@@ -12,10 +12,10 @@ from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.checkpoint.answer import (
-    checkpoints_sentence,
     lost_time_share,
     lost_time_table,
     optimal_checkpoint_interval_s,
+    save_and_restore_sentences,
 )
 from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.workload import BY_SAVE_TIME, CheckpointJob
@@ -56,7 +56,7 @@ def test_youngs_formula_gives_the_figures_that_were_worked_out_apart() -> None:
 def test_the_answer_tells_both_times_and_what_was_shrunk() -> None:
     study = study_of(JOB)
     points = summarise_points([result_of(saved_and_restored())], study)
-    text = checkpoints_sentence(study, points)
+    text = save_and_restore_sentences(study, points)
     for part in (
         "Llama 3 8B",
         "tensors / 64",
@@ -75,7 +75,7 @@ def test_a_whole_checkpoint_has_its_cost() -> None:
     job = replace(JOB, shrink=1)
     study = study_of(job)
     points = summarise_points([result_of(saved_and_restored(job))], study)
-    text = checkpoints_sentence(study, points)
+    text = save_and_restore_sentences(study, points)
     assert "at one failure in 3 h" in text
     table = lost_time_table(study, points)
     assert table is not None
@@ -85,7 +85,7 @@ def test_a_whole_checkpoint_has_its_cost() -> None:
 def test_what_memory_answered_is_not_told() -> None:
     study = study_of(JOB)
     record = saved_and_restored(restore=with_cached_half)
-    assert checkpoints_sentence(study, summarise_points([result_of(record)], study)) == ""
+    assert save_and_restore_sentences(study, summarise_points([result_of(record)], study)) == ""
 
 
 def test_the_chart_names_the_slowest_rank() -> None:

@@ -30,12 +30,12 @@ from iolab.loads.metadata.metrics import MetadataView, sum_metadata_phases
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     METADATA_ENGINE,
+    MetadataHostDetails,
     MetadataJob,
     MetadataOperation,
-    MetadataRun,
     OperationRun,
     ReportedRate,
-    ReportedRates,
+    ReportedRunRates,
     operation_runs_of_host,
 )
 from tests.analysis.records import (
@@ -194,7 +194,7 @@ def metadata_host(name: str, phases: tuple[OperationRun, ...], **changes: Any) -
         extents=None,
         cache_drop=None,
         process=None,
-        details=MetadataRun(phases),
+        details=MetadataHostDetails(phases),
         **changes,
     )
 
@@ -227,7 +227,12 @@ def mdtest_record(
         for i in range(hosts)
     )
     return metadata_record(
-        runs, empty_interval_table(), empty_bin_table(), MDTEST, repeat, details=ReportedRates(told)
+        runs,
+        empty_interval_table(),
+        empty_bin_table(),
+        MDTEST,
+        repeat,
+        details=ReportedRunRates(told),
     )
 
 
@@ -244,7 +249,7 @@ def metadata_view(
         sum_measured_window(record),
         telemetry,
         host_kinds=(GuestAnalysis(),),
-        metadata=sum_metadata_phases(record),
+        metadata_sums=sum_metadata_phases(record),
     )
 
 
@@ -255,7 +260,7 @@ def with_phase(
     runs = list(record.hosts)
     runs[host] = replace(
         runs[host],
-        details=MetadataRun(
+        details=MetadataHostDetails(
             tuple(
                 replace(phase, **changes) if phase.operation is operation else phase
                 for phase in operation_runs_of_host(runs[host])

@@ -12,9 +12,9 @@ from iolab.core.metric import CheckResult, VerdictLevel
 from iolab.core.run import CacheDropProof, PreRunActivity, RunRecord, RunStatus
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.workload import (
+    MetadataHostDetails,
     MetadataOperation,
-    MetadataRun,
-    ReportedRates,
+    ReportedRunRates,
     operation_runs_of_host,
     reported_rates_of_run,
 )
@@ -80,11 +80,13 @@ def test_what_was_skipped_or_never_reached_is_invalid(record: RunRecord) -> None
     skipped = with_phase(record, 0, STAT, completed=11_000, skipped=1_000)
     assert ask("phase-incomplete", skipped).evidence["skipped"] == 1_000
     lost = replace(
-        record.hosts[1], details=MetadataRun(operation_runs_of_host(record.hosts[1])[:3])
+        record.hosts[1], details=MetadataHostDetails(operation_runs_of_host(record.hosts[1])[:3])
     )
     one_left = replace(record, hosts=(record.hosts[0], lost))
     assert tells(ask("phase-incomplete", one_left).message, "1 of 2 hosts", "file-read")
-    none = replace(record, hosts=tuple(replace(h, details=MetadataRun(())) for h in record.hosts))
+    none = replace(
+        record, hosts=tuple(replace(h, details=MetadataHostDetails(())) for h in record.hosts)
+    )
     assert level("phase-incomplete", none) is INVALID
 
 
@@ -202,13 +204,15 @@ def test_a_printed_rate_must_stand_for_what_was_asked(factor: float, wanted: Ver
     told = tuple(
         replace(rate, ops_per_s=rate.ops_per_s * factor) for rate in reported_rates_of_run(record)
     )
-    assert level("reported-rates", replace(record, details=ReportedRates(told))) is wanted
+    assert level("reported-rates", replace(record, details=ReportedRunRates(told))) is wanted
     untimed = tuple(replace(rate, seconds=None) for rate in reported_rates_of_run(record))
-    assert level("reported-rates", replace(record, details=ReportedRates(untimed))) is INDICATIVE
+    assert level("reported-rates", replace(record, details=ReportedRunRates(untimed))) is INDICATIVE
 
 
 def test_a_failed_run_that_measured_nothing_is_judged_by_itself(record: RunRecord) -> None:
-    hosts = tuple(replace(host, details=MetadataRun(()), error="EMFILE.") for host in record.hosts)
+    hosts = tuple(
+        replace(host, details=MetadataHostDetails(()), error="EMFILE.") for host in record.hosts
+    )
     found = all_levels(replace(record, hosts=hosts, status=RunStatus.FAILED, failure="EMFILE."))
     assert found["run-unfinished"] is INVALID
     assert "rank-skew" not in found

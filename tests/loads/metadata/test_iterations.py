@@ -15,8 +15,8 @@ from iolab.core.run import RunStatus
 from iolab.core.tagged import type_tag_of
 from iolab.loads.metadata.iterations import is_metadata_result, point_statistics
 from iolab.loads.metadata.metrics import METADATA_KEYS
-from iolab.loads.metadata.tables import rate_texts
-from iolab.loads.metadata.terminal import operation_lines
+from iolab.loads.metadata.tables import max_min_mean_std_dev_texts
+from iolab.loads.metadata.terminal import operation_renderables
 from iolab.loads.metadata.workload import MetadataJob, MetadataOperation
 from iolab.report.numbers import DASH
 from tests.analysis.records import healthy
@@ -81,7 +81,7 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
     assert (create.level, stat.level) == (VerdictLevel.INVALID, VerdictLevel.INDICATIVE)
     assert create.repeats_disagree_check is not None
     assert create.repeats_disagree_check.code == "repeats-disagree"
-    assert rate_texts(create)[2:] == (DASH, DASH)
+    assert max_min_mean_std_dev_texts(create)[2:] == (DASH, DASH)
     alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
     assert [(one.level, one.repeats_disagree_check) for one in alike] == [
         (VerdictLevel.VALID, None)
@@ -103,7 +103,7 @@ def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
         (10.0, 40.0),
         VerdictLevel.INVALID,
     )
-    lines = drawn(operation_lines(kpi().study, given_))
+    lines = drawn(operation_renderables(kpi().study, given_))
     assert any("file stat 4 times" in line for line in lines)
 
 
@@ -111,17 +111,17 @@ def test_only_runs_that_were_done_count() -> None:
     bad = replace(result(2, file_stat_ops_per_s=9.0), status=RunStatus.FAILED)
     cut = replace(result(3, file_stat_ops_per_s=9.0), status=RunStatus.INTERRUPTED)
     point = point_statistics([result(1, file_stat_ops_per_s=5.0), bad, cut])[0]
-    assert point.left_out == 2
-    assert point.operations[0].values == (5.0,)
+    assert point.left_out_count == 2
+    assert point.operations[0].rates == (5.0,)
 
 
 def test_one_iteration_without_a_window_takes_the_rate_of_the_whole_for_all() -> None:
     first = result(1, file_create_ops_per_s=100.0, file_create_ops_per_s_whole=80.0)
     second = result(2, file_create_ops_per_s_whole=80.0)
     (one,) = point_statistics([first, second])[0].operations
-    assert one.metric == "file_create_ops_per_s_whole"
+    assert one.rate_key == "file_create_ops_per_s_whole"
     assert not one.is_over_common_window
-    assert one.values == (80.0, 80.0)
+    assert one.rates == (80.0, 80.0)
 
 
 def test_the_worst_verdict_of_the_iterations_is_theirs() -> None:

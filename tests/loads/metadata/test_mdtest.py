@@ -12,12 +12,12 @@ from iolab.loads.metadata.mdtest import (
     MpiInstallation,
     MpiName,
     RankPlacement,
-    find_mpi_programs,
+    mdtest_output_faults,
     measure_command,
+    mpi_programs_of_job,
     mpiexec_argv,
-    output_faults,
+    mpiexec_version_command,
     parse_mpi_version,
-    version_command,
 )
 from iolab.loads.metadata.mdtest_output import parse_mdtest_output
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
@@ -64,7 +64,10 @@ def test_options_reach_mdtest() -> None:
     assert argv[at + 8 :] == (*("-N", "2", "-w", "3901", "-e", "3901", "-y", "-R", "-d", "/t/m"),)
     none = replace(JOB, options=(("fsync", "0"), ("mpiexec", "mpiexec.openmpi")))
     assert "-y" not in measure_command(MPICH, none, TWO, "/t", "m").argv
-    assert version_command(find_mpi_programs(none), "/t").argv == ("mpiexec.openmpi", "--version")
+    assert mpiexec_version_command(mpi_programs_of_job(none), "/t").argv == (
+        "mpiexec.openmpi",
+        "--version",
+    )
 
 
 def test_a_shift_of_all_ranks_is_none() -> None:
@@ -111,7 +114,7 @@ def test_an_mpi_of_another_make_is_refused() -> None:
 
 
 def test_an_output_that_is_as_asked_for_has_no_fault() -> None:
-    assert output_faults(parse_mdtest_output(recorded("mdtest/one-4.0.0.txt")), JOB, 4) == ()
+    assert mdtest_output_faults(parse_mdtest_output(recorded("mdtest/one-4.0.0.txt")), JOB, 4) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ def test_an_output_that_is_as_asked_for_has_no_fault() -> None:
 def test_an_output_of_another_run_is_found_out(old: str, new: str, message: str) -> None:
     text = recorded("mdtest/one-4.0.0.txt").decode()
     assert old in text
-    faults = output_faults(parse_mdtest_output(text.replace(old, new).encode()), JOB, 4)
+    faults = mdtest_output_faults(parse_mdtest_output(text.replace(old, new).encode()), JOB, 4)
     assert any(message in fault for fault in faults), faults
 
 
@@ -138,7 +141,7 @@ def test_a_phase_that_was_left_out_has_no_rate() -> None:
     text = recorded("mdtest/one-1.9.3.txt").decode()
     row = next(line for line in text.splitlines() if line.startswith("   File stat  "))
     rate = row.split()[-4]
-    faults = output_faults(
+    faults = mdtest_output_faults(
         parse_mdtest_output(text.replace(row, row.replace(rate, "0.000")).encode()), JOB, 4
     )
     assert "mdtest gave no rate for file-stat" in faults

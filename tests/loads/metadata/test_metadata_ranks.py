@@ -23,7 +23,7 @@ def test_the_makers_are_those_whose_ranks_the_shift_leads_to(
         mine = range(share.first_rank, share.first_rank + share.ranks)
         expected = {(rank + shift) % total // ranks for rank in mine}
         assert set(share.file_creator_host_indexes) == expected
-        assert set(share.other_file_creator_indexes) == expected - {share.index}
+        assert set(share.other_file_creator_indexes) == expected - {share.host_index}
         assert share.total_ranks == total
 
 

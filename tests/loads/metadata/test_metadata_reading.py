@@ -54,7 +54,7 @@ def reader() -> MetadataPhaseReader:
 
 def test_the_account_is_kept_and_latencies_sum_to_the_exact_total() -> None:
     read = reader()
-    phase = read.take_result(measured())
+    phase = read.build_operation_run(measured())
     assert (phase.requested, phase.completed, phase.errors, phase.skipped) == (
         20,
         19,
@@ -84,7 +84,7 @@ def test_the_account_is_kept_and_latencies_sum_to_the_exact_total() -> None:
 )
 def test_an_account_that_does_not_add_up_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        reader().take_result(measured(**changes))
+        reader().build_operation_run(measured(**changes))
 
 
 def test_an_interval_that_contradicts_itself_is_refused() -> None:

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.charts import iteration_rates_chart, operation_token
-from iolab.loads.metadata.iterations import best_points, point_statistics
+from iolab.loads.metadata.charts import iteration_rates_chart, operation_color_token
+from iolab.loads.metadata.iterations import best_point_per_configuration, point_statistics
 from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import (
     bare_rate_text,
+    file_operation_rates_line,
     host_rate_keys,
-    operation_rates_line,
     summary_table,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataOperation
@@ -179,7 +179,7 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
     assert "at worst" in figure.finding
     svg = draw_inline_svg(figure).svg
     assert "File stat" in svg
-    assert operation_token(MetadataOperation.FILE_CREATE) != operation_token(
+    assert operation_color_token(MetadataOperation.FILE_CREATE) != operation_color_token(
         MetadataOperation.FILE_STAT
     )
 
@@ -216,7 +216,7 @@ def test_points_of_an_axis_are_told_apart() -> None:
     assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
     figure = iteration_rates_chart("Metadata", points, swept.study, series_styles(swept.study))
     assert "ranks 2: arithmetic mean of operations a second" in figure.finding
-    assert best_points(points)[0].axis == (("ranks", 4),)
+    assert best_point_per_configuration(points)[0].axis == (("ranks", 4),)
     matrix = build_report_page(build_brief(swept)).answer.best_table
     assert all("ranks\xa04" in row[1].note for row in matrix.rows)
 
@@ -251,7 +251,7 @@ def test_an_invalid_point_is_no_best_one() -> None:
         else result
         for result in swept.results()
     ]
-    assert best_points(point_statistics(spoilt))[0].axis == (("ranks", 2),)
+    assert best_point_per_configuration(point_statistics(spoilt))[0].axis == (("ranks", 2),)
 
 
 def test_a_failed_iteration_is_counted_and_left_out(source: MetadataSource) -> None:
@@ -284,5 +284,5 @@ def test_each_host_has_its_share(source: MetadataSource) -> None:
 
 
 def test_a_run_in_a_line(source: MetadataSource) -> None:
-    line = operation_rates_line(of_metadata(source)[0])
+    line = file_operation_rates_line(of_metadata(source)[0])
     assert tells(line, "create 1.30 k", "stat 7.06 k", "read 2.60 k", "remove", "ops/s")

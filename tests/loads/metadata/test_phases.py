@@ -19,8 +19,8 @@ from iolab.loads.metadata.metrics import (
 )
 from iolab.loads.metadata.workload import (
     FILE_OPERATIONS,
+    MetadataHostDetails,
     MetadataOperation,
-    MetadataRun,
     operation_runs_of_host,
 )
 from tests.analysis.records import GO_NS, SECOND
@@ -105,7 +105,7 @@ def test_hosts_that_never_worked_at_once_have_no_rate_together() -> None:
     assert value(run.record, "file_stat_ops_per_s") is None
     own = metadata_host_metrics(load, 0)["file_stat_ops_per_s"].value
     assert own == pytest.approx(4 / 0.0043, rel=0.1)
-    assert load.window_s == 0.0
+    assert load.shortest_common_window_s == 0.0
     assert value(run.record, "file_create_ops_per_s") is not None
 
 
@@ -118,7 +118,7 @@ def test_a_phase_shorter_than_an_interval_has_the_rate_of_the_whole_only() -> No
 def test_a_host_that_did_not_come_to_a_phase_leaves_it_without_rates() -> None:
     record = made().record
     lost = replace(
-        record.hosts[1], details=MetadataRun(operation_runs_of_host(record.hosts[1])[:2])
+        record.hosts[1], details=MetadataHostDetails(operation_runs_of_host(record.hosts[1])[:2])
     )
     record = replace(record, hosts=(record.hosts[0], lost))
     assert value(record, "file_create_ops_per_s") is not None
@@ -156,7 +156,7 @@ def test_mdtest_gives_the_rates_that_it_prints_and_nothing_else() -> None:
 def test_a_run_that_left_nothing_is_judged_too() -> None:
     record = made().record
     empty = replace(
-        record, hosts=tuple(replace(host, details=MetadataRun(())) for host in record.hosts)
+        record, hosts=tuple(replace(host, details=MetadataHostDetails(())) for host in record.hosts)
     )
     result = judge(empty, {})
     assert all(metric.value is None for metric in result.metrics.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.metadata.analysis import operation_spreads
+from iolab.loads.metadata.analysis import host_evenness_by_operation
 from iolab.loads.metadata.metrics import sum_metadata_phases
 from iolab.loads.metadata.workload import MetadataOperation, operation_runs_of_host
 from tests.analysis.records import SECOND
@@ -23,7 +23,7 @@ def test_each_operation_names_its_own_slowest_and_fastest() -> None:
         },
         offsets_ns=(0, HOUR_NS, -HOUR_NS),
     ).record
-    found = operation_spreads(record, sum_metadata_phases(record))
+    found = host_evenness_by_operation(record, sum_metadata_phases(record))
     assert set(found) == {operation.key for operation in MetadataOperation}
     names = [host.host for host in record.hosts]
     assert found["file_create"].slowest == names[1]
@@ -40,7 +40,7 @@ def test_starts_are_of_the_first_rank_and_ends_of_the_last_on_one_clock() -> Non
         shapes={(1, MetadataOperation.FILE_CREATE): Shape(starts_ns=(late, late, late, late + 1))},
         offsets_ns=(0, HOUR_NS),
     ).record
-    spread = operation_spreads(record, sum_metadata_phases(record))["file_create"]
+    spread = host_evenness_by_operation(record, sum_metadata_phases(record))["file_create"]
     assert spread.start_skew_ns == late
     ends = [
         run.last_end_real_ns - host.clock_offset_ns
@@ -54,7 +54,7 @@ def test_starts_are_of_the_first_rank_and_ends_of_the_last_on_one_clock() -> Non
 
 def test_one_host_and_a_phase_that_a_host_missed_have_none() -> None:
     alone = made(1).record
-    assert operation_spreads(alone, sum_metadata_phases(alone)) == {}
+    assert host_evenness_by_operation(alone, sum_metadata_phases(alone)) == {}
     result = judge(made(2).record, {})
     assert result.spread is None
     assert result.operation_spreads["file_remove"].overlap > 0.9

@@ -31,7 +31,7 @@ def lost_time_share(save_s: float, restore_s: float, failure_interval_s: float) 
     return save_s / interval_s + (interval_s / 2 + restore_s) / failure_interval_s
 
 
-def checkpoints_sentence(study: Study, points: Sequence[PointSummary]) -> str:
+def save_and_restore_sentences(study: Study, points: Sequence[PointSummary]) -> str:
     """Each checkpoint that was measured without being invalid; empty where none was."""
     return " ".join(
         _checkpoint_point_sentence(study, point) for point in _points_with_save(study, points)

@@ -72,7 +72,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, 
     places = [(float(rank.run.rank), scale.to_scale_unit(rank.run.end_ns)) for rank in ranks]
     slowest = times.slowest_rank
     at = (float(slowest.run.rank), scale.to_scale_unit(slowest.run.end_ns))
-    middle = scale.to_scale_unit(times.median_ns)
+    middle = scale.to_scale_unit(times.median_rank_end_ns)
     is_left = slowest.run.rank <= last / 2
     marks: list[Mark] = [
         LineSegments(token=MUTED, segments=[(None, middle, None, middle)], width=1.2),
@@ -84,7 +84,7 @@ def _phase_plot(times: PhaseTimes, hosts: Sequence[HostRun], token: ColorToken, 
         ),
         TextMark(
             token=INK,
-            places=[(*at, f"rank {slowest.run.rank}, {hosts[slowest.host].host}")],
+            places=[(*at, f"rank {slowest.run.rank}, {hosts[slowest.host_index].host}")],
             align="start" if is_left else "end",
             dx=6 if is_left else -6,
             dy=-7,
@@ -103,7 +103,7 @@ def _slowest_rank_sentence(times: PhaseTimes, hosts: Sequence[HostRun]) -> str:
     slowest = times.slowest_rank
     return (
         f"The {times.phase.value} ends with rank {slowest.run.rank} on "
-        f"{hosts[slowest.host].host} after {value_text(times.until_last_rank_ns, 'ns')}, "
+        f"{hosts[slowest.host_index].host} after {value_text(times.until_last_rank_ns, 'ns')}, "
         f"{times.slowest_over_median or 1:.2f} x the median."
     )
 
@@ -133,7 +133,7 @@ def _rank_rows(
             )
             yield row_of_cells(
                 times.phase.value,
-                hosts[rank.host].host,
+                hosts[rank.host_index].host,
                 str(run.rank),
                 format_bytes(run.bytes),
                 *(value_text(span, "ns") for span in spans),

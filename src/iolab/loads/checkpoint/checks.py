@@ -119,13 +119,14 @@ def _slowest_rank_answer(view: CheckpointView, times: PhaseTimes) -> CheckAnswer
     evidence: EvidenceValues = {
         "phase": times.phase.value,
         "rank": slowest.run.rank,
-        "host": view.hosts[slowest.host].host,
+        "host": view.hosts[slowest.host_index].host,
         "ratio": ratio,
         "published_ratio": published / own if published and own else None,
     }
     text = (
-        f"Rank {slowest.run.rank} on {view.hosts[slowest.host].host} ends the {times.phase.value} "
-        f"after {format_ns(times.until_last_rank_ns)}, {ratio:.3g} times the median of its size"
+        f"Rank {slowest.run.rank} on {view.hosts[slowest.host_index].host} ends the "
+        f"{times.phase.value} after {format_ns(times.until_last_rank_ns)}, "
+        f"{ratio:.3g} times the median of its size"
     )
     if len(alike) > 1 and ratio > STRAGGLER:
         return indicative_answer(f"{text}: the figure is that of one rank.", **evidence)

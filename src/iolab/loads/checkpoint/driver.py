@@ -32,8 +32,8 @@ from iolab.loads.checkpoint.placement import (
 )
 from iolab.loads.checkpoint.workload import (
     CHECKPOINT_ENGINE,
+    CheckpointHostDetails,
     CheckpointJob,
-    CheckpointRun,
     PhaseName,
     PhaseRun,
 )
@@ -92,13 +92,13 @@ class CheckpointDriver(ProcessDriver):
             for phase in phases.job.phases:
                 if session.stop.is_requested:
                     break
-                phases.begin(phase)
+                phases.set_current_phase(phase)
                 if phase is PhaseName.RESTORE:
-                    await phases.drop_caches()
+                    await phases.drop_caches_and_count_late_writes()
                 try:
                     await super().measure(session, run, host_runs, counters)
                 finally:
-                    phases.collect_results()
+                    phases.collect_phase_results()
         finally:
             phases.fill_host_runs()
             await phases.remove_files()
@@ -162,7 +162,7 @@ class _CheckpointPhases:
         self._results = {host_run.name: _HostPhaseResults() for host_run in host_runs}
         self._readers: dict[str, CheckpointLineReader] = {}
 
-    def begin(self, phase: PhaseName) -> None:
+    def set_current_phase(self, phase: PhaseName) -> None:
         """All that follows is of that phase."""
         self.phase = phase
         self._readers.clear()
@@ -188,7 +188,7 @@ class _CheckpointPhases:
         reader = self._readers[host_run.name] = CheckpointLineReader(self.phase, ranks)
         return reader
 
-    async def drop_caches(self) -> None:
+    async def drop_caches_and_count_late_writes(self) -> None:
         """Drop what each host has in memory of the files that it restores, as far as it may.
 
         What the devices moved since the save had ended is kept.
@@ -219,7 +219,7 @@ class _CheckpointPhases:
 
         await run_on_each_host(self._states, drop_caches_of_host)
 
-    def collect_results(self) -> None:
+    def collect_phase_results(self) -> None:
         """Keep what the phase left in the states, before the next one is begun."""
         for state in self._states:
             results = self._results[state.name]
@@ -237,7 +237,7 @@ class _CheckpointPhases:
         """Fill in the states with what all phases came to, however they ended."""
         for state in self._states:
             results = self._results[state.name]
-            state.details = CheckpointRun(tuple(results.phases))
+            state.details = CheckpointHostDetails(tuple(results.phases))
             # The run's offset is the one at its beginning: what was read later tells of drift.
             state.clock_offset = results.offset or state.clock_offset
             state.disks_before = results.before or state.disks_before

@@ -66,8 +66,8 @@ def phase_command(
         "sequence": sequence,
     }
     if any(read.parts for work in works for read in work.files):
-        spec["items"] = [[item.count, item.size] for item in job.checkpoint.items]
-    moved = sum(read.file.size for work in works for read in work.files)
+        spec["items"] = [[item.count, item.size_bytes] for item in job.checkpoint.tensor_groups]
+    moved = sum(read.file.size_bytes for work in works for read in work.files)
     limit_s = LIMIT_S_MIN + moved / SLOWEST_BYTES_PER_S
     return Command(
         argv=ARGV,
@@ -103,11 +103,11 @@ def removal_command(
 
 
 def checkpoint_file_path(
-    read: RankFile, folders: Mapping[int, str], client: int, name_prefix: str
+    rank_file: RankFile, folders: Mapping[int, str], client: int, name_prefix: str
 ) -> str:
     """Where a client finds a file: by its name in its own folder, else by its path."""
-    name = f"{name_prefix}{read.file.name}"
-    return name if read.client == client else f"{folders[read.client]}/{name}"
+    name = f"{name_prefix}{rank_file.file.name}"
+    return name if rank_file.client == client else f"{folders[rank_file.client]}/{name}"
 
 
 def _checkpoint_spec(
@@ -129,7 +129,7 @@ def _checkpoint_spec(
                     {
                         "path": checkpoint_file_path(read, folders, client, name_prefix),
                         "number": read.file.number,
-                        "bytes": read.file.size,
+                        "bytes": read.file.size_bytes,
                         **(
                             {"slice": [read.first_part, read.last_part, read.parts]}
                             if read.parts

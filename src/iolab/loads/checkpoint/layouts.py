@@ -44,14 +44,14 @@ class SavedFile(Record):
 
     number: int
     name: str
-    size: int
+    size_bytes: int
 
 
 class TensorGroup(Record):
     """So many tensors of that size, one after the other in a file."""
 
     count: int
-    size: int
+    size_bytes: int
 
 
 RankFiles = tuple[SavedFile, ...]
@@ -59,24 +59,24 @@ RankFiles = tuple[SavedFile, ...]
 
 
 class CheckpointFiles(Record):
-    """All files of a checkpoint by rank; `items` are those of each file that is read in parts."""
+    """All files of a checkpoint by rank; `tensor_groups` are those of each file read in parts."""
 
-    ranks: tuple[RankFiles, ...]
-    items: tuple[TensorGroup, ...] = ()
+    files_by_rank: tuple[RankFiles, ...]
+    tensor_groups: tuple[TensorGroup, ...] = ()
 
     @property
     def total_bytes(self) -> int:
         """Of all files."""
-        return sum(file.size for files in self.ranks for file in files)
+        return sum(file.size_bytes for files in self.files_by_rank for file in files)
 
     @property
     def file_count(self) -> int:
         """How many files there are."""
-        return sum(len(files) for files in self.ranks)
+        return sum(len(files) for files in self.files_by_rank)
 
     def bytes_of_rank(self, rank: int) -> int:
         """What one rank saves."""
-        return sum(file.size for file in self.ranks[rank])
+        return sum(file.size_bytes for file in self.files_by_rank[rank])
 
 
 @lru_cache(maxsize=16)
@@ -91,7 +91,7 @@ def plan_checkpoint(
 
 
 def _zero3_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> CheckpointFiles:
-    copies = rank_count // model.model_parallel
+    copies = rank_count // model.ranks_per_copy
     layer = sum(_shrunk_element_count(n, shrink) for n in model.layer_elements(copies))
     ends = 2 * _shrunk_element_count(model.embedding_elements(copies), shrink)
     norm = _shrunk_element_count(model.hidden // copies, shrink)
@@ -110,7 +110,7 @@ def _megatron_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Che
     optimizer = _optimizer_file_bytes(model, rank_count, shrink)
     return _checkpoint_of_numbered_files(
         (
-            *(_layer_files(model, rank, shrink) if rank < model.model_parallel else ()),
+            *(_layer_files(model, rank, shrink) if rank < model.ranks_per_copy else ()),
             (f"{_zero_shard_name(model, rank)}_optim_states.pt", optimizer),
         )
         for rank in range(rank_count)
@@ -145,7 +145,7 @@ def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoi
         *(TensorGroup(1, MODEL_BYTES * count) for count in elements),
         *(TensorGroup(3, OPTIMIZER_BYTES // 3 * count) for count in elements),
     )
-    size = sum(item.count * item.size for item in items)
+    size = sum(item.count * item.size_bytes for item in items)
     metadata = METADATA_BYTES * sum(item.count for item in items) * rank_count
     checkpoint = _checkpoint_of_numbered_files(
         (
@@ -154,16 +154,16 @@ def _dcp_checkpoint(model: ModelShape, rank_count: int, shrink: int) -> Checkpoi
         )
         for rank in range(rank_count)
     )
-    return CheckpointFiles(checkpoint.ranks, items)
+    return CheckpointFiles(checkpoint.files_by_rank, items)
 
 
 def _zero_shard_name(model: ModelShape, rank: int) -> str:
-    copy, place = divmod(rank, model.model_parallel)
+    copy, place = divmod(rank, model.ranks_per_copy)
     return f"zero_pp_rank_{copy}_mp_rank_{place}"
 
 
 def _optimizer_file_bytes(model: ModelShape, rank_count: int, shrink: int) -> int:
-    elements = model.parameters // rank_count + OPTIMIZER_VECTORS * model.hidden
+    elements = model.parameter_count // rank_count + OPTIMIZER_VECTORS * model.hidden
     return OPTIMIZER_BYTES * _shrunk_element_count(elements, shrink)
 
 

@@ -44,7 +44,7 @@ REQUEST_KEYS: Final = tuple(
 class HostRank(Record):
     """A rank in a phase, and the host that it was on, by its place."""
 
-    host: int
+    host_index: int
     run: RankRun
 
 
@@ -60,7 +60,7 @@ class PhaseTimes(Record, dict=True):
         return max(self.ranks, key=lambda rank: rank.run.end_ns)
 
     @property
-    def first_rank(self) -> HostRank:
+    def lowest_numbered_rank(self) -> HostRank:
         """The rank with the lowest number."""
         return min(self.ranks, key=lambda rank: rank.run.rank)
 
@@ -75,14 +75,16 @@ class PhaseTimes(Record, dict=True):
         return sum(rank.run.bytes for rank in self.ranks)
 
     @property
-    def median_ns(self) -> float:
+    def median_rank_end_ns(self) -> float:
         """The same of the median rank."""
         return median(rank.run.end_ns for rank in self.ranks)
 
     @property
     def slowest_over_median(self) -> float | None:
         """The slowest rank's time over the median one's."""
-        return self.until_last_rank_ns / self.median_ns if self.median_ns else None
+        return (
+            self.until_last_rank_ns / self.median_rank_end_ns if self.median_rank_end_ns else None
+        )
 
     @property
     def rate_bytes_per_s(self) -> float | None:
@@ -92,7 +94,7 @@ class PhaseTimes(Record, dict=True):
     @property
     def published_rate_bytes_per_s(self) -> float | None:
         """All bytes over the time of the first rank by its own clock."""
-        first = self.first_rank.run
+        first = self.lowest_numbered_rank.run
         return _bytes_per_s(self.total_bytes, first.end_ns - first.begin_ns)
 
     @property

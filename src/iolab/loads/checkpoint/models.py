@@ -39,12 +39,12 @@ class ModelShape(Record):
         return self.hidden // self.heads * self.kv_heads
 
     @property
-    def model_parallel(self) -> int:
+    def ranks_per_copy(self) -> int:
         """Ranks that hold one copy."""
         return self.tensor_parallel * self.pipeline_parallel
 
     @property
-    def parameters(self) -> int:
+    def parameter_count(self) -> int:
         """Of the whole model."""
         h, f = self.hidden, self.ffn
         layer = 2 * h + h * (h + 2 * self.key_value_width) + h * h + 3 * h * f

@@ -85,12 +85,12 @@ def _checkpoint_element_faults(
             "which zero3 does not know"
         )
         yield ElementFault(("layout",), has, "Write layout = 'megatron' or 'dcp'.")
-    if layout is not CheckpointLayout.DCP and ranks % shape.model_parallel:
+    if layout is not CheckpointLayout.DCP and ranks % shape.ranks_per_copy:
         has = (
-            f"ranks = {ranks}, but {shape.model_parallel} ranks hold one copy of {table.model} "
+            f"ranks = {ranks}, but {shape.ranks_per_copy} ranks hold one copy of {table.model} "
             f"({shape.tensor_parallel} tensor x {shape.pipeline_parallel} pipeline parallel)"
         )
-        hint = f"Give a multiple of {shape.model_parallel}, or write layout = 'dcp'."
+        hint = f"Give a multiple of {shape.ranks_per_copy}, or write layout = 'dcp'."
         yield ElementFault(("ranks",), has, hint)
     yield from _restore_element_faults(table, layout, ranks)
     for key, count in (("ranks", ranks), ("restore_ranks", table.restore_ranks or ranks)):

@@ -9,7 +9,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.loads.checkpoint.answer import checkpoints_sentence, lost_time_table
+from iolab.loads.checkpoint.answer import lost_time_table, save_and_restore_sentences
 from iolab.loads.checkpoint.charts import rank_times_chart
 from iolab.loads.checkpoint.metric_specs import RESTORE, SAVE, SAVE_RATE
 from iolab.loads.checkpoint.workload import CheckpointJob
@@ -73,8 +73,8 @@ class CheckpointReport(SingleFigureReport):
         )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
-        """See `checkpoints_sentence`."""
-        return checkpoints_sentence(study, points)
+        """See `save_and_restore_sentences`."""
+        return save_and_restore_sentences(study, points)
 
     def charts_by_workload(self, brief: Brief) -> Charts:
         """When each rank of the median run ended, before the charts of all load."""

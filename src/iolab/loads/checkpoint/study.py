@@ -67,7 +67,9 @@ class CheckpointStudyKind(LoadStudyKind):
         own_runs = self.runs_of_kind(runs)
         if not own_runs:
             return LoadDemand()
-        spaces = {run.point.digest: _space_bytes(study, run.point) for run in own_runs}
+        spaces = {
+            run.point.digest: _largest_client_space_bytes(study, run.point) for run in own_runs
+        }
         seconds = sum(
             _forecast_seconds(run.point, spaces[run.point.digest], rate) for run in own_runs
         )
@@ -82,7 +84,9 @@ class CheckpointStudyKind(LoadStudyKind):
         """Seconds of one run at the assumed rate."""
         if not isinstance(point.job, CheckpointJob):
             return 0.0
-        return _forecast_seconds(point, _space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S)
+        return _forecast_seconds(
+            point, _largest_client_space_bytes(study, point), ASSUMED_WRITE_BYTES_PER_S
+        )
 
     def run_writes(self, study: Study, point: Point, hosts: HostStudyKind) -> RunWrites:  # noqa: ARG002
         """One checkpoint."""
@@ -135,7 +139,7 @@ def _client_count(study: Study, point: Point) -> int:
     return len(study.configuration(point.configuration).hosts)
 
 
-def _space_bytes(study: Study, point: Point) -> int:
+def _largest_client_space_bytes(study: Study, point: Point) -> int:
     return CheckpointJob.require_type(point.job).largest_client_space_bytes(
         _client_count(study, point)
     )

@@ -123,7 +123,7 @@ class CheckpointJob(AnyJob, Record, tag="checkpoint"):
         if phase is PhaseName.SAVE or self.restore_ranks == self.ranks:
             return checkpoint.total_bytes
         # By other ranks the items are read, and not what tells of them.
-        return self.ranks * sum(item.count * item.size for item in checkpoint.items)
+        return self.ranks * sum(item.count * item.size_bytes for item in checkpoint.tensor_groups)
 
     def requests_in_flight_per_rank(self, phase: PhaseName) -> int:
         """Requests that each rank has under way."""
@@ -196,7 +196,7 @@ class PhaseRun(Record):
     devices_later: tuple[DeviceDelta, ...] = ()
 
 
-class CheckpointRun(HostLoadDetails, Record, tag="checkpoint"):
+class CheckpointHostDetails(HostLoadDetails, Record, tag="checkpoint"):
     """What one host did, phase by phase."""
 
     phases: tuple[PhaseRun, ...]
@@ -208,4 +208,6 @@ class CheckpointRun(HostLoadDetails, Record, tag="checkpoint"):
 
 def phase_run_of_host(host: HostRun, phase: PhaseName) -> PhaseRun | None:
     """What a host did in a phase; None where it did not tell."""
-    return host.details.phase_run(phase) if isinstance(host.details, CheckpointRun) else None
+    return (
+        host.details.phase_run(phase) if isinstance(host.details, CheckpointHostDetails) else None
+    )

@@ -36,8 +36,8 @@ from iolab.loads.metadata.checks import (
     check_metadata_cpu_bound_client,
     check_metadata_device_busy,
     check_metadata_engine_errors,
-    check_metadata_failed,
     check_metadata_operations_counted,
+    check_metadata_operations_failed,
     check_metadata_percentile_support,
     check_metadata_totals_disagree,
     check_phase_incomplete,
@@ -66,7 +66,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
 
     checks = shared_checks_with_overrides(
         added_after={
-            check_engine_errors: (check_metadata_failed, check_phase_incomplete),
+            check_engine_errors: (check_metadata_operations_failed, check_phase_incomplete),
             check_totals_disagree: (
                 check_metadata_operations_counted,
                 check_reported_rates,
@@ -113,27 +113,29 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             sum_measured_window(record),
             telemetry,
             host_kinds=host_kinds,
-            metadata=sum_metadata_phases(record),
+            metadata_sums=sum_metadata_phases(record),
         )
 
     def fleet_metrics(self, view: MetadataView) -> dict[str, Metric]:
         """See `metadata_metrics`."""
-        return metadata_metrics(view.record, view.metadata)
+        return metadata_metrics(view.record, view.metadata_sums)
 
     def host_metrics(self, view: MetadataView, host_index: int) -> dict[str, Metric]:
         """See `metadata_host_metrics`."""
-        return metadata_host_metrics(view.metadata, host_index)
+        return metadata_host_metrics(view.metadata_sums, host_index)
 
     def window_s(self, view: MetadataView) -> float:
         """The shortest common window of the phases on files."""
-        return view.metadata.window_s
+        return view.metadata_sums.shortest_common_window_s
 
     def evenness_by_phase(self, view: MetadataView) -> dict[str, HostEvenness]:
         """By operation."""
-        return operation_spreads(view.record, view.metadata)
+        return host_evenness_by_operation(view.record, view.metadata_sums)
 
 
-def operation_spreads(record: RunRecord, metadata_sums: MetadataSums) -> dict[str, HostEvenness]:
+def host_evenness_by_operation(
+    record: RunRecord, metadata_sums: MetadataSums
+) -> dict[str, HostEvenness]:
     """The spread of each phase of metadata load of several hosts, by the operation's key.
 
     Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
@@ -150,7 +152,7 @@ def operation_spreads(record: RunRecord, metadata_sums: MetadataSums) -> dict[st
 
 def _phase_rates_by_host(phase: MetadataPhaseSums, spans: Sequence[Window | None]) -> Floats:
     if phase.has_common_window:
-        return np.asarray(phase.intervals_inside / phase.seconds)
+        return np.asarray(phase.completed_in_window / phase.window_seconds)
     return np.array(
         [
             run.completed / span.seconds if run and span and span.end_ns > span.start_ns else 0.0

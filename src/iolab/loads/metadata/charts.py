@@ -17,7 +17,7 @@ from iolab.loads.metadata.iterations import (
     HEADLINE,
     OperationStatistics,
     PointStatistics,
-    best_points,
+    best_point_per_configuration,
     point_statistics,
 )
 from iolab.loads.metadata.metrics import sum_metadata_phases
@@ -26,7 +26,7 @@ from iolab.loads.metadata.tables import (
     bare_rate_text,
     iteration_count_text,
     mean_rate_text,
-    point_statistics_text,
+    point_label,
     rate_basis_text,
     rates_and_latencies_note,
     summary_table,
@@ -99,7 +99,7 @@ def operation_charts(
         else ()
     )
     further: list[Figure] = []
-    for point in best_points(points):
+    for point in best_point_per_configuration(points):
         shown = next(
             (operation for operation in point.operations if operation.operation is HEADLINE),
             point.operations[0],
@@ -107,14 +107,14 @@ def operation_charts(
         chart_data = brief.chart_data_by_run.get((shown.digest, shown.repeat))
         if chart_data is None:
             continue
-        name = point_statistics_text(point, brief.study)
+        name = point_label(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
         tails = {
             OPERATION_NAMES[operation.operation]: operation.highest_percentile
             for operation in point.operations
         }
-        curves = operations_distribution(workload.title, title, chart_data, tails)
+        curves = operation_latency_distribution_figure(workload.title, title, chart_data, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, brief.run_anchors)
     iterations = "; ".join(dict.fromkeys(iteration_count_text(point) for point in points))
@@ -122,7 +122,7 @@ def operation_charts(
     return [ChartGroup(workload.title, figures, table, note, appendix_figures=tuple(further))]
 
 
-def operation_token(operation: MetadataOperation) -> ColorToken:
+def operation_color_token(operation: MetadataOperation) -> ColorToken:
     """The colour of an operation where lines are told apart by it."""
     return series_token(list(MetadataOperation).index(operation) - 1)
 
@@ -142,7 +142,7 @@ def iteration_rates_chart(
     ]
     step = NAME_ROOM + LINE * len(drawn)
     height = step * len(operations)
-    values = [v for point in drawn for operation in point.operations for v in operation.values]
+    values = [v for point in drawn for operation in point.operations for v in operation.rates]
     marks: list[Mark] = []
     ends: list[LineEndLabel] = []
     for index, operation in enumerate(operations):
@@ -219,7 +219,7 @@ def _rates_and_levels(
     return [
         (value, result.verdict.level)
         for result in point.results
-        if (value := result.metrics[statistics.metric].value) is not None
+        if (value := result.metrics[statistics.rate_key].value) is not None
     ]
 
 
@@ -234,7 +234,7 @@ def _mean_rates_sentence(points: Sequence[PointStatistics], study: Study) -> str
     """
     sentences = []
     for point in points:
-        name = point_statistics_text(point, study)
+        name = point_label(point, study)
         own = [
             operation
             for operation in point.operations
@@ -261,10 +261,10 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
     rows = tuple(
         row_of_cells(
             OPERATION_NAMES[operation.operation],
-            point_statistics_text(point, study) or DASH,
+            point_label(point, study) or DASH,
             rate_basis_text(operation),
             str(result.repeat),
-            bare_rate_text(result.metrics[operation.metric].value),
+            bare_rate_text(result.metrics[operation.rate_key].value),
             result.verdict.level,
         )
         for point in points
@@ -274,21 +274,22 @@ def _iteration_rates_table(points: Sequence[PointStatistics], study: Study) -> T
     return Table("Rate of each operation", heads, rows)
 
 
-def operations_distribution(
+def operation_latency_distribution_figure(
     subject: str,
     title: str,
     chart_data: RunChartData,
-    tails: Mapping[str, float] = MappingProxyType({}),
+    highest_percentiles: Mapping[str, float] = MappingProxyType({}),
 ) -> Figure | None:
     """One run's latency by percentile, a curve for each operation; None without any.
 
-    `tails` are the highest percentiles of operations that go no further, by their names.
+    `highest_percentiles` are the highest percentiles of operations that go no further, by their
+    names.
     """
-    tokens = {name: operation_token(operation) for operation, name in OPERATION_NAMES.items()}
+    tokens = {name: operation_color_token(operation) for operation, name in OPERATION_NAMES.items()}
     curves = [
         curve
-        if curve.name not in tails
-        else curve.truncated_at_one_in(inverse_tail_fraction(tails[curve.name]))
+        if curve.name not in highest_percentiles
+        else curve.truncated_at_one_in(inverse_tail_fraction(highest_percentiles[curve.name]))
         for curve in chart_data.per_operation
     ]
     drawn = [
@@ -324,7 +325,7 @@ def operation_panels_of_run(record: RunRecord, grid: TimeGrid) -> list[Panel]:
         done = distribute_over_cells(own, grid, own.intervals.ios.astype(np.float64), operation)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(seconds > 0, done / seconds, np.nan)
-        name, token = operation.key.removeprefix("file_"), operation_token(operation)
+        name, token = operation.key.removeprefix("file_"), operation_color_token(operation)
         rates.append(replace(panel_line_from_array(name, rate), token=token))
         tails.append(replace(panel_line_from_array(name, p99_by_cell(own, grid)), token=token))
     return [

@@ -81,13 +81,13 @@ def does_engine_report_host_counts(view: MetadataView) -> bool:
 
 
 @check_operations_failed
-def check_metadata_failed(view: MetadataView) -> CheckAnswer:
+def check_metadata_operations_failed(view: MetadataView) -> CheckAnswer:
     """Whether every operation succeeded: one that fails is often faster than one that works."""
     if not does_engine_report_host_counts(view):
         return unchecked_answer("mdtest does not count the operations that failed")
     errors: Counter[str] = Counter()
     worst_phase, most = "", 0
-    for phase in view.metadata.phases:
+    for phase in view.metadata_sums.phases:
         for run in phase.operation_runs:
             errors.update(dict(run.errors) if run is not None else {})
         if phase.failed_count > most:
@@ -126,7 +126,7 @@ def check_phase_incomplete(view: MetadataView) -> CheckAnswer:
 
 
 def _phase_finished_answer(view: MetadataView, operation: MetadataOperation) -> CheckAnswer:
-    phase = next((p for p in view.metadata.phases if p.operation is operation), None)
+    phase = next((p for p in view.metadata_sums.phases if p.operation is operation), None)
     if phase is None:
         return invalid_answer(
             f"No host came to {operation.display_name}.", phase=operation.display_name
@@ -209,7 +209,8 @@ def check_metadata_totals_disagree(view: MetadataView) -> CheckAnswer:
             "mdtest gives no counts to add up; reported-rates judges what it prints."
         )
     return worst_answer(
-        (_phase_totals_answer(view, phase) for phase in view.metadata.phases), max_key="difference"
+        (_phase_totals_answer(view, phase) for phase in view.metadata_sums.phases),
+        max_key="difference",
     )
 
 
@@ -275,7 +276,7 @@ def check_rank_skew(view: MetadataView) -> CheckAnswer:
         return unchecked_answer(
             "mdtest does not tell when each rank worked; its rates are of the whole"
         )
-    phases = view.metadata.file_phases
+    phases = view.metadata_sums.file_phases
     if not phases:
         return invalid_answer("No phase on files was run: there is no fleet number.")
     return worst_answer(
@@ -332,7 +333,7 @@ def check_phase_too_short(view: MetadataView) -> CheckAnswer:
 
 def _phase_seconds(view: MetadataView) -> Iterator[tuple[MetadataOperation, float]]:
     """How long each phase on files took."""
-    for phase in view.metadata.file_phases:
+    for phase in view.metadata_sums.file_phases:
         if phase.span is not None:
             yield phase.operation, phase.span.seconds
     for rate in reported_rates_of_run(view.record):
@@ -379,7 +380,7 @@ def check_ranks_preempted(view: MetadataView) -> CheckAnswer:
     if does_engine_report_host_counts(view):
         answers = [
             _preemptions_answer(view, phase, index)
-            for phase in view.metadata.file_phases
+            for phase in view.metadata_sums.file_phases
             for index in range(len(view.hosts))
             if phase.operation_runs[index] is not None
         ]
@@ -458,7 +459,7 @@ def check_metadata_percentile_support(view: MetadataView) -> CheckAnswer:
         return not_applicable_answer(
             "Rates only: mdtest does not measure latencies, and none is shown."
         )
-    phases = view.metadata.file_phases
+    phases = view.metadata_sums.file_phases
     if not phases:
         return unchecked_answer("no phase on files was run")
     fewest = min(phases, key=lambda phase: phase.completed_count)
@@ -483,7 +484,7 @@ def check_metadata_percentile_support(view: MetadataView) -> CheckAnswer:
 
 def check_metadata_cpu_bound_client(view: MetadataView) -> CheckAnswer:
     """cpu-bound-client of metadata load: each phase on files by itself."""
-    windows = [(phase.operation, phase.span) for phase in view.metadata.file_phases]
+    windows = [(phase.operation, phase.span) for phase in view.metadata_sums.file_phases]
     answers = [
         _processor_use_answer(
             view,
@@ -505,13 +506,13 @@ def check_metadata_cpu_bound_client(view: MetadataView) -> CheckAnswer:
 
 
 def _processor_use_answer(
-    view: MetadataView, host_index: int, word: str, share: float | None
+    view: MetadataView, host_index: int, phase_name: str, share: float | None
 ) -> CheckAnswer:
     host = view.hosts[host_index]
-    evidence: EvidenceValues = {"host": host.host, "phase": word, "cores_busy_share": share}
+    evidence: EvidenceValues = {"host": host.host, "phase": phase_name, "cores_busy_share": share}
     if share is None:
         return unchecked_answer(f"{host.host} has no telemetry of its cores", **evidence)
-    text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy in {word}"
+    text = f"All cores{view.host_suffix_text(host)} were {percent_text(share)} busy in {phase_name}"
     if share >= FULL_PROCESSORS:
         return indicative_answer(f"{text}: the client may be the limit.", **evidence)
     return valid_answer(f"{text}, the most of all phases.", **evidence)
@@ -543,7 +544,7 @@ class _FileCounts(Record):
 
     created: int
     removed: int
-    observed_s: float | None
+    lifetime_s: float | None
 
 
 def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
@@ -551,7 +552,7 @@ def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[Chec
     if target is None or (target.in_memory and len(members) > 1):
         yield not_applicable_answer("Whether the hosts share a file system in memory is not known.")
         return
-    used = max((_used_inodes(view, index) for index in members), key=lambda each: each.size)
+    used = max((_used_inode_samples(view, index) for index in members), key=lambda each: each.size)
     if used.size < SAMPLES_SURE:
         yield not_applicable_answer(
             f"The target's file system was requested its inodes {used.size} times, too few to tell."
@@ -573,7 +574,7 @@ def _file_count_answers(view: MetadataView, members: list[int]) -> Iterator[Chec
         )
         if answer.level is not None and answer.level.rank and _can_samples_miss_files(view, files):
             answer = not_applicable_answer(
-                "The files were there for too short a time to be sampled.", kept_s=files.observed_s
+                "The files were there for too short a time to be sampled.", kept_s=files.lifetime_s
             )
         elif target.mount_point == "/" and answer.level is not None and answer.level.rank:
             # A system's own file system is everybody's: what others removed then is lacking.
@@ -591,10 +592,10 @@ def _file_system_suffix_text(view: MetadataView, members: list[int]) -> str:
 def _can_samples_miss_files(view: MetadataView, files: _FileCounts) -> bool:
     """Whether no sample need have seen all files."""
     interval_s = view.record.telemetry_interval_ms / 1000
-    return files.observed_s is None or files.observed_s < SAMPLES_SURE * interval_s
+    return files.lifetime_s is None or files.lifetime_s < SAMPLES_SURE * interval_s
 
 
-def _used_inodes(view: MetadataView, host_index: int) -> Ints:
+def _used_inode_samples(view: MetadataView, host_index: int) -> Ints:
     """The inodes in use at each sample of a host, from before the first phase to after the last."""
     table = view.record.counters
     rows = np.flatnonzero(table.host == host_index)
@@ -617,7 +618,7 @@ def _files_claimed_by_hosts(view: MetadataView, members: list[int]) -> _FileCoun
         ]
         timed = [seconds for seconds in between if seconds is not None]
         return _FileCounts(asked, asked, sum(timed) if timed else None)
-    phases = {phase.operation: phase for phase in view.metadata.phases}
+    phases = {phase.operation: phase for phase in view.metadata_sums.phases}
 
     def completed_operation_count(operation: MetadataOperation) -> int:
         runs = phases[operation].operation_runs if operation in phases else ()

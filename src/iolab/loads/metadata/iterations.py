@@ -21,8 +21,8 @@ HEADLINE: Final = MetadataOperation.FILE_CREATE
 class OperationStatistics(Record):
     """One operation over the iterations of a point; rates in operations a second.
 
-    `metric` is the key of the rate: that over the common window where all iterations have it, else
-    that over the whole phase. `std_dev` is None of a single iteration. `median_result` is the
+    `rate_key` is the key of the rate: that over the common window where all iterations have it,
+    else that over the whole phase. `std_dev` is None of a single iteration. `median_result` is the
     iteration whose rate is the median (of two the lower), and `latencies` are its own by name:
     `mean`, `p50` and so on, without percentiles for which any iteration did too little.
     `compared_values` are the rates above 0 of iterations that are not invalid. `level` is the worst
@@ -30,8 +30,8 @@ class OperationStatistics(Record):
     """
 
     operation: MetadataOperation
-    metric: str
-    values: tuple[float, ...]
+    rate_key: str
+    rates: tuple[float, ...]
     median_result: RunResult
     latencies: Mapping[str, Metric]
     level: VerdictLevel
@@ -40,12 +40,12 @@ class OperationStatistics(Record):
     @property
     def repeats_disagree_check(self) -> CheckResult | None:
         """The objection to rates that are too unlike."""
-        return repeats_disagree_check(self.compared_values, self.metric)
+        return repeats_disagree_check(self.compared_values, self.rate_key)
 
     @property
     def is_over_common_window(self) -> bool:
         """Whether the rate is that over the common window."""
-        return self.metric == self.operation.rate_key
+        return self.rate_key == self.operation.rate_key
 
     @property
     def highest_percentile(self) -> float:
@@ -58,33 +58,33 @@ class OperationStatistics(Record):
     @property
     def iteration_count(self) -> int:
         """How many iterations."""
-        return len(self.values)
+        return len(self.rates)
 
     @property
     def maximum(self) -> float:
         """The highest rate."""
-        return max(self.values)
+        return max(self.rates)
 
     @property
     def minimum(self) -> float:
         """The lowest rate."""
-        return min(self.values)
+        return min(self.rates)
 
     @property
     def mean(self) -> float:
         """The arithmetic mean."""
-        return statistics.fmean(self.values)
+        return statistics.fmean(self.rates)
 
     @property
     def std_dev(self) -> float | None:
         """The sample's standard deviation."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+        return statistics.stdev(self.rates) if len(self.rates) > 1 else None
 
 
 class PointStatistics(Record):
     """A point's iterations: those of other hosts (`excluded_hosts`) stand apart.
 
-    `results` are the iterations that count, in their order; `left_out` is how many did not.
+    `results` are the iterations that count, in their order; `left_out_count` is how many did not.
     """
 
     configuration: str
@@ -93,7 +93,7 @@ class PointStatistics(Record):
     digest: str
     excluded_hosts: tuple[str, ...]
     results: tuple[RunResult, ...]
-    left_out: int
+    left_out_count: int
     operations: tuple[OperationStatistics, ...]
 
 
@@ -122,7 +122,7 @@ def _point_statistics(group: Sequence[RunResult]) -> PointStatistics:
         digest=first.digest,
         excluded_hosts=first.excluded_hosts,
         results=tuple(done),
-        left_out=len(group) - len(done),
+        left_out_count=len(group) - len(done),
         operations=tuple(operation for operation in operations if operation is not None),
     )
 
@@ -152,8 +152,8 @@ def _operation_statistics(
         levels.append(disagreement.level)
     return OperationStatistics(
         operation=operation,
-        metric=key,
-        values=tuple(value for value, _ in rates),
+        rate_key=key,
+        rates=tuple(value for value, _ in rates),
         median_result=shown,
         latencies={
             name: shown.metrics[latency]
@@ -171,7 +171,7 @@ def _metric_value(result: RunResult, metric_key: str) -> float | None:
     return None if metric is None else metric.value
 
 
-def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
+def best_point_per_configuration(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
     """Of each configuration the point that creates most, of those that are not invalid if any."""
     best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
     for point in points:

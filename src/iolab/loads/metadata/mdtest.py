@@ -37,7 +37,7 @@ from iolab.loads.metadata.workload import (
     MetadataJob,
     MetadataOperation,
     ReportedRate,
-    ReportedRates,
+    ReportedRunRates,
 )
 from iolab.record import Record
 from iolab.session.context import SessionContext
@@ -153,13 +153,13 @@ class MpiPrograms(Record):
     mpiexec: str
 
 
-def find_mpi_programs(job: MetadataJob) -> MpiPrograms:
+def mpi_programs_of_job(job: MetadataJob) -> MpiPrograms:
     """The programs that the job names, else those of the usual names. EngineError as below."""
     options = validate_options("mdtest", job.options, MDTEST_OPTIONS)
     return MpiPrograms(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
 
 
-def version_command(programs: MpiPrograms, directory: str) -> Command:
+def mpiexec_version_command(programs: MpiPrograms, directory: str) -> Command:
     """Ask `mpiexec` for its version."""
     argv = (programs.mpiexec, "--version")
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, MDTEST_OUTPUT_BYTES_MAX)
@@ -178,7 +178,7 @@ def measure_command(
     for an option that is not allowed or an address that mpiexec cannot be told.
     """
     options = validate_options("mdtest", job.options, MDTEST_OPTIONS)
-    programs = find_mpi_programs(job)
+    programs = mpi_programs_of_job(job)
     total = sum(place.ranks for place in placements)
     as_root = options.get("allow_run_as_root") == "1"
     argv = [
@@ -202,7 +202,9 @@ def measure_command(
     )
 
 
-def output_faults(output: MdtestOutput, job: MetadataJob, rank_count: int) -> tuple[str, ...]:
+def mdtest_output_faults(
+    output: MdtestOutput, job: MetadataJob, rank_count: int
+) -> tuple[str, ...]:
     """Why an output is not that of the run that was requested; empty when it is.
 
     What mdtest or MPI said of an error comes first, but for what explains all of them.
@@ -216,7 +218,7 @@ def output_faults(output: MdtestOutput, job: MetadataJob, rank_count: int) -> tu
         *output.messages,
         *output.faults,
         *output_contradictions(output),
-        *_missing_output_faults(output, job, rank_count),
+        *_request_mismatch_faults(output, job, rank_count),
     )
 
 
@@ -231,7 +233,7 @@ def _optional_arguments(job: MetadataJob, total: int, options: dict[str, str]) -
         yield "-R"
 
 
-def _missing_output_faults(
+def _request_mismatch_faults(
     output: MdtestOutput, job: MetadataJob, rank_count: int
 ) -> Iterator[str]:
     if output.ranks is not None and output.ranks != rank_count:
@@ -268,7 +270,7 @@ class MdtestDriver(LoadDriver):
             host_runs,
             lambda host_run: _require_programs(host_run, MetadataJob.require_type(run.point.job)),
         )
-        await _require_one_target(host_runs)
+        await _require_common_target_path(host_runs)
         if not session.stop.is_requested:
             await watch_for_background_io(session, run, host_runs)
 
@@ -292,11 +294,11 @@ class MdtestDriver(LoadDriver):
         ]
         first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
         raw = await _run_mdtest(session, host_runs, counters, first.command, halt)
-        self.rates = _reported_rates(host_runs, job, raw)
+        self.rates = _store_output_and_parse_rates(host_runs, job, raw)
 
     def with_details(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
-        return replace(record, details=ReportedRates(self.rates))
+        return replace(record, details=ReportedRunRates(self.rates))
 
 
 def mpi_address(workdir: WorkDirectory) -> str:
@@ -312,7 +314,7 @@ def mpi_address(workdir: WorkDirectory) -> str:
 
 async def _require_programs(host_run: HostRunInProgress, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
-    programs = find_mpi_programs(job)
+    programs = mpi_programs_of_job(job)
     asked = {
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
@@ -328,7 +330,7 @@ async def _require_programs(host_run: HostRunInProgress, job: MetadataJob) -> No
             raise EngineError(message, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_one_target(host_runs: Sequence[HostRunInProgress]) -> None:
+async def _require_common_target_path(host_runs: Sequence[HostRunInProgress]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
     first = host_runs[0].workdir
     for host_run in host_runs:
@@ -352,7 +354,7 @@ async def _require_common_mpi(
 
     async def find_mpi_on_host(host_run: HostRunInProgress) -> MpiInstallation:
         words = bytearray()
-        command = version_command(find_mpi_programs(job), host_run.workdir.dir)
+        command = mpiexec_version_command(mpi_programs_of_job(job), host_run.workdir.dir)
         ending = await run_process(host_run.workdir.host, command, halt, words.extend)
         if fault := exit_fault_text(ending, command):
             raise EngineError(f"mpiexec on host '{host_run.name}' {fault}.", INSTALL_MPI)
@@ -415,7 +417,7 @@ async def _run_mdtest(
         await run_on_each_host(host_runs, snapshot_and_end_watch)
 
     async def watch_all_hosts() -> None:
-        await _wait_for_first(
+        await _run_until_first_ends(
             [
                 _collect_telemetry_until_cancelled(host_run, watches[host_run.name])
                 for host_run in host_runs
@@ -440,7 +442,7 @@ async def _collect_telemetry_until_cancelled(host_run: HostRunInProgress, watch:
         raise
 
 
-async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
+async def _run_until_first_ends(works: Sequence[Coroutine[Any, Any, None]]) -> None:
     """All at once until the first one ends or fails, which ends the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
@@ -453,14 +455,14 @@ async def _wait_for_first(works: Sequence[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _reported_rates(
+def _store_output_and_parse_rates(
     host_runs: Sequence[HostRunInProgress], job: MetadataJob, raw: bytes
 ) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was requested; EngineError when it is not that."""
     first = host_runs[0]
     output = parse_mdtest_output(raw)
     ranks = job.ranks * len(host_runs)
-    faults = output_faults(output, job, ranks)
+    faults = mdtest_output_faults(output, job, ranks)
     for host_run in host_runs:
         own_faults = faults if host_run is first else ()
         host_run.reading = ParsedEngineOutput(output.version, None, None, (), None, own_faults)

@@ -55,17 +55,17 @@ class MetadataPhaseSums(Record):
     `operation_runs` is what each host told, None where it did not come to the phase. `span` reaches
     from the first rank's start to the last one's end, `common_window` is the time that all ranks of
     all hosts shared; both are None where a host told no times, `common_window` also where there is
-    none. `intervals_inside` (H,) operations ended in `seconds` (H,) of intervals within the common
-    window; without one within the host's own. `completed_by_host` (H,), `lat_sum_ns` (H,) and
-    `bins` (H, BIN_COUNT) are of the whole phase.
+    none. `completed_in_window` (H,) operations ended in `window_seconds` (H,) of intervals within
+    the common window; without one within the host's own. `completed_by_host` (H,), `lat_sum_ns`
+    (H,) and `bins` (H, BIN_COUNT) are of the whole phase.
     """
 
     operation: MetadataOperation
     operation_runs: tuple[OperationRun | None, ...]
     span: Window | None
     common_window: Window | None
-    intervals_inside: Ints
-    seconds: Floats
+    completed_in_window: Ints
+    window_seconds: Floats
     completed_by_host: Ints
     lat_sum_ns: Floats
     bins: Ints
@@ -73,7 +73,7 @@ class MetadataPhaseSums(Record):
     @property
     def has_common_window(self) -> bool:
         """Whether every host has an interval in the common window, so that rates may be added."""
-        return self.common_window is not None and bool((self.seconds > 0).all())
+        return self.common_window is not None and bool((self.window_seconds > 0).all())
 
     @property
     def completed_count(self) -> int:
@@ -113,7 +113,7 @@ class MetadataSums(Record):
         return tuple(phase for phase in self.phases if phase.operation in FILE_OPERATIONS)
 
     @property
-    def window_s(self) -> float:
+    def shortest_common_window_s(self) -> float:
         """The shortest common window of the phases on files; 0 where one of them has none."""
         windows = [
             phase.common_window.seconds if phase.common_window else 0.0
@@ -202,8 +202,8 @@ def _sums_of_phase(
         operation_runs=runs,
         span=_enclosing_window(any_rank_windows(runs, record.hosts)),
         common_window=common,
-        intervals_inside=inside,
-        seconds=np.asarray(seconds / 1e9, dtype=np.float64),
+        completed_in_window=inside,
+        window_seconds=np.asarray(seconds / 1e9, dtype=np.float64),
         completed_by_host=sums.completed[:, operation_index],
         lat_sum_ns=sums.lat_sum_ns[:, operation_index],
         bins=sums.bins[:, operation_index],
@@ -245,7 +245,9 @@ def metadata_metrics(record: RunRecord, metadata_sums: MetadataSums) -> dict[str
         values[reported.operation.phase_rate_key] = _plausible_rate_or_none(reported)
     for phase in metadata_sums.phases:
         if phase.has_common_window:
-            values[phase.operation.rate_key] = float((phase.intervals_inside / phase.seconds).sum())
+            values[phase.operation.rate_key] = float(
+                (phase.completed_in_window / phase.window_seconds).sum()
+            )
         values[phase.operation.phase_rate_key] = _rate_over_window(
             phase.completed_count, phase.span
         )
@@ -257,11 +259,13 @@ def metadata_host_metrics(metadata_sums: MetadataSums, host_index: int) -> dict[
     """The metrics of one host: over the window that all share, where there is one."""
     values: dict[str, float | None] = {}
     for phase in metadata_sums.phases:
-        run, seconds = phase.operation_runs[host_index], float(phase.seconds[host_index])
+        run, seconds = phase.operation_runs[host_index], float(phase.window_seconds[host_index])
         if run is None:
             continue
         if seconds > 0:
-            values[phase.operation.rate_key] = float(phase.intervals_inside[host_index]) / seconds
+            values[phase.operation.rate_key] = (
+                float(phase.completed_in_window[host_index]) / seconds
+            )
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
             span = Window(run.first_start_real_ns, run.last_end_real_ns)
             values[phase.operation.phase_rate_key] = _rate_over_window(run.completed, span)
@@ -287,7 +291,7 @@ def _phase_latencies(phase: MetadataPhaseSums, hosts: list[int]) -> dict[str, fl
 class MetadataView(RunView, kw_only=True):
     """With what its phases did; `load` is empty but for its cut and its seconds."""
 
-    metadata: MetadataSums
+    metadata_sums: MetadataSums
 
     @property
     def metadata_job(self) -> MetadataJob:
@@ -297,11 +301,11 @@ class MetadataView(RunView, kw_only=True):
     @property
     def has_measured_load(self) -> bool:
         """Whether any operation was done, or its engine printed a rate."""
-        return any(phase.completed_count for phase in self.metadata.phases) or bool(
+        return any(phase.completed_count for phase in self.metadata_sums.phases) or bool(
             reported_rates_of_run(self.record)
         )
 
     def measured_window(self, host_index: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
         """All phases with what is between them; where the engine tells no times, the whole run."""
         record = self.record
-        return self.metadata.span() or Window(record.started_real_ns, record.ended_real_ns)
+        return self.metadata_sums.span() or Window(record.started_real_ns, record.ended_real_ns)

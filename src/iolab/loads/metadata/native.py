@@ -26,9 +26,9 @@ from iolab.hosts.message import Message
 from iolab.hosts.remote_process import OVERDUE_S, stop_process_on_event
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.workload import (
+    MetadataHostDetails,
     MetadataJob,
     MetadataOperation,
-    MetadataRun,
     OperationRun,
     expected_phase_seconds,
     operations_per_client,
@@ -83,7 +83,7 @@ class HostRanks(Record):
     own index among them where it works on files of its own.
     """
 
-    index: int
+    host_index: int
     first_rank: int
     ranks: int
     total_ranks: int
@@ -92,7 +92,7 @@ class HostRanks(Record):
     @property
     def other_file_creator_indexes(self) -> tuple[int, ...]:
         """The makers that are not this host."""
-        return tuple(maker for maker in self.file_creator_host_indexes if maker != self.index)
+        return tuple(maker for maker in self.file_creator_host_indexes if maker != self.host_index)
 
 
 def ranks_by_host(job: MetadataJob, host_count: int) -> tuple[HostRanks, ...]:
@@ -103,8 +103,8 @@ def ranks_by_host(job: MetadataJob, host_count: int) -> tuple[HostRanks, ...]:
 
 def phase_request(
     job: MetadataJob,
-    share: HostRanks,
-    dirs: Mapping[int, str],
+    host_ranks: HostRanks,
+    folders: Mapping[int, str],
     operation: MetadataOperation,
     *,
     iteration: int,
@@ -113,17 +113,17 @@ def phase_request(
 ) -> dict[str, object]:
     """The arguments of a `metadata` request.
 
-    `dirs` are the scratch folders of the host and of its `others`, by index, as that host sees
+    `folders` are the scratch folders of the host and of its `others`, by index, as that host sees
     them. `files_made` are the files that each rank of a host made, by the host's index, where not
     all made `files_per_rank`. Without `shifted` the ranks work on their own files, whatever the job
     says, and take the time that they need.
     """
     asked: dict[str, object] = {
-        "dir": dirs[share.index],
+        "dir": folders[host_ranks.host_index],
         "phase": operation.display_name,
-        "first_rank": share.first_rank,
-        "ranks": share.ranks,
-        "total_ranks": share.total_ranks,
+        "first_rank": host_ranks.first_rank,
+        "ranks": host_ranks.ranks,
+        "total_ranks": host_ranks.total_ranks,
         "files_per_rank": job.files_per_rank,
         "file_bytes": job.file_bytes,
         "iteration": iteration,
@@ -132,23 +132,26 @@ def phase_request(
         asked["runtime_s"] = job.phase_s
         if operation is MetadataOperation.FILE_CREATE:
             asked["files_least"] = job.min_files_per_rank
-    shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
+    shift = job.rank_shift % host_ranks.total_ranks if shifted and operation in SHIFTED else 0
     if operation in SHIFTED and files_made:
-        asked["files"] = _files_per_rank(job, share, files_made, shift)
+        asked["files"] = _files_per_rank(job, host_ranks, files_made, shift)
     if shift:
         asked["shift"] = shift
         asked["others"] = [
-            {"dir": dirs[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
-            for maker in share.other_file_creator_indexes
+            {"dir": folders[maker], "first_rank": maker * job.ranks, "ranks": job.ranks}
+            for maker in host_ranks.other_file_creator_indexes
         ]
     return asked
 
 
 def _files_per_rank(
-    job: MetadataJob, share: HostRanks, files_made: Mapping[int, Sequence[int]], shift: int
+    job: MetadataJob, host_ranks: HostRanks, files_made: Mapping[int, Sequence[int]], shift: int
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
-    makers = ((share.first_rank + nth + shift) % share.total_ranks for nth in range(share.ranks))
+    makers = (
+        (host_ranks.first_rank + nth + shift) % host_ranks.total_ranks
+        for nth in range(host_ranks.ranks)
+    )
     return [files_made[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
@@ -170,13 +173,13 @@ class MetadataPhaseReader:
     def __init__(
         self,
         job: MetadataJob,
-        share: HostRanks,
+        host_ranks: HostRanks,
         operation: MetadataOperation,
         first_seq: int,
         files: Sequence[int] = (),
     ) -> None:
         self._job = job
-        self._share = share
+        self._share = host_ranks
         self._operation = operation
         self._seq = first_seq
         self._files = files
@@ -184,7 +187,7 @@ class MetadataPhaseReader:
 
     def add_interval(self, answer: MetadataIntervalAnswer) -> Interval:
         """The next interval. ValueError when it contradicts itself."""
-        counts = dense_counts(*_bin_columns(answer.bins))
+        counts = dense_counts(*_bin_indices_and_counts(answer.bins))
         if int(counts.sum()) != answer.ops:
             raise ValueError(f"its bins hold {int(counts.sum())} of {answer.ops} operations")
         if answer.to_real_ns < answer.from_real_ns:
@@ -204,12 +207,12 @@ class MetadataPhaseReader:
         self.intervals.append(interval)
         return interval
 
-    def take_result(self, answer: MetadataPhaseAnswer) -> OperationRun:
+    def build_operation_run(self, answer: MetadataPhaseAnswer) -> OperationRun:
         """The phase's account; ValueError when it is not what was asked, or not the sum of all.
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
         """
-        asked = _requested_operations(self._job, self._share, self._operation, self._files)
+        asked = _requested_operation_count(self._job, self._share, self._operation, self._files)
         failed = sum(answer.errors.values())
         if answer.phase != self._operation.display_name:
             raise ValueError(f"it is of phase {answer.phase[:40]!r}")
@@ -241,7 +244,7 @@ class MetadataPhaseReader:
         )
 
     def _require_equal_counts(self, answer: MetadataPhaseAnswer) -> None:
-        total = dense_counts(*_bin_columns(answer.bins))
+        total = dense_counts(*_bin_indices_and_counts(answer.bins))
         for interval in self.intervals:
             for part in interval.directions:
                 total -= dense_counts(part.bins, part.counts)
@@ -266,12 +269,12 @@ class MetadataPhaseReader:
         ]
 
 
-def _requested_operations(
-    job: MetadataJob, share: HostRanks, operation: MetadataOperation, files: Sequence[int]
+def _requested_operation_count(
+    job: MetadataJob, host_ranks: HostRanks, operation: MetadataOperation, files: Sequence[int]
 ) -> int:
     if operation not in FILE_OPERATIONS_OF_RANKS:
-        return share.ranks
-    return sum(files) if files else share.ranks * job.files_per_rank
+        return host_ranks.ranks
+    return sum(files) if files else host_ranks.ranks * job.files_per_rank
 
 
 def _scaled_interval(part: DirectionInterval, factor: float) -> DirectionInterval:
@@ -280,7 +283,7 @@ def _scaled_interval(part: DirectionInterval, factor: float) -> DirectionInterva
     )
 
 
-def _bin_columns(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int]]:
+def _bin_indices_and_counts(bins: tuple[tuple[int, int], ...]) -> tuple[list[int], list[int]]:
     return [number for number, _ in bins], [count for _, count in bins]
 
 
@@ -366,7 +369,7 @@ class MetadataDriver(LoadDriver):
         job = MetadataJob.require_type(run.point.job)
         workdirs = [host_run.workdir for host_run in host_runs]
         needs = {
-            workdirs[share.index].name: [
+            workdirs[share.host_index].name: [
                 workdirs[other].name for other in share.other_file_creator_indexes
             ]
             for share in ranks_by_host(job, len(workdirs))
@@ -455,7 +458,7 @@ class _MetadataIteration:
                 phase.skipped for phase in done
             )
             state.was_halted = not complete and state.error is None
-            state.details = MetadataRun(done)
+            state.details = MetadataHostDetails(done)
             starts = [phase.first_start_real_ns for phase in done if phase.first_start_real_ns]
             ends = [phase.last_end_real_ns for phase in done if phase.last_end_real_ns]
             state.span = (min(starts), max(ends)) if starts and ends else None
@@ -582,14 +585,14 @@ class _MetadataIteration:
                 operation_count=operations_per_client(self._job, operation),
             )
             try:
-                phase = reader.take_result(answers)
+                phase = reader.build_operation_run(answers)
             except ValueError as fault:
                 words = f"sent a malformed measured phase: {fault}"
                 raise host_run.workdir.host.mark_lost(words) from None
         finally:
             host_run.intervals.extend(reader.intervals)
         if operation is MetadataOperation.FILE_CREATE and answers.tried:
-            self._created_files[rank_share.index] = answers.tried
+            self._created_files[rank_share.host_index] = answers.tried
         self._files_left |= operation is MetadataOperation.FILE_REMOVE and answers.skipped > 0
         done = self._done[host_run.name]
         done.append(phase)
@@ -653,7 +656,7 @@ class _MetadataIteration:
             other: peer_folder_path(host_run.workdir, self._states[other].workdir)
             for other in rank_share.other_file_creator_indexes
         }
-        dirs[rank_share.index] = host_run.workdir.dir
+        dirs[rank_share.host_index] = host_run.workdir.dir
         return phase_request(
             self._job,
             rank_share,

@@ -13,20 +13,20 @@ from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.metadata.iterations import (
     OperationStatistics,
     PointStatistics,
-    best_points,
+    best_point_per_configuration,
     point_statistics,
 )
 from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
+    file_operation_rates_line,
     host_rate_keys,
     iteration_statistics_document,
     jobs_table,
-    operation_columns,
-    operation_rates_line,
+    operation_metric_columns,
     rates_and_latencies_note,
     summary_table,
 )
-from iolab.loads.metadata.terminal import operation_lines
+from iolab.loads.metadata.terminal import operation_renderables
 from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, MetadataOperation
 from iolab.report.best import BestFigure, gravest_objection_code_and_text
 from iolab.report.brief import Brief, Charts, LatencyCurves, LoadReport, MeasurementSource
@@ -58,7 +58,7 @@ class MetadataReport(LoadReport):
 
     def operation_rates_text(self, result: RunResult) -> str:
         """Of each operation on files."""
-        return operation_rates_line(result)
+        return file_operation_rates_line(result)
 
     def compared_host_metric_keys(self, result: RunResult) -> Sequence[str]:
         """The rate of each operation on files."""
@@ -67,8 +67,8 @@ class MetadataReport(LoadReport):
     def metric_keys_and_headings(
         self, metrics: Sequence[Mapping[str, Metric]]
     ) -> Sequence[tuple[str, str]]:
-        """See `operation_columns`."""
-        return operation_columns(metrics)
+        """See `operation_metric_columns`."""
+        return operation_metric_columns(metrics)
 
     def host_ranking_metric_key(self, result: RunResult, workload: Workload) -> str:  # noqa: ARG002
         """The rate at which hosts make files."""
@@ -93,9 +93,9 @@ class MetadataReport(LoadReport):
         token: ColorToken,  # noqa: ARG002
     ) -> Figure | None:
         """Each operation in a colour of its own."""
-        from iolab.loads.metadata.charts import operations_distribution
+        from iolab.loads.metadata.charts import operation_latency_distribution_figure
 
-        return operations_distribution(subject, "Latency by percentile", chart_data)
+        return operation_latency_distribution_figure(subject, "Latency by percentile", chart_data)
 
     def best_figures(self, measurements: MeasurementSource) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""
@@ -136,7 +136,7 @@ class MetadataReport(LoadReport):
         repeats: bool,  # noqa: ARG002
     ) -> Screen:
         """A line for each operation of a point, over its iterations."""
-        yield from operation_lines(study, results)
+        yield from operation_renderables(study, results)
 
     def markdown_tables(self, study: Study, results: Sequence[RunResult]) -> str:
         """A row for each operation of each point."""
@@ -160,7 +160,7 @@ def best_operation_figures(measurements: MeasurementSource) -> tuple[BestFigure,
         results = [result for result in measurements.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
             points = point_statistics(results)
-            for point in best_points(points):
+            for point in best_point_per_configuration(points):
                 own_points = [at for at in points if at.configuration == point.configuration]
                 own = next(
                     (summary for summary in measurements.points if summary.digest == point.digest),
@@ -203,7 +203,7 @@ def _operation_best_figures(
                 workload=f"{workload.id} {operation.operation.key}",
                 title=f"{workload.title}: {OPERATION_NAMES[operation.operation].lower()}",
                 configuration=point.configuration,
-                value=rates.get(operation.metric)
+                value=rates.get(operation.rate_key)
                 or Metric(operation.mean, "ops/s", n=operation.iteration_count),
                 latencies=tuple(
                     (n, metric_value_text(m)) for n, m in latencies if m and m.value is not None
@@ -240,7 +240,7 @@ def _operation_objection_code_and_text(
 
 def _whole_phase_rates_text(statistics: OperationStatistics) -> str:
     """`Over the whole phase 5.00 to 5.23 k ops/s`; empty where the rate is over a common window."""
-    rates = [rate for rate in statistics.values if rate]
+    rates = [rate for rate in statistics.rates if rate]
     if statistics.is_over_common_window or not rates:
         return ""
     low, high = (metric_value_text(Metric(find(rates), "ops/s")) for find in (min, max))

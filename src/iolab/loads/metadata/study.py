@@ -76,7 +76,7 @@ class MetadataStudyKind(LoadStudyKind):
 
     def job_text(self, job: MetadataJob) -> str:
         """See `LoadStudyKind`."""
-        return _job_phrase(job)
+        return _job_text(job)
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -162,7 +162,7 @@ def _does_look_up_own_files(job: MetadataJob, client_count: int) -> bool:
     return min(shift, total - shift) < job.ranks
 
 
-def _job_phrase(job: MetadataJob) -> str:
+def _job_text(job: MetadataJob) -> str:
     size = f" of {format_bytes(job.file_bytes)}" if job.file_bytes else ""
     return (
         f"{job.engine}: {counted_noun(job.ranks, 'rank')}, "

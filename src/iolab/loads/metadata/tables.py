@@ -94,7 +94,7 @@ def _has_value(metrics: Mapping[str, Metric], metric_key: str) -> bool:
     return metric_key in metrics and metrics[metric_key].value is not None
 
 
-def operation_rates_line(result: RunResult) -> str:
+def file_operation_rates_line(result: RunResult) -> str:
     """A run in a line: the rate of each operation on files."""
     rates = (
         f"{operation.key.removeprefix('file_')} "
@@ -109,7 +109,7 @@ def rate_basis_text(statistics: OperationStatistics) -> str:
     return OVER_WINDOW if statistics.is_over_common_window else OVER_WHOLE
 
 
-def point_statistics_text(point: PointStatistics, study: Study) -> str:
+def point_label(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
     titles = study.configuration_titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
@@ -120,13 +120,13 @@ def point_statistics_text(point: PointStatistics, study: Study) -> str:
 
 def iteration_count_text(point: PointStatistics) -> str:
     """`3 iterations`, and how many did not count."""
-    left_out = f", {point.left_out} not done and left out" if point.left_out else ""
+    left_out = f", {point.left_out_count} not done and left out" if point.left_out_count else ""
     return f"{counted_noun(len(point.results), 'iteration')}{left_out}"
 
 
 def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunAnchors) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
-    named = any(point_statistics_text(point, study) for point in points)
+    named = any(point_label(point, study) for point in points)
     heads = (
         *text_and_number_columns(("Operation", *((POINT_HEADING,) if named else ()), "Verdict")),
         Column("Rate over", is_optional=True),
@@ -140,13 +140,13 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
     rows = tuple(
         row_of_cells(
             OPERATION_NAMES[operation.operation],
-            *((point_statistics_text(point, study) or DASH,) if named else ()),
+            *((point_label(point, study) or DASH,) if named else ()),
             verdict_cell(
                 operation.level,
                 anchors.get((operation.median_result.digest, operation.median_result.repeat)),
             ),
             rate_basis_text(operation),
-            *rate_texts(operation),
+            *max_min_mean_std_dev_texts(operation),
             str(operation.iteration_count),
             *(
                 metric_value_text(operation.latencies.get(name))
@@ -159,7 +159,7 @@ def summary_table(points: Sequence[PointStatistics], study: Study, anchors: RunA
     return Table("Operations over the iterations", heads, rows)
 
 
-def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
+def max_min_mean_std_dev_texts(statistics: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
     spread = (
         DASH if statistics.level is VerdictLevel.INVALID else bare_rate_text(statistics.std_dev)
@@ -182,7 +182,7 @@ def bare_rate_text(value: float | None) -> str:
     return DASH if value is None else value_text(value, "ops/s", bare_rate=True)
 
 
-def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+def operation_metric_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """The rate of each operation, of those on files with its p99 where any has that."""
     shown = []
     for operation in MetadataOperation:
@@ -234,7 +234,7 @@ def iteration_statistics_document(results: Sequence[RunResult]) -> list[dict[str
             "axis": dict(point.axis),
             "digest": point.digest,
             "excluded_hosts": list(point.excluded_hosts),
-            "left_out": point.left_out,
+            "left_out": point.left_out_count,
             "operations": [_operation_document(operation) for operation in point.operations],
         }
         for point in point_statistics(results)
@@ -244,7 +244,7 @@ def iteration_statistics_document(results: Sequence[RunResult]) -> list[dict[str
 def _operation_document(statistics: OperationStatistics) -> dict[str, Any]:
     return {
         "operation": statistics.operation.display_name,
-        "metric": statistics.metric,
+        "metric": statistics.rate_key,
         "n": statistics.iteration_count,
         "max": statistics.maximum,
         "min": statistics.minimum,

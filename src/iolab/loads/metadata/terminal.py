@@ -17,7 +17,7 @@ from iolab.loads.metadata.tables import (
     OPERATION_NAMES,
     POINT_HEADING,
     iteration_count_text,
-    point_statistics_text,
+    point_label,
     summary_table,
 )
 from iolab.report.table import Table, select_columns, table_without_empty_columns
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def operation_lines(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
+def operation_renderables(study: Study, results: Sequence[RunResult]) -> Iterator[RenderableType]:
     """Each operation over the iterations of each point, under a line for the point."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
@@ -71,5 +71,5 @@ def _disagreement_lines(point: PointStatistics) -> Iterator[RenderableType]:
 
 def _point_line(study: Study, point: PointStatistics) -> str:
     titles = study.workload_titles
-    parts = [titles.get(point.workload, point.workload), point_statistics_text(point, study)]
+    parts = [titles.get(point.workload, point.workload), point_label(point, study)]
     return f"{': '.join(part for part in parts if part)}, {iteration_count_text(point)}"

@@ -218,13 +218,13 @@ class ReportedRate(Record):
     seconds: float | None
 
 
-class MetadataRun(HostLoadDetails, Record, tag="metadata"):
+class MetadataHostDetails(HostLoadDetails, Record, tag="metadata"):
     """What one host did, phase by phase."""
 
     phases: tuple[OperationRun, ...]
 
 
-class ReportedRates(RunLoadDetails, Record, tag="metadata"):
+class ReportedRunRates(RunLoadDetails, Record, tag="metadata"):
     """Rates of the whole fleet as the engine printed them, where it gives nothing finer."""
 
     rates: tuple[ReportedRate, ...]
@@ -232,9 +232,9 @@ class ReportedRates(RunLoadDetails, Record, tag="metadata"):
 
 def operation_runs_of_host(host: HostRun) -> tuple[OperationRun, ...]:
     """What a host did, phase by phase; nothing where none was told."""
-    return host.details.phases if isinstance(host.details, MetadataRun) else ()
+    return host.details.phases if isinstance(host.details, MetadataHostDetails) else ()
 
 
 def reported_rates_of_run(manifest: RunManifest) -> tuple[ReportedRate, ...]:
     """The rates that the engine printed; none where it gives finer ones."""
-    return manifest.details.rates if isinstance(manifest.details, ReportedRates) else ()
+    return manifest.details.rates if isinstance(manifest.details, ReportedRunRates) else ()
