@@ -83,7 +83,7 @@ def main() -> None:
             write_trace(log, rate, asked.seconds)
             trace = read_trace(str(log))
             recorded_s = trace.span_ns / 1e9
-            print(f"{rate:,} I/Os a second, {trace.ios:,} I/Os in {recorded_s:.3f} s")
+            print(f"{rate:,} I/Os a second, {trace.io_count:,} I/Os in {recorded_s:.3f} s")
             rows: dict[str, list[float]] = {"ours": [], "fio": []}
             for _ in range(asked.pairs):
                 time.sleep(0.5)

@@ -130,9 +130,9 @@ def _peer(script: str, spec: dict[str, Any]) -> Any:  # noqa: ANN401 - each prin
 
 
 def _print_torch_checkpoints(folder: Path, device: str, *, drop: bool) -> None:
-    items = plan_checkpoint(MODELS["llama3-8b"], CheckpointLayout.DCP, RANKS, SHRINK).items
-    elements = [item.size // MODEL_BYTES for item in items if item.count == 1]
-    states = [item.size // 4 for item in items if item.count > 1 for _ in range(item.count)]
+    items = plan_checkpoint(MODELS["llama3-8b"], CheckpointLayout.DCP, RANKS, SHRINK).tensor_groups
+    elements = [item.size_bytes // MODEL_BYTES for item in items if item.count == 1]
+    states = [item.size_bytes // 4 for item in items if item.count > 1 for _ in range(item.count)]
     with tempfile.TemporaryDirectory(dir=folder) as own:
         ranks = _peer(
             "torch_checkpoint.py",

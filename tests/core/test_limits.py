@@ -50,7 +50,7 @@ from iolab.importers.files import ForeignFile, collect_files
 from iolab.loads.fileio.engines.fio_output import (
     DocumentError,
     JsonDocumentSplitter,
-    read_document,
+    parse_fio_document,
 )
 from iolab.loads.fileio.engines.native_reader import NativeLineReader
 from iolab.loads.keyvalue.cassandra.tools import RowsReply, parse_tool_reply
@@ -528,21 +528,21 @@ def _text_lines(past: int) -> Outcome:
     count = limits.TEXT_LINES_MAX + past
     splitter = JsonDocumentSplitter()
     splitter.feed("".join(f"word {number}\n" for number in range(count)).encode() + b"}\n")
-    return len(splitter.text) == count, ""
+    return len(splitter.message_lines) == count, ""
 
 
 def _text_line(past: int) -> Outcome:
     line = "x" * (limits.TEXT_LINE_BYTES_MAX + past)
     splitter = JsonDocumentSplitter()
     splitter.feed(line.encode() + b"\n}\n")
-    return splitter.text == [line], ""
+    return splitter.message_lines == [line], ""
 
 
 def _milliseconds(past: int) -> Outcome:
     report, _ = json.JSONDecoder().raw_decode(recorded("fio/randread-3.33.txt").decode())
     report["timestamp_ms"] = limits.MS_MAX + past
     try:
-        read_document(json.dumps(report).encode())
+        parse_fio_document(json.dumps(report).encode())
     except DocumentError as fault:
         return _without("timestamp_ms", [str(fault)])
     return True, ""

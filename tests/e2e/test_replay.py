@@ -74,7 +74,7 @@ def test_every_recorded_io_is_done_and_counted(tmp_path: Path) -> None:
         chosen = trace.kinds == kind
         assert outcome.count(way) == int(chosen.sum())
         assert outcome.end[way]["bytes"] == int(trace.sizes[chosen].sum())
-    assert outcome.end["lateness"]["count"] == trace.ios
+    assert outcome.end["lateness"]["count"] == trace.io_count
 
 
 @pytest.mark.parametrize("speed", [1.0, 4.0])
@@ -208,8 +208,8 @@ def test_a_recorded_run_of_ours_is_replayed_as_it_was(tmp_path: Path) -> None:
     )
     # Each I/O at its place and of its size, in the recorded order; the replay ends half a second
     # before the recording does.
-    count = replayed_trace.ios
-    assert count >= 0.8 * recorded.ios >= 800
+    count = replayed_trace.io_count
+    assert count >= 0.8 * recorded.io_count >= 800
     for name in ("offsets", "sizes", "kinds"):
         assert (getattr(replayed_trace, name) == getattr(recorded, name)[:count]).all()
     assert set(recorded.sizes) == {4096, 16384}
@@ -231,7 +231,7 @@ def test_a_recording_ends_with_its_last_io_and_without_one_there_is_none(tmp_pat
     end = ended(started(spec(job(target, SIZE), direct=False, record=record))).end
     assert end["recorded"] == {"ios": end["recorded"]["ios"], "fault": None}
     assert 50 <= end["recorded"]["ios"] <= 100 + 64  # the threads' parts
-    assert read_trace(str(log)).ios == end["recorded"]["ios"]
+    assert read_trace(str(log)).io_count == end["recorded"]["ios"]
     record = {"path": str(tmp_path / "gone" / "log"), "ios": 100}
     end = ended(started(spec(job(target, SIZE), direct=False, record=record))).end
     assert "ENOENT" in end["recorded"]["fault"]

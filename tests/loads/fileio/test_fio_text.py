@@ -29,7 +29,7 @@ def test_a_document_is_given_with_its_last_line() -> None:
 def test_text_inside_a_document_is_taken_out() -> None:
     found, cutter = cut(b'{\nwarning: full\n  "a" : 1\n}\n')
     assert found == [ONE]
-    assert cutter.text == ["warning: full"]
+    assert cutter.message_lines == ["warning: full"]
 
 
 def test_a_document_that_never_ends_is_counted() -> None:
@@ -45,7 +45,7 @@ def test_a_document_that_another_one_interrupts_is_counted() -> None:
 def test_text_is_kept_within_limits() -> None:
     noise = b"x" * (TEXT_LINE_BYTES_MAX * 2) + b"\n"
     _, cutter = cut(noise * (TEXT_LINES_MAX * 2) + b"\xff\xfe\x00\n}\n")
-    assert cutter.text == ["x" * TEXT_LINE_BYTES_MAX] * TEXT_LINES_MAX
+    assert cutter.message_lines == ["x" * TEXT_LINE_BYTES_MAX] * TEXT_LINES_MAX
 
 
 def test_output_without_an_end_does_not_fill_memory() -> None:

@@ -52,7 +52,7 @@ def test_an_iolog_of_version_3_has_microseconds(tmp_path: Path) -> None:
     assert trace.kinds.tolist() == [READ, WRITE, SYNC]
     # The second file begins at the next MiB.
     assert trace.offsets.tolist() == [4096, 1 << 20, 0]
-    assert (trace.ios, trace.trims, trace.read_share, trace.span_bytes) == (2, 1, 0.5, 2 << 20)
+    assert (trace.io_count, trace.trims, trace.read_share, trace.span_bytes) == (2, 1, 0.5, 2 << 20)
 
 
 def test_an_iolog_of_version_2_has_waits(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_compressed_trace_is_read_as_it_is(tmp_path: Path) -> None:
     text = "fio version 3 iolog\n0 f read 0 4096\n9 f read 0 4096\n"
     path = tmp_path / "trace.zst"
     path.write_bytes(zstandard.compress(text.encode()))
-    assert read_trace(str(path)).ios == 2
+    assert read_trace(str(path)).io_count == 2
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(IoTraceError, match="cut off"):
         read_trace(str(path))

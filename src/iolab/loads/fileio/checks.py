@@ -105,7 +105,7 @@ def check_coordinated_omission(view: RunView, host_index: int) -> CheckAnswer:
         "in_flight": measured.in_flight,
         "depth": job.iodepth_per_client,
     }
-    full = _full_depth_share(view, host_index, job.iodepth_per_client)
+    full = _share_of_intervals_at_full_depth(view, host_index, job.iodepth_per_client)
     evidence["full_seconds"] = full
     text = (
         f"{percent_text(achieved)} of {format_count(target)} IOPS were "
@@ -176,17 +176,17 @@ def _reached_rate_answer(view: RunView, host_index: int, job: Job) -> CheckAnswe
 
 
 def _unfinished_share_and_mean_in_flight(
-    view: RunView, host_index: int, lost: int, job: Job
+    view: RunView, host_index: int, unfinished_count: int, job: Job
 ) -> tuple[float, float]:
-    """The share of `lost` I/Os, which had not ended at the end, and how many there were on average.
+    """The share of the I/Os that had not ended at the end, and how many were in flight on average.
 
     So many had not ended when the window began either, and count in it: they stand for as many at
     its end, and only what is beyond them makes the share.
     """
     measured = host_concurrency(view.load, host_index, job.iodepth_per_client)
     usual = measured.in_flight if measured else 0.0
-    due = int(view.load.ios[host_index].sum()) + lost
-    return max(lost - usual, 0.0) / max(due, 1), usual
+    due = int(view.load.ios[host_index].sum()) + unfinished_count
+    return max(unfinished_count - usual, 0.0) / max(due, 1), usual
 
 
 def _unsubmitted_ios_text(generator: GeneratorTotals | None) -> str:
@@ -203,7 +203,7 @@ def _unsubmitted_ios_text(generator: GeneratorTotals | None) -> str:
     )
 
 
-def _full_depth_share(view: RunView, host_index: int, depth: int) -> float:
+def _share_of_intervals_at_full_depth(view: RunView, host_index: int, depth: int) -> float:
     """Share of the host's measured intervals in which the depth was all but used up."""
     table = view.record.intervals
     rows = view.load.measured_part.interval_mask & (table.host == host_index)
@@ -308,12 +308,12 @@ def check_littles_law(view: RunView, host_index: int) -> CheckAnswer:
 
 
 def _littles_law_answer(
-    text: str, deviation: float, edge: float, iodepth: int, evidence: EvidenceValues
+    text: str, deviation: float, tolerance: float, iodepth: int, evidence: EvidenceValues
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
-    if abs(deviation) <= good_concurrency_deviation(iodepth) + edge:
+    if abs(deviation) <= good_concurrency_deviation(iodepth) + tolerance:
         return valid_answer(f"{text}.", **evidence)
-    if deviation > tolerable_concurrency_deviation(iodepth) + edge:
+    if deviation > tolerable_concurrency_deviation(iodepth) + tolerance:
         return invalid_answer(
             f"{text}: more than can be, so the counts or times are wrong.", **evidence
         )
@@ -321,7 +321,7 @@ def _littles_law_answer(
         return invalid_answer(f"{text}: the load is not what its label says.", **evidence)
     if deviation > 0:
         return indicative_answer(f"{text}: slightly more than can be.", **evidence)
-    if deviation < -tolerable_concurrency_deviation(iodepth) - edge:
+    if deviation < -tolerable_concurrency_deviation(iodepth) - tolerance:
         return indicative_answer(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,

@@ -81,7 +81,7 @@ class IoDriver(ProcessDriver):
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """The generator's limit known; then as `ProcessDriver` does."""
-        await self._generator_limits.set_generator_limits(session, run, host_runs)
+        await self._generator_limits.set_measured_generator_limits(session, run, host_runs)
         await super().prepare_for_load(session, run, host_runs)
 
     async def measure(
@@ -100,14 +100,14 @@ class IoDriver(ProcessDriver):
         if session.study.telemetry.recorded_ios and isinstance(self._files, NativeEngine):
             await run_on_each_host(host_runs, fetch_io_recording)
 
-        async def check_files_on_host(host_run: HostRunInProgress) -> None:
+        async def compare_files_on_host(host_run: HostRunInProgress) -> None:
             if host_run.file_identity_check is not None:
                 paths = _job_file_paths(session, run, host_run)
                 host_run.file_identity_check = await compare_file_identities(
                     host_run.workdir, paths, host_run.file_identity_check.before
                 )
 
-        await run_on_each_host(host_runs, check_files_on_host)
+        await run_on_each_host(host_runs, compare_files_on_host)
 
     async def _read_back_after_phases(
         self,
@@ -125,16 +125,20 @@ class IoDriver(ProcessDriver):
             return
         data_set, names = run.point.data_set, {host_run.name for host_run in host_runs}
 
-        def of_these_hosts(readbacks: tuple[Readback, ...]) -> tuple[Readback, ...]:
+        def readbacks_of_run_hosts(readbacks: tuple[Readback, ...]) -> tuple[Readback, ...]:
             return tuple(readback for readback in readbacks if readback.host in names)
 
-        phase_runner.first_readbacks = of_these_hosts(self._first_readbacks.get(data_set, ()))
-        phase_runner.earlier_readbacks = of_these_hosts(self._last_readbacks.get(data_set, ()))
+        phase_runner.first_readbacks = readbacks_of_run_hosts(
+            self._first_readbacks.get(data_set, ())
+        )
+        phase_runner.earlier_readbacks = readbacks_of_run_hosts(
+            self._last_readbacks.get(data_set, ())
+        )
         is_unmounted: dict[str, bool] = {}
         readbacks: tuple[Readback, ...] = ()
         if not session.stop.is_requested:
             is_unmounted = await phase_runner.do_readback_events()
-            readbacks = await read_back(session, run, host_runs, engine)
+            readbacks = await read_back_verified_blocks(session, run, host_runs, engine)
         if session.stop.is_requested:
             for host_run in host_runs:
                 host_run.has_enough = False
@@ -143,7 +147,7 @@ class IoDriver(ProcessDriver):
             replace(readback, is_new_mount=is_unmounted.get(readback.host))
             for readback in readbacks
         )
-        self._last_readbacks[data_set] = latest_readbacks(
+        self._last_readbacks[data_set] = merge_readbacks_keeping_losses(
             self._last_readbacks.get(data_set, ()), phase_runner.readbacks
         )
 
@@ -155,7 +159,9 @@ class IoDriver(ProcessDriver):
             return
         name = run.point.data_set
         if name not in self._first_readbacks:  # Also of a session that goes on with a later repeat.
-            self._first_readbacks[name] = await read_back(session, run, host_runs, self._files)
+            self._first_readbacks[name] = await read_back_verified_blocks(
+                session, run, host_runs, self._files
+            )
 
     def build_host_command(
         self, session: SessionContext, run: PlannedRun, host_run: HostRunInProgress
@@ -169,7 +175,7 @@ class IoDriver(ProcessDriver):
             host_run.workdir.dir,
             seconds=longest_engine_seconds(session.study),
             seed=run_seed(session.study, run.point, host_run.name, run.repeat),
-            arrival_shift_share=poisson_arrival_offset(session.study, run.point, host_run.name),
+            arrival_shift_share=arrival_offset_share(session.study, run.point, host_run.name),
         )
         ledger = session.ledgers.ledger_for(host_run.workdir, data_set) if job.verify else None
         command = command_verified_against_ledger(self._files, command, ledger)
@@ -236,7 +242,7 @@ def _neighbour_engine(neighbour: NeighbourPlan) -> FileEngine[Job]:
     return next(engine for engine in ENGINES if engine.name == neighbour.point.job.engine)
 
 
-async def read_back(
+async def read_back_verified_blocks(
     session: SessionContext,
     run: PlannedRun,
     host_runs: Sequence[HostRunInProgress],
@@ -289,7 +295,7 @@ async def read_back(
     return (*outcomes.results.values(), *unread)
 
 
-def latest_readbacks(
+def merge_readbacks_keeping_losses(
     earlier: tuple[Readback, ...], later: tuple[Readback, ...]
 ) -> tuple[Readback, ...]:
     """Of each host what is known to be lost: the later one, unless it read less and lost no more.
@@ -397,7 +403,7 @@ class GeneratorLimits:
     def __init__(self) -> None:
         self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
-    async def set_generator_limits(
+    async def set_measured_generator_limits(
         self, session: SessionContext, run: PlannedRun, host_runs: Sequence[HostRunInProgress]
     ) -> None:
         """Give each host's state its limit, measured on all at once where it is not known.
@@ -434,7 +440,7 @@ _UNMEASURED_GENERATOR_LIMIT: Final = GeneratorLimit(None)
 async def _measure_generator_limits(
     session: SessionContext,
     run: PlannedRun,
-    kinds: Mapping[str, Job],
+    jobs_by_host: Mapping[str, Job],
     host_runs: Sequence[HostRunInProgress],
 ) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
@@ -443,7 +449,7 @@ async def _measure_generator_limits(
 
     async def measure_generator_limit(host_run: HostRunInProgress) -> None:
         limits[host_run.name] = await _measure_generator_limit_on_host(
-            session, engine, kinds[host_run.name], host_run
+            session, engine, jobs_by_host[host_run.name], host_run
         )
 
     detail = f"{engine.name}'s limit, on a null target"

@@ -57,17 +57,17 @@ def _fio_version_text(facts: HostFacts) -> str:
 class FileEngineFacts(Record):
     """One engine: its `name` in studies, and the `program` of hosts that it is, if any.
 
-    `ioengine` is how it asks the kernel where a study does not say. `generator_limit_load_s` is the
-    load of one look at how much it can make at all, `generator_limit_measurement_s` the same with
-    its start and end. `counts_errors_late` is whether it goes on after errors, which only its last
-    word tells of.
+    `default_ioengine` is how it asks the kernel where a study does not say.
+    `generator_limit_load_s` is the load of one look at how much it can make at all,
+    `generator_limit_measurement_s` the same with its start and end. `reports_errors_at_end` is
+    whether it goes on after errors, which only its last word tells of.
     """
 
     name: EngineName
-    ioengine: str
+    default_ioengine: str
     generator_limit_load_s: float
     generator_limit_measurement_s: float
-    counts_errors_late: bool = False
+    reports_errors_at_end: bool = False
     program: HostProgram | None = None
 
 
@@ -97,7 +97,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
             AUTO,
             generator_limit_load_s=0.3,
             generator_limit_measurement_s=0.4,
-            counts_errors_late=True,
+            reports_errors_at_end=True,
         ),
     }
 )

@@ -99,7 +99,7 @@ class IoTrace(Record):
     fua_writes: int
 
     @property
-    def ios(self) -> int:
+    def io_count(self) -> int:
         """Reads and writes; what flushes moves nothing."""
         return int(np.count_nonzero(self.kinds != SYNC))
 
@@ -111,7 +111,7 @@ class IoTrace(Record):
     @property
     def read_share(self) -> float:
         """The part of its reads and writes that are reads."""
-        return float(np.count_nonzero(self.kinds == READ)) / max(self.ios, 1)
+        return float(np.count_nonzero(self.kinds == READ)) / max(self.io_count, 1)
 
     @property
     def io_sizes(self) -> NDArray[np.int64]:
@@ -129,11 +129,11 @@ def read_trace(path: str) -> IoTrace:
         raise IoTraceError(f"cannot be read: {why}") from None
     if status.st_size > TRACE_BYTES_MAX:
         raise IoTraceError(f"has {status.st_size:,} bytes, and {TRACE_BYTES_MAX:,} are the most")
-    return _read_trace(path, status.st_size, status.st_mtime_ns)
+    return _parse_trace_cached(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001 - another file
+def _parse_trace_cached(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001 - another file
     if not Path(path).is_file():
         raise IoTraceError("cannot be read: it is no file")
     try:
@@ -161,7 +161,7 @@ def _read_trace(path: str, size: int, mtime_ns: int) -> IoTrace:  # noqa: ARG001
             raise IoTraceError(
                 f"has more than {TRACE_IOS_MAX:,} I/Os: line {number} is one too many"
             )
-    return found.finish(hashlib.sha256(content).hexdigest())
+    return found.build_trace(hashlib.sha256(content).hexdigest())
 
 
 class _TraceParser(ABC):
@@ -205,7 +205,7 @@ class _TraceParser(ABC):
         self.sizes.append(size)
         self.ends[file_number] = max(self.ends[file_number], offset + size)
 
-    def finish(self, digest: str) -> IoTrace:
+    def build_trace(self, digest: str) -> IoTrace:
         """All of them. IoTraceError where there is none, or no times."""
         kinds = np.frombuffer(self.kinds, np.uint8)
         if not np.any(kinds != SYNC):
@@ -325,15 +325,15 @@ class _BlkparseParser(_TraceParser):
         elif size and kind != b"N":
             raise IoTraceError(f"has the kind of I/O {excerpt(flags, 30)}")
 
-    def finish(self, digest: str) -> IoTrace:
+    def build_trace(self, digest: str) -> IoTrace:
         if not self.due and self._issued is not None:
-            return self._issued.finish(digest)
+            return self._issued.build_trace(digest)
         if self._has_events and not self.due:
             raise IoTraceError(
                 "has no I/O that was queued (Q) or issued (D)",
                 "Record it without -a, or with -a queue: completions alone have no begin.",
             )
-        return super().finish(digest)
+        return super().build_trace(digest)
 
 
 def _parse_integer(word: bytes) -> int:

@@ -320,7 +320,7 @@ def is_supported_natively(name: str, text: str) -> bool:
         return False
     match name:
         case "bssplit":
-            return _is_valid_split(text)
+            return _is_valid_bssplit(text)
         case "random_distribution":
             return _is_valid_random_distribution(*text.partition(":")[::2])
         case "thinktime":
@@ -339,7 +339,7 @@ def parse_microseconds(text: str) -> int:
     return int(match[1]) * _UNITS_US[match[2] or ""] if match else 0
 
 
-def _is_valid_split(text: str) -> bool:
+def _is_valid_bssplit(text: str) -> bool:
     """More than a hundred percent fio refuses; it cuts sizes to multiples of the smallest."""
     shares = bssplit_shares(text)
     sizes = [size for size, share in shares if share]

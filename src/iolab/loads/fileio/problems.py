@@ -84,7 +84,7 @@ def _workload_element_faults(workload: FileTable, tables: StudyTables) -> Iterat
     yield from _access_pattern_element_faults(workload, tables)
     yield from _rate_and_arrival_element_faults(workload)
     yield from _queue_depth_element_faults(workload)
-    yield from _partial_block_element_faults(workload)
+    yield from _file_layout_element_faults(workload)
     if workload.trace is not None:
         yield from _trace_element_faults(workload, tables)
     yield from _PROBLEMS_BY_ENGINE[workload.engine](workload, tables)
@@ -165,7 +165,7 @@ def _queue_depth_element_faults(workload: FileTable) -> Iterator[ElementFault]:
         yield ElementFault(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
 
 
-def _partial_block_element_faults(workload: FileTable) -> Iterator[ElementFault]:
+def _file_layout_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Whole blocks only: a last part of a block would never be read or written."""
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
@@ -190,7 +190,7 @@ def _option_advice(option: str) -> str | None:
     return ADVICE.get(option)
 
 
-def _valid_options(workload: FileTable) -> dict[str, str]:
+def _valid_fio_options(workload: FileTable) -> dict[str, str]:
     """Its options, but for those that are told of where they are looked at by themselves."""
     texts = {name: program_option_text(value) for name, value in workload.fio.items()}
     return {
@@ -202,7 +202,7 @@ def _valid_options(workload: FileTable) -> dict[str, str]:
 
 def _fio_element_faults(workload: FileTable, _: StudyTables) -> Iterator[ElementFault]:
     """What fio would not do."""
-    written = _valid_options(workload)
+    written = _valid_fio_options(workload)
     for side in written.get("bssplit", "0/100").split(","):
         percent = bssplit_percent_total(side)
         if not 0 < percent <= WHOLE_PERCENT:
@@ -276,7 +276,7 @@ def _native_engine_element_faults(
         )
         hint = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
         yield ElementFault(("ioengine",), message, hint)
-    for name, text in _valid_options(workload).items():
+    for name, text in _valid_fio_options(workload).items():
         if not is_supported_natively(name, text):
             value = f" = {quote_value(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
             message = f"fio option {name}{value}, which the native engine cannot do"
@@ -295,18 +295,18 @@ _PROBLEMS_BY_ENGINE: Final[
 }
 
 
-def _native_options(workload: FileTable) -> dict[str, str]:
+def _natively_supported_options(workload: FileTable) -> dict[str, str]:
     """Those of them that it can do."""
     return {
         name: text
-        for name, text in _valid_options(workload).items()
+        for name, text in _valid_fio_options(workload).items()
         if is_supported_natively(name, text)
     }
 
 
 def _conflicting_option_element_faults(workload: FileTable) -> Iterator[ElementFault]:
     """Keys that each engine knows, and that mean another load together, or that only fio takes."""
-    options = _native_options(workload)
+    options = _natively_supported_options(workload)
     yield from _thinktime_element_faults(workload, options)
     yield from _offset_element_faults(workload, options)
     yield from _polling_element_faults(workload, options)
@@ -381,7 +381,7 @@ def _polling_element_faults(
 
 def _verify_element_faults(workload: FileTable, *, filled: bool) -> Iterator[ElementFault]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
-    options = _native_options(workload)
+    options = _natively_supported_options(workload)
     hint = "Leave one of them out."
     if workload.rw.has_trims:
         yield ElementFault(

@@ -157,7 +157,7 @@ RANK_SHARE: Final = 0.05
 """How far a percentile may be from that of the bins: a bin is 1.6 % wide."""
 
 
-def _with_whole_sample(view: RunView, host: HostRun) -> HostRun:
+def _without_partial_device_sample(view: RunView, host: HostRun) -> HostRun:
     """The host without the sample of one device where its target lies over several of them."""
     facts = view.facts_of_host(host)
     if host.trace is None or facts is None or facts.target is None:
@@ -177,7 +177,7 @@ def missing_sample_answer(host: HostRun, subject: str, host_suffix: str) -> Chec
     )
 
 
-def direction_ios_text(direction: Direction) -> str:
+def direction_ios_noun(direction: Direction) -> str:
     """I/Os of a direction, for a sentence."""
     return {Direction.READ: "reads", Direction.WRITE: "writes"}.get(direction, "trims")
 
@@ -431,7 +431,7 @@ def _jobs_on_device(view: RunView, byte_counts: DeviceByteCounts) -> list[Job]:
 def _sampled_request_size_answers(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for counted_host in view.hosts:
-        host = _with_whole_sample(view, counted_host)
+        host = _without_partial_device_sample(view, counted_host)
         job = Job.require_type(view.record.run.point.job_on_host(host.host))
         for way in job.access.directions:
             trace = host.trace.direction_trace(way) if host.trace and job.direct else None
@@ -499,7 +499,7 @@ def check_access_pattern(view: RunView, host_index: int) -> Iterator[CheckAnswer
             "The page cache decides what reaches the device, and in what order."
         )
         return
-    host = _with_whole_sample(view, view.hosts[host_index])
+    host = _without_partial_device_sample(view, view.hosts[host_index])
     job, where = (
         Job.require_type(view.record.run.point.job_on_host(host.host)),
         view.host_suffix_text(host),
@@ -612,7 +612,7 @@ def _random_access_answers(
     sizes = block_size_shares(job, direction)
     grain = parse_size(options.get("blockalign", str(min(size for size, _ in sizes))))
     blocks = job.numjobs * job.files_per_job * (job.file_bytes // grain)
-    zones = _zone_shares(values) if kind == "zoned" else ((1.0, 1.0),)
+    zones = _zone_io_and_size_shares(values) if kind == "zoned" else ((1.0, 1.0),)
     order = options.get("file_service_type", "")
     if job.files_per_job > 1 and (order.startswith("sequential") or ":" in order):
         yield not_applicable_answer(
@@ -623,7 +623,7 @@ def _random_access_answers(
     yield _not_sequential_answer(direction, trace, sizes, blocks, zones, (host, host_suffix))
 
 
-def _zone_shares(values: str) -> tuple[tuple[float, float], ...]:
+def _zone_io_and_size_shares(values: str) -> tuple[tuple[float, float], ...]:
     """Shares of I/O and of the data of each of fio's zones."""
     pairs = (zone.split("/") for zone in values.split(":"))
     return tuple((int(ios) / WHOLE_PERCENT, int(size) / WHOLE_PERCENT) for ios, size in pairs)
@@ -635,10 +635,10 @@ def _not_sequential_answer(
     sizes: tuple[tuple[int, float], ...],
     block_count: int,
     zones: tuple[tuple[float, float], ...],
-    place: tuple[str, str],
+    host_and_suffix: tuple[str, str],
 ) -> CheckAnswer:
     """By chance an I/O begins where another has ended; parts of one I/O always do."""
-    host, where = place
+    host, where = host_and_suffix
     share = trace.sequential / trace.bios
     likelier = max((ios / size for ios, size in zones if size), default=1.0)
     chance = min(trace.ends / trace.bios / max(block_count, 1) * likelier * MAPPED_CHANCE, 1.0)
@@ -659,7 +659,7 @@ def _not_sequential_answer(
     }
     message = (
         f"{percent_text(share)} of {format_count(trace.bios)} sampled "
-        f"{direction_ios_text(direction)}{where} "
+        f"{direction_ios_noun(direction)}{where} "
         "followed "
         "another"
     )
@@ -678,12 +678,12 @@ def _coverage_answer(
     grain: int,
     block_count: int,
     zones: tuple[tuple[float, float], ...],
-    place: tuple[str, str],
+    host_and_suffix: tuple[str, str],
 ) -> CheckAnswer:
     """So many draws meet so many places; a map of visited blocks and split I/Os only more."""
-    host, where = place
+    host, where = host_and_suffix
     drawn, distinct = len(trace.sectors), len(set(trace.sectors))
-    mean, deviation = _expected_distinct_blocks(drawn, block_count, zones)
+    mean, deviation = _distinct_blocks_mean_and_deviation(drawn, block_count, zones)
     evidence: EvidenceValues = {
         "host": host,
         "direction": direction.key,
@@ -693,7 +693,7 @@ def _coverage_answer(
         "data_bytes": block_count * grain,
     }
     message = (
-        f"{format_count(drawn)} sampled {direction_ios_text(direction)}{where} began at "
+        f"{format_count(drawn)} sampled {direction_ios_noun(direction)}{where} began at "
         f"{format_count(distinct)} "
         "places"
     )
@@ -710,7 +710,7 @@ def _coverage_answer(
     return valid_answer(f"{message}, as many as of the whole data set.", **evidence)
 
 
-def _expected_distinct_blocks(
+def _distinct_blocks_mean_and_deviation(
     draw_count: int, blocks: float, zones: tuple[tuple[float, float], ...]
 ) -> tuple[float, float]:
     """How many places so many draws meet, and by how much that varies (occupancy problem)."""
@@ -734,7 +734,7 @@ def _block_count_for_distinct(
         middle = (low + high) / 2
         low, high = (
             (middle, high)
-            if _expected_distinct_blocks(draw_count, middle, zones)[0] < distinct
+            if _distinct_blocks_mean_and_deviation(draw_count, middle, zones)[0] < distinct
             else (low, middle)
         )
     return round(high)
@@ -795,7 +795,7 @@ def _histogram_consistency_answers(
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
         }
-        subject = f"of its {direction_ios_text(way)}{view.host_suffix_text(host)}"
+        subject = f"of its {direction_ios_noun(way)}{view.host_suffix_text(host)}"
         # The last bin takes all that is longer.
         if claimed_ns < (1 - SUM_SHARE) * least or (
             claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
@@ -839,7 +839,7 @@ def _histogram_consistency_answers(
 
 def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
-    host = _with_whole_sample(view, view.hosts[host_index])
+    host = _without_partial_device_sample(view, view.hosts[host_index])
     job, where = (
         Job.require_type(view.record.run.point.job_on_host(host.host)),
         view.host_suffix_text(host),
@@ -866,18 +866,18 @@ def _device_latency_answers(view: RunView, host_index: int, bins: Ints) -> Itera
             yield _mean_latency_answer(view, host_index, way, counts)
         elif trace.timed < ENOUGH_BIOS or trace.windows < ENOUGH_WINDOWS:
             yield not_applicable_answer(
-                f"Only {format_count(trace.timed)} {direction_ios_text(way)}{where} were "
+                f"Only {format_count(trace.timed)} {direction_ios_noun(way)}{where} were "
                 "timed in the block "
                 "layer.",
                 host=host.host,
             )
         else:
-            yield _distribution_answer(host, way, counts, trace, where)
+            yield _latency_distribution_answer(host, way, counts, trace, where)
     if not job.access.has_reads and not job.access.has_writes:
         yield not_applicable_answer("Trims are not sampled.")
 
 
-def _distribution_answer(
+def _latency_distribution_answer(
     host: HostRun, direction: Direction, counts: Ints, trace: DirectionTrace, host_suffix: str
 ) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
@@ -922,7 +922,7 @@ def _slower_device_answer(
     }
     how_many = "no" if engine == 0 else f"only {percent_text(engine)} of its"
     message = (
-        f"The engine says that {how_many} {direction_ios_text(direction)}{host_suffix} took longer "
+        f"The engine says that {how_many} {direction_ios_noun(direction)}{host_suffix} took longer "
         "than "
         f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
@@ -953,7 +953,7 @@ def _valid_latency_answer(
     direction: Direction, trace: DirectionTrace, host_suffix: str, evidence: EvidenceValues
 ) -> CheckAnswer:
     return valid_answer(
-        f"{format_count(trace.timed)} sampled {direction_ios_text(direction)}{host_suffix} took "
+        f"{format_count(trace.timed)} sampled {direction_ios_noun(direction)}{host_suffix} took "
         "the "
         "block layer no "
         "longer than the engine says, beyond what chance allows.",
@@ -980,7 +980,7 @@ class _SlowerBios(NamedTuple):
 
 
 def _slower_bio_statistics(
-    trace: DirectionTrace, bin_index: int, remaining_weight: float
+    trace: DirectionTrace, bin_index: int, error_factor: float
 ) -> _SlowerBios:
     """The bios above that bin, with the standard error of their share.
 
@@ -999,7 +999,7 @@ def _slower_bio_statistics(
         return _SlowerBios(0, 0.0, 0.0, 0.0)
     share = weight / trace.weight
     variance = squares - 2 * share * products + share * share * trace.weight_squares
-    error = remaining_weight * math.sqrt(max(variance, 0.0)) / trace.weight
+    error = error_factor * math.sqrt(max(variance, 0.0)) / trace.weight
     return _SlowerBios(bios, share, error, weight * weight / squares if squares else 0.0)
 
 
@@ -1007,7 +1007,7 @@ def _mean_latency_answer(
     view: RunView, host_index: int, direction: Direction, counts: Ints
 ) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
-    host = _with_whole_sample(view, view.hosts[host_index])
+    host = _without_partial_device_sample(view, view.hosts[host_index])
     where = view.host_suffix_text(host)
     trace = host.trace.direction_trace(direction) if host.trace else None
     unknown = (
@@ -1015,7 +1015,7 @@ def _mean_latency_answer(
         if trace is None
         else not_applicable_answer(
             f"{percent_text(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
-            f"{direction_ios_text(direction)}{where} have no recorded end, too many to tell "
+            f"{direction_ios_noun(direction)}{where} have no recorded end, too many to tell "
             "times.",
             host=host.host,
         )
@@ -1040,7 +1040,7 @@ def _mean_latency_answer(
         "excess": device / engine - 1,
     }
     message = (
-        f"The mean of the engine's {direction_ios_text(direction)}{where} is "
+        f"The mean of the engine's {direction_ios_noun(direction)}{where} is "
         f"{format_ns(engine)}, "
         "that of the "
         f"device's {format_ns(device)}"

@@ -110,7 +110,7 @@ class FileIoStudyKind(LoadStudyKind):
         self,
         study: Study,
         point: Point,
-        makers: Sequence[str],
+        load_hosts: Sequence[str],
         seconds: tuple[float, float],
         hosts: HostStudyKind,
     ) -> RunWrites:
@@ -120,7 +120,7 @@ class FileIoStudyKind(LoadStudyKind):
         share = 1 - job.read_percent / 100 if job.read_percent is not None else 1.0
         disk_iops = hosts.iops_limit_per_host(study)
         limited, unlimited = 0.0, []
-        for host in makers:
+        for host in load_hosts:
             jobs = Job.require_type(point.job_on_host(host)).numjobs
             limits = [job.target_iops_per_job * jobs] if job.target_iops_per_job is not None else []
             limits += [disk_iops * share] if disk_iops is not None else []

@@ -150,7 +150,7 @@ class FileTable(SearchTable):
         return replace(
             job,
             read_percent=mix if self.rw.is_mixed else None,
-            ioengine=self.ioengine if named else FILE_ENGINES[self.engine].ioengine,
+            ioengine=self.ioengine if named else FILE_ENGINES[self.engine].default_ioengine,
         )
 
     @property
@@ -186,7 +186,7 @@ def _with_trace_digest_and_sizes(job: Job) -> Job:
     return replace(
         job,
         trace_digest=trace.digest,
-        trace_iops=trace.ios * 1e9 / trace.span_ns * job.trace_speed,
+        trace_iops=trace.io_count * 1e9 / trace.span_ns * job.trace_speed,
         trace_mean_bytes=float(sizes.mean()),
         trace_least_bytes=int(sizes.min()),
     )

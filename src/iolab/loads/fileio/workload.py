@@ -207,7 +207,7 @@ class Job(AnyJob, Record, tag="io"):
     @property
     def reports_errors_at_end(self) -> bool:
         """See `AnyJob`."""
-        return FILE_ENGINES[self.engine].counts_errors_late
+        return FILE_ENGINES[self.engine].reports_errors_at_end
 
     @property
     def target_iops_per_job(self) -> float | None:

@@ -209,21 +209,21 @@ def start_and_drain_limit_s(job: Job) -> float:
 
 
 def _fio_command(
-    directory: str, text: str, wall_limit_s: float, argv: tuple[str, ...] = _ARGV
+    directory: str, job_file: str, wall_limit_s: float, argv: tuple[str, ...] = _ARGV
 ) -> Command:
     return Command(
         argv=argv,
         cwd=directory,
-        stdin=text.encode("ascii"),
-        job_file=text,
+        stdin=job_file.encode("ascii"),
+        job_file=job_file,
         wall_limit_s=wall_limit_s,
         output_limit_bytes=(math.ceil(wall_limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
     )
 
 
-def local_fio_unusable_reason(search: str | None = None) -> str:
-    """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
-    program = shutil.which(FIO_ENGINE, path=search)
+def local_fio_unusable_reason(path_variable: str | None = None) -> str:
+    """Half a sentence on why fio, sought in such a PATH, is of no use here; empty when it is."""
+    program = shutil.which(FIO_ENGINE, path=path_variable)
     if program is None:
         return "There is no fio on this machine"
     try:
@@ -252,7 +252,7 @@ def measure_job_file(job: Job, data_set: DataSet, runtime_ms: int, seed: int) ->
         (
             *_job_faults(job),
             *_data_set_name_faults(data_set),
-            *job_fits_files_faults(job, data_set),
+            *data_set_mismatch_faults(job, data_set),
             *_seed_faults(seed),
         ),
     )
@@ -406,7 +406,7 @@ def _mix_and_rate_options(job: Job) -> tuple[str, ...]:
     key, rate, unit = "rate_iops", job.rate_iops, 1
     if rate is None and job.rate_bytes_per_s is not None:
         rate = job.rate_bytes_per_s
-        key, unit = ("rate_iops", job.block_bytes) if _is_poisson(job) else ("rate", 1)
+        key, unit = ("rate_iops", job.block_bytes) if _has_poisson_arrivals(job) else ("rate", 1)
     if rate is None:
         return mix
     reads = rate if percent is None else round(rate * percent / 100)
@@ -415,7 +415,7 @@ def _mix_and_rate_options(job: Job) -> tuple[str, ...]:
     return (*mix, f"{key}={weights}", *_rate_process_options(job))
 
 
-def _is_poisson(job: Job) -> bool:
+def _has_poisson_arrivals(job: Job) -> bool:
     process = dict(job.options).get("rate_process")
     return job.arrivals is IoArrivals.POISSON or process == "poisson"
 
@@ -460,7 +460,7 @@ def _job_faults(job: Job) -> Iterable[Fault]:
             yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
 
 
-def job_fits_files_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
+def data_set_mismatch_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
     """Why a job cannot work on the files that are laid out."""
     hint = "Lay out files that fit the job."
     if job.numjobs > data_set.numjobs:

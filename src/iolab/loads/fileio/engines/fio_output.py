@@ -72,11 +72,12 @@ _NO_COUNTS: Final = np.zeros(BIN_COUNT, dtype=np.int64)
 class JsonDocumentSplitter(Struct):
     """Takes output in pieces of any size; gives the documents that they complete.
 
-    `text` holds the first lines that belong to no document. `broken_count` counts documents that
-    began and never ended (another began, the output ended, or they outgrew the limit).
+    `message_lines` holds the first lines that belong to no document. `broken_count` counts
+    documents that began and never ended (another began, the output ended, or they outgrew the
+    limit).
     """
 
-    text: list[str] = field(default_factory=list)
+    message_lines: list[str] = field(default_factory=list)
     broken_count: int = 0
     _buffer: bytearray = field(default_factory=bytearray)
     _searched: int = 0
@@ -145,8 +146,8 @@ class JsonDocumentSplitter(Struct):
     def _collect_message_lines(self, text: bytes) -> None:
         for line in text.split(b"\n", TEXT_LINES_MAX)[:TEXT_LINES_MAX]:
             words = line[:TEXT_LINE_BYTES_MAX].decode("utf-8", "replace").strip()
-            if words not in ("", "{", "}") and len(self.text) < TEXT_LINES_MAX:
-                self.text.append(words)
+            if words not in ("", "{", "}") and len(self.message_lines) < TEXT_LINES_MAX:
+                self.message_lines.append(words)
 
 
 def _is_single_document(block: bytes) -> bool:
@@ -367,7 +368,7 @@ class _Report(Struct):
 _REPORT_DECODER: Final = msgspec.json.Decoder(_Report)
 
 
-def read_document(text: bytes) -> FioDocument:
+def parse_fio_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentError with a sentence."""
     # A fleet's reports are a million numbers a second. What of one is odd is found by the slow way.
     with suppress(*DECODE_ERRORS, _UnusualReportError):
@@ -521,7 +522,7 @@ def _latency_counts_and_mean(block: Mapping[str, Any], name: str) -> tuple[Count
         raise DocumentError(f"fio printed no latencies for '{name}'")
     bins = latency.get("bins")
     if bins is None or isinstance(bins, dict):
-        where, printed = _bin_pairs_from_dict(bins or {}, name)
+        where, printed = _bin_indices_and_counts(bins or {}, name)
     else:
         raise DocumentError(f"fio printed no latency bins for '{name}'")
     if not printed.size:
@@ -536,7 +537,7 @@ def _latency_counts_and_mean(block: Mapping[str, Any], name: str) -> tuple[Count
     return counts, float(_require_number(latency, "mean"))
 
 
-def _bin_pairs_from_dict(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
+def _bin_indices_and_counts(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
     """The same of an object that was parsed. Raises DocumentError."""
     try:
         where = np.fromiter(

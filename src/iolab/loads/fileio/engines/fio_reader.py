@@ -33,7 +33,7 @@ from iolab.loads.fileio.engines.fio_output import (
     DocumentError,
     FioDocument,
     JsonDocumentSplitter,
-    read_document,
+    parse_fio_document,
 )
 from iolab.record import Record
 from iolab.units import NS_PER_MS
@@ -70,18 +70,18 @@ class FioOutputReader:
         """Everything that the output told."""
         self._take_documents(self._splitter.finish())
         last = self._newest
-        totals = self._totals(last) if last else None
+        totals = self._engine_totals_or_add_fault(last) if last else None
         if last:
             self._add_end_faults(last)
         elif not self._faults:
             self._faults.add_fault("fio printed no report")
         if self._splitter.broken_count:
             self._faults.add_fault(f"fio broke off {self._splitter.broken_count} of its reports")
-        words = "; ".join(self._splitter.text)[:SENTENCE_CHARACTERS_MAX]
+        words = "; ".join(self._splitter.message_lines)[:SENTENCE_CHARACTERS_MAX]
         if self._faults and words:
             self._faults.add_fault(f"it said: {words}")
         start_ns, end_ns = self._run_bounds_ns()
-        kept = correct_interval_log(self._intervals, start_ns, end_ns)
+        kept = apportion_bytes_and_clip_to_run(self._intervals, start_ns, end_ns)
         return ParsedEngineOutput(
             version=last.version if last else "",
             start_real_ns=start_ns,
@@ -91,7 +91,7 @@ class FioOutputReader:
             faults=tuple(self._faults),
         )
 
-    def _totals(self, last_document: FioDocument) -> EngineTotals | None:
+    def _engine_totals_or_add_fault(self, last_document: FioDocument) -> EngineTotals | None:
         try:
             return last_document.engine_totals(self._jobs, self._directions)
         except DocumentError as fault:
@@ -102,7 +102,7 @@ class FioOutputReader:
         intervals: list[Interval] = []
         for text in texts:
             try:
-                document = read_document(text)
+                document = parse_fio_document(text)
                 interval = self._take_interval_since_last(document)
                 self._newest = document
             except DocumentError as fault:
@@ -163,7 +163,9 @@ class FioOutputReader:
             self._faults.add_fault(lack)
 
 
-def correct_interval_log(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> IntervalLog:
+def apportion_bytes_and_clip_to_run(
+    log: IntervalLog, start_ns: int | None, end_ns: int | None
+) -> IntervalLog:
     """The record of the run: bytes shared out by I/Os, intervals within the run's bounds.
 
     The log is corrected in place wherever no interval has to be joined with another.

@@ -27,7 +27,7 @@ from iolab.loads.fileio.engines.fio import (
     SLOWEST_BYTES_PER_S,
     SPARE_REPORTS,
     data_set_for_overwrite,
-    job_fits_files_faults,
+    data_set_mismatch_faults,
     layout_block_bytes,
     overwrite_block_bytes,
     overwrite_job_bytes,
@@ -113,18 +113,22 @@ def measure_spec(
     """
     raise_if_faults(
         _NOT_SUPPORTED,
-        (*_job_faults(job), *_name_faults(data_set), *job_fits_files_faults(job, data_set)),
+        (
+            *_job_faults(job),
+            *_data_set_name_faults(data_set),
+            *data_set_mismatch_faults(job, data_set),
+        ),
     )
     shape = _job_spec(job)
     jobs = [
         {**place, **_without_default_values(shape), "seed": _job_seed(seed, number)}
-        for number, place in enumerate(_job_file_specs(data_set, job.numjobs))
+        for number, place in enumerate(_file_specs_by_job(data_set, job.numjobs))
     ]
     if job.trace:
         jobs = [{**jobs[0], "trace": _trace_spec(job)}]
     is_shifted = arrival_shift_share and job.target_iops_per_job is not None
     turn = {"later": arrival_shift_share} if is_shifted else {}
-    return _measure_spec(job, jobs, seconds) | turn
+    return _timed_jobs_spec(job, jobs, seconds) | turn
 
 
 def trace_part_name(number: int) -> str:
@@ -161,39 +165,39 @@ def null_target_spec(job: Job, seconds: float) -> Spec:
     size = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
     place = {"files": [{"path": NULL_WRITES, "bytes": size}], **_without_default_values(shape)}
     jobs = [{**place, "seed": _job_seed(0, number)} for number in range(job.numjobs)]
-    return _measure_spec(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
+    return _timed_jobs_spec(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
 
 
 def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
     """Write every byte of the data set once, random and with stamps that can be verified."""
     region = data_set_for_overwrite(data_set)
     block = layout_block_bytes(region.file_bytes)
-    raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
+    raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
     jobs = [
         {**place, **_write_job_spec(block, LAYOUT_DEPTH, region.bytes_per_job, number + seed)}
-        for number, place in enumerate(_job_file_specs(region, region.numjobs, create=True))
+        for number, place in enumerate(_file_specs_by_job(region, region.numjobs, create=True))
     ]
-    return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _run_to_end_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
 def overwrite_spec(
     data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int
 ) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
-    raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
+    raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
     region = data_set_for_overwrite(data_set)
     block = overwrite_block_bytes(region)
     each = overwrite_job_bytes(region, passes)
     jobs = [
         {**place, **_write_job_spec(block, FILL_DEPTH, each, number + seed)}
-        for number, place in enumerate(_job_file_specs(region, region.numjobs))
+        for number, place in enumerate(_file_specs_by_job(region, region.numjobs))
     ]
-    return _write_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
+    return _run_to_end_spec(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
 
 def readback_spec(job: Job, data_set: DataSet) -> Spec:
     """Read every block of the data set once, each held against what was last written there."""
-    raise_if_faults(_NOT_SUPPORTED, tuple(_name_faults(data_set)))
+    raise_if_faults(_NOT_SUPPORTED, tuple(_data_set_name_faults(data_set)))
     block = job.block_bytes
     shape = {"rw": "read", "blocks": [{"bytes": block}], "depth": READBACK_DEPTH, "verify": True}
     jobs = [
@@ -204,9 +208,9 @@ def readback_spec(job: Job, data_set: DataSet) -> Spec:
             "seed": number,
             "io_bytes": data_set.bytes_per_job // block * block,
         }
-        for number, place in enumerate(_job_file_specs(data_set, job.numjobs))
+        for number, place in enumerate(_file_specs_by_job(data_set, job.numjobs))
     ]
-    return _write_spec(jobs, direct=job.direct, method=job.ioengine)
+    return _run_to_end_spec(jobs, direct=job.direct, method=job.ioengine)
 
 
 def has_reads(job: Job) -> bool:
@@ -219,7 +223,7 @@ def has_writes(job: Job) -> bool:
     return job.access.has_writes and job.read_percent != ALL_READS
 
 
-def spec_text(spec: Spec) -> str:
+def spec_json(spec: Spec) -> str:
     """The specification as it is sent; EngineError where it is longer than the engine reads."""
     text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
     if len(text) > SPEC_BYTES_MAX:
@@ -228,7 +232,7 @@ def spec_text(spec: Spec) -> str:
     return text
 
 
-def _measure_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
+def _timed_jobs_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     options = dict(job.options)
     return {
         "format": FORMAT,
@@ -243,7 +247,7 @@ def _measure_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     }
 
 
-def _write_spec(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
+def _run_to_end_spec(jobs: list[Spec], *, direct: bool, method: str) -> Spec:
     return {
         "format": FORMAT,
         "jobs": jobs,
@@ -302,7 +306,7 @@ def _contents_spec(kind: str, compress_percent: int = 0, dedupe_percent: int = 0
     }
 
 
-def _job_file_specs(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
+def _file_specs_by_job(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
     """Where each job works: on files of its own, or its region of a device or shared file."""
     size, extra = data_set.bytes_per_job, {"create": True} if create else {}
     file: Spec = {"bytes": data_set.file_bytes, **extra}
@@ -403,7 +407,7 @@ def _job_faults(job: Job) -> Iterable[Fault]:
             yield Fault(f"It cannot do fio option {name} = {value}.", hint)
 
 
-def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+def _data_set_name_faults(data_set: DataSet) -> Iterable[Fault]:
     if "/" in data_set.id or not data_set.id.isprintable() or not data_set.id:
         yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
     if "/" in data_set.device:
@@ -526,14 +530,14 @@ def missing_bytes_check(wanted_bytes: int) -> Callable[[EngineTotals], str | Non
 
 
 def _with_spec_settings(command: Command, settings: Spec) -> Command:
-    text = spec_text({**json.loads(command.job_file), **settings})
+    text = spec_json({**json.loads(command.job_file), **settings})
     return replace(command, stdin=text.encode("ascii"), job_file=text)
 
 
 def _agent_command(
     directory: str, spec: Spec, wall_limit_s: float, *, waits_for_start: bool
 ) -> Command:
-    text = spec_text(spec)
+    text = spec_json(spec)
     return Command(
         argv=ARGV,
         cwd=directory,
