@@ -58,7 +58,7 @@ from iolab.loads.metadata.workload import (
     ReportedRunRates,
     reported_rates_of_run,
 )
-from iolab.loads.objects.workload import ReadBackCount, RequestCount
+from iolab.loads.objects.workload import ObjectOperationCount, ReadBackCount
 from iolab.record import Record
 from iolab.registry import analysis_kinds
 from tests.analysis.drives import written_on
@@ -887,7 +887,7 @@ PLANTED: Final = (
         OBJECTS,
         lambda s: s.but(
             requests.objects_run(
-                counts=(RequestCount("object_get", 570_000, 30_000, 600_000, SLOW_DOWN),)
+                counts=(ObjectOperationCount("object_get", 570_000, 30_000, 600_000, SLOW_DOWN),)
             )
         ),
     ),
@@ -944,7 +944,7 @@ PLANTED: Final = (
         lambda s: s.but(
             requests.objects_run(
                 job=replace(requests.JOB, put=1, read_back=True),
-                counts=(*requests.RUN.counts, RequestCount("object_put", 1000, 0, 1000)),
+                counts=(*requests.RUN.counts, ObjectOperationCount("object_put", 1000, 0, 1000)),
                 put_objects=1000,
                 read_back=ReadBackCount(1000, 999, 1, 0, 0),
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.loads.objects.workload import ObjectsRun, objects_run_of_host
+from iolab.loads.objects.workload import ObjectsHostDetails, objects_details_of_host
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import command, environment, iolab
 from tests.fakes.ceph import ACCESS_KEY, SECRET_KEY, Ceph, LoggedRequest
@@ -81,9 +81,11 @@ def write_study(folder: Path, url: str, load: str, runtime: str) -> Path:
     return path
 
 
-def runs_of(session: Path) -> list[ObjectsRun]:
+def runs_of(session: Path) -> list[ObjectsHostDetails]:
     reader = SessionReader(session)
-    runs = [objects_run_of_host(reader.record(*key).hosts[0]) for key in reader.committed_runs()]
+    runs = [
+        objects_details_of_host(reader.record(*key).hosts[0]) for key in reader.committed_runs()
+    ]
     return [run for run in runs if run is not None]
 
 
@@ -122,7 +124,9 @@ def logged_counts(requests: list[LoggedRequest]) -> dict[str, int]:
     }
 
 
-def expect_counts_of_the_log(gateway: Gateway, session: Path, runs: list[ObjectsRun]) -> None:
+def expect_counts_of_the_log(
+    gateway: Gateway, session: Path, runs: list[ObjectsHostDetails]
+) -> None:
     """The runs' counts and bytes are those of the log, which has all of them a moment later."""
     expected = dict.fromkeys(logged_counts([]), 0)
     for run in runs:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.loads.kvcache.workload import kv_run_of_host
+from iolab.loads.kvcache.workload import kv_cache_details_of_host
 from iolab.store.reader import SessionReader
 from tests.e2e.sessions import iolab, write_study
 from tests.e2e.targets import Target, device_bytes, xfs_on_loop
@@ -119,7 +119,7 @@ def test_a_trace_is_replayed_with_the_hits_of_its_capacity(
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
     (host,) = record.hosts
-    run = kv_run_of_host(host)
+    run = kv_cache_details_of_host(host)
     assert run is not None
     blocks, hits = lru_hits(conversations()[: WARM + REPLAYED], WARM)
     assert (run.requests, run.blocks, run.ideal_hits) == (REPLAYED, blocks, hits)

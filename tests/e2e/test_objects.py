@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iolab.loads.objects.workload import ObjectsRun, objects_run_of_host
+from iolab.loads.objects.workload import ObjectsHostDetails, objects_details_of_host
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import command, environment, iolab
 from tests.facts import tells
@@ -74,11 +74,11 @@ def run_session(folder: Path, study: Path) -> subprocess.CompletedProcess[str]:
     return iolab("run", study, "--out", folder / "S", env=KEYS)
 
 
-def only_run(folder: Path) -> tuple[ObjectsRun, ...]:
+def only_run(folder: Path) -> tuple[ObjectsHostDetails, ...]:
     """What each host told of the session's only run."""
     reader = SessionReader(folder / "S")
     (key,) = reader.committed_runs()
-    runs = [objects_run_of_host(host) for host in reader.record(*key).hosts]
+    runs = [objects_details_of_host(host) for host in reader.record(*key).hosts]
     assert None not in runs
     return tuple(run for run in runs if run is not None)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunRecord, RunStatus
-from iolab.loads.training.workload import TrainingRun, training_run_of_host
+from iolab.loads.training.workload import TrainingHostDetails, training_details_of_host
 from iolab.store.reader import SessionReader
 from tests.e2e.sessions import iolab, write_study
 from tests.e2e.targets import Target, device_bytes, xfs_on_loop
@@ -50,14 +50,14 @@ def target() -> Iterator[Target]:
         yield made
 
 
-def run_study(folder: Path, target: Target, keys: str) -> tuple[RunRecord, TrainingRun]:
+def run_study(folder: Path, target: Target, keys: str) -> tuple[RunRecord, TrainingHostDetails]:
     study, out = write_study(folder, STUDY.replace("KEYS", keys)), folder / "session"
     iolab("run", study, "--path", target.path, "--out", out)
     reader = SessionReader(out)
     (key,) = reader.committed_runs()
     record = reader.record(*key)
     assert (record.status, record.failure) == (RunStatus.DONE, None)
-    run = training_run_of_host(record.hosts[0])
+    run = training_details_of_host(record.hosts[0])
     assert run is not None
     return record, run
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.loads.objects.workload import ObjectsRun, objects_run_of_host
+from iolab.loads.objects.workload import ObjectsHostDetails, objects_details_of_host
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import iolab
 from tests.versitygw import ACCESS_KEY, BUCKET, SECRET_KEY, Versitygw, serve
@@ -48,7 +48,7 @@ verify = 1
 """
 
 
-def measure(folder: Path, server: Versitygw, load: str, **target: Any) -> list[ObjectsRun]:
+def measure(folder: Path, server: Versitygw, load: str, **target: Any) -> list[ObjectsHostDetails]:
     """A session on the server; what its runs tell."""
     table = {"endpoint": server.url, "bucket": BUCKET, **target}
     keys = "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())
@@ -60,7 +60,9 @@ def measure(folder: Path, server: Versitygw, load: str, **target: Any) -> list[O
     done = iolab("run", study, "--out", folder / "S", env=KEYS)
     assert done.returncode == 0, done.stderr
     reader = SessionReader(folder / "S")
-    runs = [objects_run_of_host(reader.record(*key).hosts[0]) for key in reader.committed_runs()]
+    runs = [
+        objects_details_of_host(reader.record(*key).hosts[0]) for key in reader.committed_runs()
+    ]
     assert None not in runs
     return [run for run in runs if run is not None]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from iolab.core.run import RunStatus
-from iolab.loads.kvcache.workload import kv_run_of_host
-from iolab.loads.training.workload import training_run_of_host
+from iolab.loads.kvcache.workload import kv_cache_details_of_host
+from iolab.loads.training.workload import training_details_of_host
 from iolab.store.reader import SessionReader
 from tests.fleet.bed import Bed
 from tests.processes import run_program
@@ -62,7 +62,7 @@ def test_requests_and_accelerators_are_shared_out(fleet: Bed, tmp_path: Path) ->
     records = {record.run.point.workload: record for record in every}
     assert {record.status for record in records.values()} == {RunStatus.DONE}
 
-    replays = [kv_run_of_host(host) for host in records["chat"].hosts]
+    replays = [kv_cache_details_of_host(host) for host in records["chat"].hosts]
     requests = [replay.requests for replay in replays if replay is not None]
     assert len(requests) == len(fleet.specs)
     # Sessions are whole on one host, so that shares differ; none is without any.
@@ -72,7 +72,7 @@ def test_requests_and_accelerators_are_shared_out(fleet: Bed, tmp_path: Path) ->
         assert replay is not None
         assert abs(replay.hits - replay.ideal_hits) <= 0.001 * replay.blocks
 
-    trained = [training_run_of_host(host) for host in records["samples"].hosts]
+    trained = [training_details_of_host(host) for host in records["samples"].hosts]
     assert [run.accelerators for run in trained if run is not None] == [2, 1, 1]
     results = {result.workload: result for result in reader.results()}
     whole = results["samples"].metrics["accelerator_utilisation"].value

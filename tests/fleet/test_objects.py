@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.loads.objects.workload import objects_run_of_host
+from iolab.loads.objects.workload import objects_details_of_host
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import iolab
 from tests.fleet.bed import Bed, bed
@@ -73,7 +73,7 @@ def test_hosts_go_to_gateways_of_one_store_and_their_ports_carry_it(
     assert [len(each) for each in laid_out] == [2 * OBJECTS // 3, OBJECTS // 3]
     reader = SessionReader(session)
     (key,) = reader.committed_runs()
-    runs = [objects_run_of_host(host) for host in reader.record(*key).hosts]
+    runs = [objects_details_of_host(host) for host in reader.record(*key).hosts]
     for place, server in enumerate((first, second)):
         own = [run for run in runs if run and run.endpoints[0].endpoint == server.url]
         counts = [count for run in own for count in run.counts]

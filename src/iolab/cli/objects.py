@@ -26,7 +26,7 @@ from iolab.loads.objects.store_check import (
 )
 from iolab.loads.objects.store_tasks import (
     list_session_prefixes,
-    open_object_store_access,
+    load_object_store_access,
     remove_objects,
 )
 from iolab.study.file import ObjectStoreTable
@@ -45,7 +45,7 @@ async def object_store_findings(
     An object below a prefix of its own is put, read and removed.
     """
     store = _parse_store_options(target_keys)
-    access = open_object_store_access(store)
+    access = load_object_store_access(store)
     async with open_hosts(hosts) as opened:
         (await gather_hosts(tuple(opened.values()), Host.connect)).results_or_raise()
         prefix = session_object_prefix(f"doctor-{secrets.token_hex(4)}")
@@ -152,7 +152,7 @@ async def _list_or_remove_prefixes(
     failures: dict[str, str],
 ) -> list[str]:
     """The prefixes of sessions, without any given; else remove what lies below each of these."""
-    access = open_object_store_access(store)
+    access = load_object_store_access(store)
     async with open_hosts([HostSpec("local", HostTransport.LOCAL)]) as hosts:
         (host,) = hosts.values()
         await host.connect()

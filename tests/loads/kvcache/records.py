@@ -9,7 +9,12 @@ from msgspec.structs import replace
 from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTimeDirection
-from iolab.loads.kvcache.workload import KV_CACHE_ENGINE, KvCacheJob, KvCacheOperation, KvCacheRun
+from iolab.loads.kvcache.workload import (
+    KV_CACHE_ENGINE,
+    KvCacheHostDetails,
+    KvCacheJob,
+    KvCacheOperation,
+)
 from tests.analysis.records import GENERATOR as SOUND
 from tests.analysis.records import Burst, bursts_record, told_record
 
@@ -23,7 +28,7 @@ JOB: Final = KvCacheJob(
     requests_per_s=50,
 )
 
-RUN: Final = KvCacheRun(
+RUN: Final = KvCacheHostDetails(
     requests=1500,
     blocks=36_000,
     hits=8000,

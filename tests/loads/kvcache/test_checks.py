@@ -12,7 +12,7 @@ from iolab.analysis.bottleneck.decision import BottleneckCause, decide_bottlenec
 from iolab.analysis.kinds import judge_run
 from iolab.core.generator import GeneratorTotals, SubmissionLateness
 from iolab.core.metric import CheckResult, VerdictLevel
-from iolab.loads.kvcache.checks import backlog_growth
+from iolab.loads.kvcache.checks import significant_backlog_growth
 from iolab.loads.kvcache.workload import WritePolicy
 from iolab.registry import analysis_kinds
 from tests.analysis.records import facts_of
@@ -90,8 +90,8 @@ def test_a_backlog_that_comes_and_goes_does_not_grow(seed: int) -> None:
     """Neither of independent requests nor of a few seconds' waves."""
     random = np.random.default_rng(seed)
     waves = 4 * np.sin(np.arange(60) / 2) + 5
-    assert backlog_growth(random.poisson(waves).astype(float)) == 0
-    assert backlog_growth(random.poisson(np.arange(60.0)).astype(float)) > 30
+    assert significant_backlog_growth(random.poisson(waves).astype(float)) == 0
+    assert significant_backlog_growth(random.poisson(np.arange(60.0)).astype(float)) > 30
 
 
 def test_a_store_that_keeps_up_is_limited_by_the_requested_rate() -> None:

@@ -9,7 +9,7 @@ from iolab.analysis.kinds import judge_run
 from iolab.analysis.points import PointSummary, summarise_points
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
-from iolab.loads.kvcache.answer import highest_rates_sentence, read_beats_recompute_sentence
+from iolab.loads.kvcache.answer import highest_rate_sentences, read_beats_recompute_sentence
 from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metric_specs import REQUESTS, SLOW_PREFIX_RATE
 from iolab.loads.kvcache.workload import KvCacheJob
@@ -62,12 +62,12 @@ def test_the_answer_is_the_highest_rate_that_is_kept() -> None:
     for backlogs, speed in (((KEPT, KEPT), 2), ((KEPT, RISING), 1)):
         points = points_of(study, None, *backlogs)
         (best,) = {points[speed - 1].metric_value("requests_per_s")}
-        text = highest_rates_sentence(study, points)
+        text = highest_rate_sentences(study, points)
         assert f"Serves {best:.3g} requests/s of the conversation trace (15× its clock" in text
         assert "p99 prefix load 20" in text
         # A MiB in 10 ms, of tokens of 8 bytes.
         assert "fewer than 13.1 M tokens/s (8 B a token)" in text
-    assert highest_rates_sentence(study, points_of(study, None, RISING, RISING)) == ""
+    assert highest_rate_sentences(study, points_of(study, None, RISING, RISING)) == ""
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_beside_an_instance_the_answer_says_which_is_faster(
     prefill: int, facts: tuple[str, ...]
 ) -> None:
     study = study_of(f"prefill_tokens_per_s = {prefill}")
-    text = highest_rates_sentence(study, points_of(study, prefill, KEPT, KEPT))
+    text = highest_rate_sentences(study, points_of(study, prefill, KEPT, KEPT))
     assert all(fact in text for fact in facts), text
 
 
@@ -90,25 +90,25 @@ def test_the_slowest_twentieth_is_that_of_the_slowest_rate() -> None:
     low, high = points_of(study, 1_000_000, KEPT, KEPT)
     slower = Metric(25e6, "bytes/s")
     low = replace(low, metrics={**low.metrics, SLOW_PREFIX_RATE.key: slower})
-    text = highest_rates_sentence(study, [low, high])
+    text = highest_rate_sentences(study, [low, high])
     assert "the slowest twentieth arrives at 25 MB/s" in text, text
     short = replace(low, metrics={**low.metrics, SLOW_PREFIX_RATE.key: Metric(1e6, "bytes/s")})
-    assert "beats recomputing it at that rate" in highest_rates_sentence(study, [short, high])
+    assert "beats recomputing it at that rate" in highest_rate_sentences(study, [short, high])
 
 
 def test_more_than_the_mean_of_the_trace_is_told() -> None:
     study = study_of()
     low, high = points_of(study, None, KEPT, KEPT)
     more = replace(high, metrics={**high.metrics, REQUESTS.key: Metric(103.0, "requests/s")})
-    assert "100 is the mean of the trace" in highest_rates_sentence(study, [low, more])
+    assert "100 is the mean of the trace" in highest_rate_sentences(study, [low, more])
     kept = replace(high, metrics={**high.metrics, REQUESTS.key: Metric(100.0, "requests/s")})
-    assert "mean of the trace" not in highest_rates_sentence(study, [low, kept])
+    assert "mean of the trace" not in highest_rate_sentences(study, [low, kept])
 
 
 def test_a_limit_that_no_rate_keeps_is_told() -> None:
     keys = 'objective = "max-load"\nlimit = "prefix-load p99 <= 5ms"'
     study = study_of(keys)
-    text = highest_rates_sentence(study, points_of(study, None, KEPT, KEPT))
+    text = highest_rate_sentences(study, points_of(study, None, KEPT, KEPT))
     assert text == "Keeps prefix-load p99 <= 5 ms at no rate that was tried."
 
 

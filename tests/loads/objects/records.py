@@ -12,12 +12,12 @@ from iolab.core.run import DeviceDelta, MonitoredHost, RunRecord
 from iolab.core.workload import Direction
 from iolab.loads.objects.workload import (
     S3_ENGINE,
+    ContentlessObjectOperation,
     EndpointCount,
     ObjectOperation,
-    ObjectRequest,
+    ObjectOperationCount,
+    ObjectsHostDetails,
     ObjectsJob,
-    ObjectsRun,
-    RequestCount,
 )
 from tests.analysis.records import BLOCK, Burst, bursts_record, told_record
 from tests.analysis.records import GENERATOR as SOUND
@@ -27,10 +27,10 @@ SECONDS: Final = 30
 
 JOB: Final = ObjectsJob(S3_ENGINE, 100_000, get=9, head=1, object_bytes=BLOCK, concurrency=16)
 
-RUN: Final = ObjectsRun(
+RUN: Final = ObjectsHostDetails(
     counts=(
-        RequestCount("object_get", GETS * SECONDS, 0, GETS * SECONDS),
-        RequestCount("object_head", 2000 * SECONDS, 0, 2000 * SECONDS),
+        ObjectOperationCount("object_get", GETS * SECONDS, 0, GETS * SECONDS),
+        ObjectOperationCount("object_head", 2000 * SECONDS, 0, 2000 * SECONDS),
     ),
     endpoints=(
         EndpointCount(
@@ -78,7 +78,7 @@ def objects_run(
 
     `puts` of them come a second. Of a `busy` server three of four HEADs take other times.
     """
-    operation, request = ObjectOperation, ObjectRequest
+    operation, request = ObjectOperation, ContentlessObjectOperation
     bursts = [
         Burst(ios=GETS, lat_ns=700_000),
         Burst(ios=GETS, lat_ns=700_000, direction=operation.OBJECT_GET),

@@ -19,13 +19,13 @@ from iolab.loads.objects.report import (
     object_size_latencies_table,
 )
 from iolab.loads.objects.workload import (
+    ContentlessObjectOperation,
     EndpointCount,
     EndpointLatency,
+    ObjectOperationCount,
     ObjectOrder,
-    ObjectRequest,
     ReadBackCount,
-    RequestCount,
-    SizeCount,
+    SizeClassCount,
 )
 from iolab.registry import analysis_kinds, report_kinds
 from tests.analysis.records import BLOCK, facts_of, series
@@ -47,7 +47,7 @@ def level(code: str, **changes: Any) -> VerdictLevel | None:
     return {check.code: check.level for check in judged(**changes).verdict.checks}[code]
 
 
-def failed(count: int, **errors: int) -> tuple[RequestCount, ...]:
+def failed(count: int, **errors: int) -> tuple[ObjectOperationCount, ...]:
     """GETs of which so many failed."""
     attempts = GET.done + count
     return (replace(GET, failed=count, attempts=attempts, errors=tuple(errors.items())),)
@@ -75,7 +75,7 @@ def read_back(
 ) -> dict[str, Any]:
     """A run that put a thousand objects and read them back."""
     begun = acknowledged + failed
-    puts = RequestCount("object_put", acknowledged, failed, begun)
+    puts = ObjectOperationCount("object_put", acknowledged, failed, begun)
     count = ReadBackCount(begun, compared, missing, differing, unread, fault)
     return {
         "job": READING_BACK,
@@ -222,9 +222,9 @@ def test_a_generator_limit_is_a_figure_beside_the_result() -> None:
 
 
 def test_endpoints_and_sizes_have_rows_of_all_hosts_together() -> None:
-    def count(lat_ns: int, number: int) -> SizeCount:
+    def count(lat_ns: int, number: int) -> SizeClassCount:
         bins = ((int(bin_index_of_ns(lat_ns)), number),)
-        return SizeCount("object_get", 4096, number, number * 4096, number * lat_ns, bins)
+        return SizeClassCount("object_get", 4096, number, number * 4096, number * lat_ns, bins)
 
     other = EndpointCount("http://10.0.0.2:9000", 10, 2, 40_960, 10_000_000)
     runs = [
@@ -269,11 +269,11 @@ def test_operations_and_their_parts_have_rates_and_latencies() -> None:
 
 def test_load_without_contents_is_load() -> None:
     record = objects_run(job=replace(JOB, get=0))
-    kept = record.intervals.direction == ObjectRequest.OBJECT_HEAD
+    kept = record.intervals.direction == ContentlessObjectOperation.OBJECT_HEAD
     table = record.intervals
     only = type(table)(*(getattr(table, name)[kept] for name in table.__struct_fields__))
     bins = record.bins
-    rows = bins.direction == ObjectRequest.OBJECT_HEAD
+    rows = bins.direction == ContentlessObjectOperation.OBJECT_HEAD
     heads = type(bins)(*(getattr(bins, name)[rows] for name in bins.__struct_fields__))
     result = judge_run(
         replace(record, intervals=only, bins=heads),

@@ -25,7 +25,7 @@ from iolab.loads.objects.data_set import required_data_set
 from iolab.loads.objects.driver import GeneratorLimit, ObjectsDriver
 from iolab.loads.objects.engine import Document, ObjectStoreAccess, engine_command
 from iolab.loads.objects.study import ObjectsStudyKind
-from iolab.loads.objects.workload import ObjectsRun, ReadBackCount, RequestCount
+from iolab.loads.objects.workload import ObjectOperationCount, ObjectsHostDetails, ReadBackCount
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostRunInProgress
 from iolab.study.parse import StudyOverrides
@@ -52,7 +52,7 @@ concurrency = 1
 timeout = "7s"
 read_back = true
 """
-PUTS = RequestCount("object_put", 9, 1, 10)
+PUTS = ObjectOperationCount("object_put", 9, 1, 10)
 RUN_OF_PUTS = replace(RUN, counts=(PUTS,), put_objects=9)
 
 
@@ -89,7 +89,7 @@ class Session:
         """What is known of the run's objects when all is done."""
         session = cast(SessionContext, self)
         await self.driver.after_measure(session, self.run, [self.state])
-        return ObjectsRun.require_type(self.state.details).read_back
+        return ObjectsHostDetails.require_type(self.state.details).read_back
 
 
 class FakeAgent:

@@ -11,9 +11,9 @@ from iolab.core.run import RunRecord
 from iolab.loads.training.workload import (
     TRAINING_ENGINE,
     EpochTotals,
+    TrainingHostDetails,
     TrainingJob,
     TrainingOperation,
-    TrainingRun,
 )
 from tests.analysis.records import GENERATOR as SOUND
 from tests.analysis.records import Burst, bursts_record, told_record
@@ -47,7 +47,7 @@ EPOCH: Final = EpochTotals(
     bytes=1400 * 4096,
 )
 
-RUN: Final = TrainingRun(
+RUN: Final = TrainingHostDetails(
     accelerators=2,
     samples=1400,
     steps_per_epoch=100,

@@ -48,7 +48,7 @@ def test_demand_of_an_accelerator_is_as_published() -> None:
 
 def test_accelerators_are_shared_out_evenly() -> None:
     job = job_of(STUDY.replace("[2, 4]", "8"))
-    assert [job.accelerators_of_host(place, 3) for place in range(3)] == [3, 3, 2]
+    assert [job.accelerator_count_of_host(place, 3) for place in range(3)] == [3, 3, 2]
 
 
 def test_a_set_of_ones_own_needs_its_values() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from iolab.analysis.kinds import judge_run
 from iolab.analysis.points import PointSummary, summarise_points
-from iolab.loads.training.answer import training_sentence
+from iolab.loads.training.answer import accelerator_utilisation_sentences
 from iolab.loads.training.charts import step_parts_chart
 from iolab.registry import analysis_kinds
 from iolab.report.charts.chart import LineSegments, Rectangles, series_styles
@@ -65,13 +65,17 @@ def points_of(storage: Sequence[bool], epochs: int = 3) -> list[PointSummary]:
 def test_the_answer_is_the_most_accelerators_and_what_more_wait_for(
     storage: tuple[bool, bool], facts: tuple[str, ...]
 ) -> None:
-    text = training_sentence(STUDY, points_of(storage))
+    text = accelerator_utilisation_sentences(STUDY, points_of(storage))
     assert all(fact in text for fact in facts), text
 
 
 def test_only_several_epochs_are_compared() -> None:
-    assert "no faster than in the first" in training_sentence(STUDY, points_of((False, False)))
-    assert "epochs" not in training_sentence(STUDY, points_of((False, False), epochs=1))
+    assert "no faster than in the first" in accelerator_utilisation_sentences(
+        STUDY, points_of((False, False))
+    )
+    assert "epochs" not in accelerator_utilisation_sentences(
+        STUDY, points_of((False, False), epochs=1)
+    )
 
 
 def test_the_chart_has_the_parts_of_all_time() -> None:

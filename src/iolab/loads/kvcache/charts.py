@@ -49,7 +49,7 @@ def prefix_load_charts(
         return ()
     lines = chart_lines_over_axis(points, axis, styles)
     latencies, rates = (
-        line_chart(workload.title, axis, lines, (_known_quantities(points, panel),))
+        line_chart(workload.title, axis, lines, (_quantities_to_draw(points, panel),))
         for panel in (LATENCIES, RATES)
     )
     if len(lines) == 1:
@@ -58,7 +58,7 @@ def prefix_load_charts(
     return latencies, rates
 
 
-def _known_quantities(
+def _quantities_to_draw(
     points: Sequence[PointSummary], panel: Sequence[ChartQuantity]
 ) -> tuple[ChartQuantity, ...]:
     """Those that any point has: a break-even only beside instances of known speed, and one tail."""

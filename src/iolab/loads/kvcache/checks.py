@@ -99,7 +99,7 @@ def check_requests_late(view: KvCacheView, host_index: int) -> CheckAnswer:
 def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store keeps up with its requests: else a latency says how long the run was."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.kv_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     if view.kv_job.requests_per_s is None:
@@ -107,8 +107,10 @@ def check_queue_grows(view: KvCacheView, host_index: int) -> CheckAnswer:
     generator = host.totals.generator if host.totals else None
     unreached = generator is not None and generator.unreached
     unwritten = run.blocks_dropped_unwritten / run.blocks_admitted if run.blocks_admitted else 0.0
-    growth = backlog_growth(_backlog_in_window(view, host_index, run.backlog))
-    write_growth = backlog_growth(_backlog_in_window(view, host_index, run.write_backlog))
+    growth = significant_backlog_growth(_backlog_in_window(view, host_index, run.backlog))
+    write_growth = significant_backlog_growth(
+        _backlog_in_window(view, host_index, run.write_backlog)
+    )
     evidence: EvidenceValues = {
         "host": host.host,
         "growth": growth,
@@ -154,7 +156,7 @@ def _backlog_in_window(view: KvCacheView, host_index: int, backlog: Sequence[int
     return np.array([backlog[at] for at in places if at < len(backlog)], dtype=np.float64)
 
 
-def backlog_growth(backlog: Floats) -> float:
+def significant_backlog_growth(backlog: Floats) -> float:
     """By how much a backlog grows over its time; 0 where that is not certain at 95 %.
 
     The means of parts of the run are compared with a straight line: its slope must be above zero by
@@ -178,7 +180,7 @@ def backlog_growth(backlog: Floats) -> float:
 def check_capacity_not_filled(view: KvCacheView, host_index: int) -> CheckAnswer:
     """Whether the store was full: else its hits are those of a larger one."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.kv_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     before, after = (
@@ -207,7 +209,7 @@ def check_capacity_not_filled(view: KvCacheView, host_index: int) -> CheckAnswer
 def check_reuse_differs(view: KvCacheView, host_index: int) -> HostAnswer:
     """Whether the engine hit what the trace lets a store of that capacity hit."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.kv_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None or not run.blocks:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     if view.kv_job.write is not WritePolicy.MISS:

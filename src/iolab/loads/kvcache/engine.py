@@ -22,9 +22,9 @@ from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.kvcache.replay import ReplayPlan, encode_requests, lru_hit_counts
 from iolab.loads.kvcache.workload import (
     BlockPlacement,
+    KvCacheHostDetails,
     KvCacheJob,
     KvCacheOperation,
-    KvCacheRun,
     WriteDurability,
 )
 
@@ -104,7 +104,7 @@ class KvCacheLineReader(EngineLineReader):
         self._host = host_index
         self._backlog: list[int] = []
         self._write_backlog: list[int] = []
-        self.details: KvCacheRun | None = None
+        self.details: KvCacheHostDetails | None = None
 
     def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads and writes of objects, and the operations that are made of them."""
@@ -136,11 +136,11 @@ class KvCacheLineReader(EngineLineReader):
         if not require_operation_table(last_line, "requests").get("requests"):
             self.faults.add_fault("no request came")
 
-    def _parse_run_details(self, counts: Mapping[str, Any]) -> KvCacheRun:
+    def _parse_run_details(self, counts: Mapping[str, Any]) -> KvCacheHostDetails:
         warm, requests = self._replay.warm_and_replayed_requests(self._host)
         came = requests[: require_count(counts, "requests")]
         ideal = lru_hit_counts(self._job, warm, came)
-        return KvCacheRun(
+        return KvCacheHostDetails(
             requests=require_count(counts, "requests"),
             blocks=require_count(counts, "blocks"),
             hits=require_count(counts, "hits"),

@@ -23,7 +23,12 @@ from iolab.loads.kvcache.metric_specs import (
     SLOW_PREFIX_RATE,
     TRACE_SPEED,
 )
-from iolab.loads.kvcache.workload import KvCacheJob, KvCacheOperation, KvCacheRun, kv_run_of_host
+from iolab.loads.kvcache.workload import (
+    KvCacheHostDetails,
+    KvCacheJob,
+    KvCacheOperation,
+    kv_cache_details_of_host,
+)
 from iolab.record import Record
 from iolab.units import NS_PER_S
 
@@ -47,21 +52,21 @@ class KvCacheView(OperationsView, Record, dict=True):
         """What the hosts were asked to do."""
         return KvCacheJob.require_type(self.job)
 
-    def kv_run(self, host_index: int) -> KvCacheRun | None:
+    def details_of_host(self, host_index: int) -> KvCacheHostDetails | None:
         """What a host did with its requests in the whole run."""
-        return kv_run_of_host(self.hosts[host_index])
+        return kv_cache_details_of_host(self.hosts[host_index])
 
 
 def request_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
     """The values of those hosts together."""
     latencies = view.latency_values(hosts, KvCacheOperation.PREFIX_LOAD, PREFIX_PERCENTILES)
-    return latencies | _request_rate_values(view, hosts)
+    return latencies | _replay_metric_values(view, hosts)
 
 
-def _request_rate_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
+def _replay_metric_values(view: KvCacheView, hosts: Sequence[int]) -> dict[str, float | None]:
     job, picked = view.kv_job, list(hosts)
     read_per_s = float((view.load.bytes[picked, 0] / view.load.seconds[picked]).sum())
-    runs = [run for index in hosts if (run := view.kv_run(index)) is not None]
+    runs = [run for index in hosts if (run := view.details_of_host(index)) is not None]
     blocks = sum(run.blocks for run in runs)
     pace = view.operation_histogram(hosts, KvCacheOperation.PREFIX_PACE)
     rates = {p: _prefix_rate_percentile(pace, 100.0 - p) for p in (50.0, 5.0)}

@@ -14,12 +14,12 @@ class KvModel(Record):
 
     title: str
     layers: int
-    layer_bytes: int
+    kv_bytes_per_token_and_layer: int
 
     @property
     def kv_bytes_per_token(self) -> int:
         """Of all layers together."""
-        return self.layers * self.layer_bytes
+        return self.layers * self.kv_bytes_per_token_and_layer
 
 
 def _grouped_query_attention_model(

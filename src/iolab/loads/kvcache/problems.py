@@ -46,12 +46,10 @@ def _kv_cache_element_faults(table: KvCacheTable) -> Iterator[ElementFault]:
     if table.trace != CONVERSATION_TRACE_NAME and job.start_s * 1e9 > trace.span_ns:
         has = f"start = {job.start_s:g} s, but its trace ends at {trace.span_ns / 1e9:.0f} s"
         yield ElementFault(("start",), has, "Give an earlier start.")
-    yield from _too_small_capacity_element_faults(table, job)
+    yield from _capacity_element_faults(table, job)
 
 
-def _too_small_capacity_element_faults(
-    table: KvCacheTable, job: KvCacheJob
-) -> Iterator[ElementFault]:
+def _capacity_element_faults(table: KvCacheTable, job: KvCacheJob) -> Iterator[ElementFault]:
     largest = largest_request_block_count(job)
     least = largest * job.block_bytes
     for index, capacity in enumerate(table.capacity):

@@ -40,15 +40,15 @@ CLOSED_REQUESTS_PER_S: Final = 400.0
 
 
 class ReplayPlan(Record, dict=True):
-    """The requests of a run: `warm` ones that came before its start, and those that are replayed.
+    """The requests of a run: `warm_count` that came before its start, and those that are replayed.
 
-    Times are nanoseconds since the start. `hosts` is the place of each request's host.
+    Times are nanoseconds since the start. `host_indexes` is the place of each request's host.
     """
 
     trace: RequestTrace
-    warm: int
+    warm_count: int
     requests: tuple[TraceRequest, ...]
-    hosts: tuple[int, ...]
+    host_indexes: tuple[int, ...]
     clock_factor: float
 
     def warm_and_replayed_requests(
@@ -65,8 +65,10 @@ class ReplayPlan(Record, dict=True):
         """The warm and the replayed requests by the place of their host."""
         warm: dict[int, list[TraceRequest]] = {}
         replayed: dict[int, list[TraceRequest]] = {}
-        for number, (request, host) in enumerate(zip(self.requests, self.hosts, strict=True)):
-            (warm if number < self.warm else replayed).setdefault(host, []).append(request)
+        for number, (request, host) in enumerate(
+            zip(self.requests, self.host_indexes, strict=True)
+        ):
+            (warm if number < self.warm_count else replayed).setdefault(host, []).append(request)
         return warm, replayed
 
 
@@ -120,7 +122,7 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
     sessions = session_number_of_each_request(chosen)
     return ReplayPlan(
         trace=trace,
-        warm=first,
+        warm_count=first,
         requests=tuple(
             TraceRequest(
                 round(max(at - begin, 0) / factor),
@@ -130,7 +132,7 @@ def plan_replay(job: KvCacheJob, seconds: float, host_count: int, seed: int) -> 
             )
             for at, request in zip(spread, chosen, strict=False)
         ),
-        hosts=tuple(_host_index_of_session(session, host_count) for session in sessions),
+        host_indexes=tuple(_host_index_of_session(session, host_count) for session in sessions),
         clock_factor=factor,
     )
 

@@ -10,7 +10,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
-from iolab.loads.kvcache.answer import highest_rates_sentence
+from iolab.loads.kvcache.answer import highest_rate_sentences
 from iolab.loads.kvcache.charts import prefix_load_charts
 from iolab.loads.kvcache.metrics import PREFIX_KEYS
 from iolab.loads.kvcache.models import MODELS
@@ -58,8 +58,8 @@ class KvCacheReport(SingleFigureReport):
         )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
-        """See `highest_rates_sentence`."""
-        return highest_rates_sentence(study, points)
+        """See `highest_rate_sentences`."""
+        return highest_rate_sentences(study, points)
 
     def kind_specific_charts(
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]

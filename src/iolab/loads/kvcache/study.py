@@ -98,7 +98,7 @@ class KvCacheStudyKind(LoadStudyKind):
     ) -> list[Fault]:
         """Runs with more requests than a host can be told of at once."""
         found = (
-            _request_count_fault(study, p) for p in plan.points if isinstance(p.job, KvCacheJob)
+            _requests_message_fault(study, p) for p in plan.points if isinstance(p.job, KvCacheJob)
         )
         return [fault for fault in found if fault is not None]
 
@@ -136,7 +136,7 @@ def _point_replay_demand(study: Study, point: Point) -> ReplayDemand | None:
     return replay_demand(job, seconds, makers, study.method.seed)
 
 
-def _request_count_fault(study: Study, point: Point) -> Fault | None:
+def _requests_message_fault(study: Study, point: Point) -> Fault | None:
     """Why a run cannot be told to its hosts; None where it can."""
     from iolab.loads.kvcache.engine import SPEC_BYTES_MAX, requests_message_bytes
 
@@ -150,7 +150,7 @@ def _request_count_fault(study: Study, point: Point) -> Fault | None:
     most = max(requests_message_bytes(replay, host) for host in range(hosts))
     if most <= SPEC_BYTES_MAX:
         return None
-    requests = format_count(len(replay.requests) - replay.warm)
+    requests = format_count(len(replay.requests) - replay.warm_count)
     message = (
         f"{point.title_text} replays {requests} requests, of which a host would be told "
         f"{format_bytes(most)}; {format_bytes(SPEC_BYTES_MAX)} are the most."

@@ -242,7 +242,7 @@ def _common_prefix_blocks(requests: Sequence[TraceRequest]) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4)
-def _read_trace_of_version(path: str, version: tuple[int, int]) -> RequestTrace:  # noqa: ARG001 - the key
+def _read_trace_cached(path: str, version: tuple[int, int]) -> RequestTrace:  # noqa: ARG001 - the key
     content = Path(path).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     return parse_trace(Path(path).name, digest, content.decode("utf-8", "replace").splitlines())
@@ -256,7 +256,7 @@ def read_trace(path: str) -> RequestTrace:
             raise RequestTraceError(
                 f"{quote_value(path)} has {stat.st_size:,} bytes, 1 GiB is the most"
             )
-        return _read_trace_of_version(path, (stat.st_mtime_ns, stat.st_size))
+        return _read_trace_cached(path, (stat.st_mtime_ns, stat.st_size))
     except OSError as error:
         raise RequestTraceError(f"{quote_value(path)} cannot be read: {error.strerror}") from None
 

@@ -205,7 +205,7 @@ class KvCacheJob(AnyJob, Record, tag="kv-cache"):
         return self.requests_per_s is not None
 
 
-class KvCacheRun(HostLoadDetails, Record, tag="kv-cache"):
+class KvCacheHostDetails(HostLoadDetails, Record, tag="kv-cache"):
     """What one host did with its requests in the whole run.
 
     Of the `requests` and their `blocks` the store held `hits`, and the memory above it
@@ -238,6 +238,6 @@ class KvCacheRun(HostLoadDetails, Record, tag="kv-cache"):
     write_backlog: tuple[int, ...]
 
 
-def kv_run_of_host(host: HostRun) -> KvCacheRun | None:
+def kv_cache_details_of_host(host: HostRun) -> KvCacheHostDetails | None:
     """What a host did with its requests; None where it did not tell."""
-    return host.details if isinstance(host.details, KvCacheRun) else None
+    return host.details if isinstance(host.details, KvCacheHostDetails) else None

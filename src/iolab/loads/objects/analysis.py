@@ -27,7 +27,7 @@ from iolab.loads.objects.checks import (
     check_object_requests_failed,
     check_objects_bytes_moved,
     check_objects_lost,
-    check_operations_on_time,
+    check_operations_unsubmitted,
     check_puts_in_memory,
     check_server_clock,
 )
@@ -48,7 +48,7 @@ class ObjectsAnalysis(OperationsAnalysis[ObjectsView]):
         added_after={
             check_engine_errors: (
                 check_object_requests_failed,
-                check_operations_on_time,
+                check_operations_unsubmitted,
                 check_near_generator_limit,
             ),
             HostKindCheckSlot.BYTES: (

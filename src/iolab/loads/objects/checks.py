@@ -28,7 +28,7 @@ from iolab.analysis.storage_bytes import storage_byte_balance
 from iolab.core.histogram import bin_index_of_ns
 from iolab.core.workload import Direction, NamedOperation
 from iolab.loads.objects.metrics import THROTTLES, ObjectsView, whole_operations_per_s
-from iolab.loads.objects.workload import ObjectOperation, ObjectOrder, ObjectRequest
+from iolab.loads.objects.workload import ContentlessObjectOperation, ObjectOperation, ObjectOrder
 from iolab.text import percent_text
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns
 
@@ -77,7 +77,7 @@ CARRIED_BAD: Final = 0.9
 _NO_DETAILS: Final = "did not tell what it did with its requests"
 
 SMALL_ANSWERS: Final[tuple[NamedOperation, ...]] = (
-    ObjectRequest.OBJECT_HEAD,
+    ContentlessObjectOperation.OBJECT_HEAD,
     ObjectOperation.OBJECT_GET_FIRST_BYTE,
     ObjectOperation.OBJECT_GET_RANGE_FIRST_BYTE,
     ObjectOperation.OBJECT_PUT_COMMIT,
@@ -92,7 +92,7 @@ RANKS_MAX: Final = 10_000_000
 def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations failed, or had to be repeated: both are in no single latency."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     every = run.done + run.failed
@@ -135,7 +135,7 @@ def check_object_requests_failed(view: ObjectsView, host_index: int) -> CheckAns
 def check_connections_opened(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether requests used connections that were there, as they were to."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None or not run.attempts:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     share = run.opened / run.attempts
@@ -226,7 +226,7 @@ def check_data_set_in_server_memory(view: ObjectsView) -> CheckAnswer:
     job = view.objects_job
     if not (job.get or job.get_range):
         return not_applicable_answer("No contents were read.")
-    runs = [run for index in range(len(view.hosts)) if (run := view.objects_run(index))]
+    runs = [run for index in range(len(view.hosts)) if (run := view.details_of_host(index))]
     size = max((run.data_set_bytes for run in runs), default=0)
     nodes = [
         facts
@@ -285,7 +285,7 @@ def check_puts_in_memory(view: ObjectsView) -> CheckAnswer:
 def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether what a run put could be read after it with its contents, where that was asked for."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     if not view.objects_job.read_back:
         return not_applicable_answer("What was put was not read back: read_back = false.")
     if run is None or run.read_back is None:
@@ -335,7 +335,7 @@ def check_objects_lost(view: ObjectsView, host_index: int) -> CheckAnswer:
 def check_contents_not_compared(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether as much of what was read was compared as the study asks for."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    job, run = view.objects_job, view.objects_run(host_index)
+    job, run = view.objects_job, view.details_of_host(host_index)
     if not (job.get or job.get_range):
         return not_applicable_answer("No contents were read.")
     if not job.verify_every:
@@ -362,7 +362,7 @@ def check_contents_not_compared(view: ObjectsView, host_index: int) -> CheckAnsw
 def check_server_clock(view: ObjectsView, host_index: int) -> HostAnswer:
     """Whether server and client agree on the time, within what signatures allow."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None or run.ahead_min_ms is None or run.ahead_max_ms is None:
         return not_applicable_answer("No answer had a date.")
     # A date has whole seconds: up to one less than the time is the same.
@@ -391,7 +391,7 @@ def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer
     if host.generator_limit_iops is None or rate is None:
         return not_applicable_answer(f"No limit of s3 is known{where}.", host=host.host)
     share = rate / host.generator_limit_iops
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     encrypted = (
         ", with the processor time of encryption" if run and run.generator_limit_has_tls else ""
     )
@@ -409,7 +409,7 @@ def check_near_generator_limit(view: ObjectsView, host_index: int) -> HostAnswer
 
 @check_rate_kept
 @per_host(max_key="unsubmitted_share")
-def check_operations_on_time(view: ObjectsView, host_index: int) -> CheckAnswer:
+def check_operations_unsubmitted(view: ObjectsView, host_index: int) -> CheckAnswer:
     """Whether operations of a rate were begun at all; their latency is from when they were due."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
     generator = host.totals.generator if host.totals else None
@@ -417,7 +417,7 @@ def check_operations_on_time(view: ObjectsView, host_index: int) -> CheckAnswer:
         return not_applicable_answer("No operation was due at a set time.", open_loop=False)
     if generator is None:
         return unchecked_answer(f"the engine{where} left no totals", host=host.host)
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     done = run.done + run.failed if run else 0
     share = generator.unsubmitted / max(done + generator.unsubmitted, 1)
     evidence: EvidenceValues = {
@@ -449,7 +449,7 @@ def _bytes_carried_answer(view: ObjectsView, host_index: int) -> HostAnswer:
     total = sum(claimed.values())
     if not total:
         return not_applicable_answer("No contents were moved.")
-    run = view.objects_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None or any(_is_loopback(each.endpoint) for each in run.endpoints):
         return not_applicable_answer(f"Contents{where} went over no port that is counted.")
     counters = {Direction.READ: "rx_bytes_per_s", Direction.WRITE: "tx_bytes_per_s"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -108,7 +108,14 @@ def point_data_set(study: Study, point: Point) -> ObjectDataSet:
     )
 
 
-def host_object_range(object_count: int, host_index: int, host_count: int) -> tuple[int, int]:
-    """The first object of a host, and how many it has: its part of those of the fleet."""
+class HostObjectRange(NamedTuple):
+    """The first object of a host, and how many it has."""
+
+    first: int
+    object_count: int
+
+
+def host_object_range(object_count: int, host_index: int, host_count: int) -> HostObjectRange:
+    """The host's part of the objects of the fleet."""
     first = object_count * host_index // host_count
-    return first, object_count * (host_index + 1) // host_count - first
+    return HostObjectRange(first, object_count * (host_index + 1) // host_count - first)

@@ -43,7 +43,7 @@ from iolab.loads.objects.store_tasks import (
     CONCURRENCY,
     LONG_TASK_LIMIT_S,
     create_bucket_if_missing,
-    open_object_store_access,
+    load_object_store_access,
     remove_objects,
     run_object_store_task,
 )
@@ -52,8 +52,8 @@ from iolab.loads.objects.workload import (
     GENERATOR_LIMIT_S,
     S3_ENGINE,
     GeneratorLimitKey,
+    ObjectsHostDetails,
     ObjectsJob,
-    ObjectsRun,
     ReadBackCount,
     generator_limit_key,
 )
@@ -85,7 +85,7 @@ class GeneratorLimit(Record):
     fault: str = ""
     threads: int = 1
 
-    def ops_per_s_with_tls(self, run: ObjectsRun) -> float | None:
+    def ops_per_s_with_tls(self, run: ObjectsHostDetails) -> float | None:
         """The limit with what encryption took of the processors for each operation of a run.
 
         The null target has none.
@@ -168,7 +168,7 @@ class ObjectsDriver(ProcessDriver):
             for host_run in host_runs:
                 if host_run.details is None:
                     continue
-                details = ObjectsRun.require_type(host_run.details)
+                details = ObjectsHostDetails.require_type(host_run.details)
                 limit = self._generator_limits.get(key, {}).get(host_run.name)
                 if limit is not None:
                     host_run.generator_limit_iops = limit.ops_per_s_with_tls(details)
@@ -189,8 +189,8 @@ class ObjectsDriver(ProcessDriver):
         has_failed = any(host_run.error for host_run in host_runs)
         if job.read_back and not has_failed and not session.stop.is_requested:
             await self._read_back(session, run, host_runs)
-        await self._remove_objects_or_reason(
-            session, run.point.configuration, _run_prefix(session, run)
+        await self._remove_objects_or_failure_text(
+            session, run.point.configuration, _run_object_prefix(session, run)
         )
 
     def build_host_command(
@@ -247,7 +247,7 @@ class ObjectsDriver(ProcessDriver):
         async def read_back_on_host(host_run: HostRunInProgress) -> None:
             if host_run.details is None:
                 return
-            details = ObjectsRun.require_type(host_run.details)
+            details = ObjectsHostDetails.require_type(host_run.details)
             objects = details.put_objects + details.failed_puts
             if not objects:
                 return
@@ -291,7 +291,7 @@ class ObjectsDriver(ProcessDriver):
         faults: list[str] = []
         for configuration in self._stores:
             prefix = session_object_prefix(session.session_id)
-            if fault := await self._remove_objects_or_reason(session, configuration, prefix):
+            if fault := await self._remove_objects_or_failure_text(session, configuration, prefix):
                 faults.append(fault)
         return tuple(faults)
 
@@ -301,7 +301,7 @@ class ObjectsDriver(ProcessDriver):
         """The store of a run's configuration, whose bucket is made where the study says so."""
         name = run.point.configuration
         if name not in self._stores:
-            access = open_object_store_access(_object_store(session, name))
+            access = load_object_store_access(_require_object_store(session, name))
             if access.store.create_bucket:
                 await create_bucket_if_missing(host_runs[0].workdir.host, access)
             self._stores[name] = access
@@ -392,7 +392,7 @@ class ObjectsDriver(ProcessDriver):
             session.emit(Notice(f"{format_count(whole.found_objects)} objects were there already."))
         self._data_set_bytes[data_set.id] = whole.bytes
 
-    async def _remove_objects_or_reason(
+    async def _remove_objects_or_failure_text(
         self, session: SessionContext, configuration: str, prefix: str
     ) -> str:
         """Remove what lies below a prefix, from any host that answers; why not, or ""."""
@@ -454,7 +454,7 @@ async def _measure_generator_limit(
     return GeneratorLimit(operations * NS_PER_S / cpu_ns * threads, threads=max(threads, 1))
 
 
-def _object_store(session: SessionContext, configuration: str) -> ObjectStore:
+def _require_object_store(session: SessionContext, configuration: str) -> ObjectStore:
     store = session.study.configuration(configuration).object_store
     if store is None:
         message = f"Configuration '{configuration}' has no object store."
@@ -470,10 +470,10 @@ def _data_set_document(session: SessionContext, run: PlannedRun) -> dict[str, An
 
 def _new_object_prefix(session: SessionContext, run: PlannedRun, host_index: int) -> str:
     """Below which one host of a run puts new objects."""
-    return f"{_run_prefix(session, run)}host-{host_index}/"
+    return f"{_run_object_prefix(session, run)}host-{host_index}/"
 
 
-def _run_prefix(session: SessionContext, run: PlannedRun) -> str:
+def _run_object_prefix(session: SessionContext, run: PlannedRun) -> str:
     """Below which a run puts new objects, on all hosts."""
     number = f"{run.point.digest}-{run.repeat}-{run.attempt}"
     return f"{session_object_prefix(session.session_id)}run-{number}/"
@@ -489,7 +489,7 @@ async def session_store_faults(session: SessionContext) -> tuple[Fault, ...]:
     faults: list[Fault] = []
     for configuration in session.study.configurations:
         if configuration.id in used and configuration.object_store is not None:
-            access = open_object_store_access(configuration.object_store)
+            access = load_object_store_access(configuration.object_store)
             hosts = [session.hosts[name] for name in configuration.hosts if name in session.hosts]
             statuses = await probe_object_store_endpoints(
                 hosts, access, session_object_prefix(session.session_id)

@@ -32,16 +32,16 @@ from iolab.hosts.intervals import DirectionInterval
 from iolab.loads.objects.credentials import Credentials
 from iolab.loads.objects.workload import (
     OPERATION_KINDS,
+    ContentlessObjectOperation,
     EndpointCount,
     EndpointLatency,
     ObjectOperation,
+    ObjectOperationCount,
     ObjectOrder,
-    ObjectRequest,
+    ObjectsHostDetails,
     ObjectsJob,
-    ObjectsRun,
     ReadBackCount,
-    RequestCount,
-    SizeCount,
+    SizeClassCount,
 )
 from iolab.record import Record
 from iolab.text import excerpt
@@ -188,7 +188,7 @@ class ObjectsLineReader(EngineLineReader):
         super().__init__()
         self._job = job
         self._backlog: list[int] = []
-        self.details: ObjectsRun | None = None
+        self.details: ObjectsHostDetails | None = None
 
     def parse_interval_line(self, document: Document) -> tuple[DirectionInterval, ...]:
         """Reads and writes of contents, the operations on objects, and their parts."""
@@ -199,7 +199,7 @@ class ObjectsLineReader(EngineLineReader):
             )
         parts += (
             parse_operation_interval(operation, table)
-            for operation in (*ObjectRequest, *ObjectOperation)
+            for operation in (*ContentlessObjectOperation, *ObjectOperation)
             if isinstance(table := document.get(operation.key), dict)
         )
         self._backlog.append(require_count(document, "backlog"))
@@ -226,10 +226,10 @@ class ObjectsLineReader(EngineLineReader):
             self.faults.add_fault("no operation ended")
 
     @property
-    def _has_sizes(self) -> bool:
+    def _has_several_sizes(self) -> bool:
         return len(self._job.sizes) > 1 or self._job.size_spread is not None
 
-    def _parse_run_details(self, first_line: Document, last_line: Document) -> ObjectsRun:
+    def _parse_run_details(self, first_line: Document, last_line: Document) -> ObjectsHostDetails:
         counts = require_operation_table(last_line, "objects")
         connections, clock = (
             optional_table(counts, "connections"),
@@ -239,7 +239,7 @@ class ObjectsLineReader(EngineLineReader):
         tls = optional_table(first_line, "tls")
         words = (tls.get("version"), tls.get("cipher"), tls.get("provider"))
         uploads = optional_table(counts, "uploads")
-        return ObjectsRun(
+        return ObjectsHostDetails(
             counts=tuple(_request_counts(optional_table(counts, "kinds"))),
             endpoints=tuple(_endpoint_counts(counts.get("endpoints"))),
             connections=optional_count(connections, "opened_before"),
@@ -265,7 +265,9 @@ class ObjectsLineReader(EngineLineReader):
             ),
             examples=printable_sentences(counts.get("examples"))[: limits.NOTES_MAX],
             backlog=tuple(self._backlog),
-            sizes=tuple(_size_counts(optional_table(counts, "kinds")) if self._has_sizes else ()),
+            sizes=tuple(
+                _size_counts(optional_table(counts, "kinds")) if self._has_several_sizes else ()
+            ),
         )
 
 
@@ -289,22 +291,22 @@ def _optional_milliseconds(table: Mapping[str, Any], key: str) -> float | None:
     return float(value)
 
 
-def _request_counts(kinds: Mapping[str, Any]) -> list[RequestCount]:
-    counts: list[RequestCount] = []
-    for operation in (*ObjectOperation, *ObjectRequest):
+def _request_counts(kinds: Mapping[str, Any]) -> list[ObjectOperationCount]:
+    counts: list[ObjectOperationCount] = []
+    for operation in (*ObjectOperation, *ContentlessObjectOperation):
         table = kinds.get(operation.key)
         if isinstance(table, dict):
             counts.append(_request_count(operation, table))
     return counts
 
 
-def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> RequestCount:
+def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> ObjectOperationCount:
     errors = optional_table(table, "attempt_errors")
     named = [
         (excerpt(str(name), limits.SENTENCE_CHARACTERS_MAX), optional_count(errors, name))
         for name in list(errors)[: limits.RETRY_KINDS_MAX]
     ]
-    return RequestCount(
+    return ObjectOperationCount(
         operation=operation.key,
         done=require_count(table, "operations"),
         failed=optional_count(table, "failed"),
@@ -313,23 +315,23 @@ def _request_count(operation: NamedOperation, table: Mapping[str, Any]) -> Reque
     )
 
 
-def _size_counts(kinds: Mapping[str, Any]) -> Iterator[SizeCount]:
-    for operation in (*ObjectOperation, *ObjectRequest):
+def _size_counts(kinds: Mapping[str, Any]) -> Iterator[SizeClassCount]:
+    for operation in (*ObjectOperation, *ContentlessObjectOperation):
         rows = optional_table(kinds, operation.key).get("sizes")
         for row in (rows if isinstance(rows, list) else [])[: limits.LISTED_MAX]:
             match row:
                 case [int(limit_bytes), dict(table)]:
-                    yield SizeCount(
+                    yield SizeClassCount(
                         operation=operation.key,
                         limit_bytes=limit_bytes,
                         bytes=require_count(table, "bytes"),
-                        **_binned_latencies(table),
+                        **_latency_count_fields(table),
                     )
                 case _:
                     raise LineError(f"it told sizes of '{operation.key}' that are none")
 
 
-def _binned_latencies(table: Mapping[str, Any]) -> dict[str, Any]:
+def _latency_count_fields(table: Mapping[str, Any]) -> dict[str, Any]:
     """How many operations, the sum of their latencies, and their bins."""
     bins, numbers = parse_bins(table)
     done = require_count(table, "ios")
@@ -359,10 +361,10 @@ def _endpoint_counts(table: object) -> list[EndpointCount]:
 
 
 def _endpoint_latencies(kinds: Mapping[str, Any]) -> Iterator[EndpointLatency]:
-    for operation in (*ObjectOperation, *ObjectRequest):
+    for operation in (*ObjectOperation, *ContentlessObjectOperation):
         table = kinds.get(operation.key)
         if isinstance(table, dict):
-            yield EndpointLatency(operation=operation.key, **_binned_latencies(table))
+            yield EndpointLatency(operation=operation.key, **_latency_count_fields(table))
 
 
 def parse_read_back(answer: object, object_count: int) -> ReadBackCount:

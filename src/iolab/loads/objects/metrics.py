@@ -20,11 +20,11 @@ from iolab.loads.objects.metric_specs import (
     VERIFIED_SHARE,
 )
 from iolab.loads.objects.workload import (
+    ContentlessObjectOperation,
     ObjectOperation,
-    ObjectRequest,
+    ObjectsHostDetails,
     ObjectsJob,
-    ObjectsRun,
-    objects_run_of_host,
+    objects_details_of_host,
 )
 from iolab.record import Record
 from iolab.units import NS_PER_S
@@ -39,11 +39,11 @@ WHOLE_OPERATIONS: Final[tuple[NamedOperation, ...]] = (
     ObjectOperation.OBJECT_GET_RANGE,
     ObjectOperation.OBJECT_PUT,
     ObjectOperation.OBJECT_MULTIPART,
-    *ObjectRequest,
+    *ContentlessObjectOperation,
 )
 """Operations that are none of another one's parts or attempts."""
 
-ALL_OPERATIONS: Final[tuple[NamedOperation, ...]] = (*ObjectOperation, *ObjectRequest)
+ALL_OPERATIONS: Final[tuple[NamedOperation, ...]] = (*ObjectOperation, *ContentlessObjectOperation)
 
 OBJECT_KEYS: Final = (
     *(rate_key(operation.key) for operation in WHOLE_OPERATIONS),
@@ -78,16 +78,18 @@ class ObjectsView(OperationsView, Record, dict=True):
         """What the hosts were asked to do."""
         return ObjectsJob.require_type(self.job)
 
-    def objects_run(self, host_index: int) -> ObjectsRun | None:
+    def details_of_host(self, host_index: int) -> ObjectsHostDetails | None:
         """What a host did with its requests in the whole run."""
-        return objects_run_of_host(self.hosts[host_index])
+        return objects_details_of_host(self.hosts[host_index])
 
 
 def object_metric_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
     """The values of those hosts together."""
     return {
-        **_operation_values(view, hosts),
-        **_request_values([run for index in hosts if (run := view.objects_run(index))]),
+        **_operation_rates_and_latencies(view, hosts),
+        **_whole_run_request_values(
+            [run for index in hosts if (run := view.details_of_host(index))]
+        ),
         GENERATOR_LIMIT.key: _generator_limit_ops_per_s(view, hosts),
         OPERATIONS.key: whole_operations_per_s(view, hosts),
     }
@@ -98,7 +100,9 @@ def whole_operations_per_s(view: ObjectsView, hosts: Sequence[int]) -> float:
     return sum(view.operation_rate_per_s(hosts, operation) for operation in WHOLE_OPERATIONS)
 
 
-def _operation_values(view: ObjectsView, hosts: Sequence[int]) -> dict[str, float | None]:
+def _operation_rates_and_latencies(
+    view: ObjectsView, hosts: Sequence[int]
+) -> dict[str, float | None]:
     """Rates and latencies of the operations that were done at all."""
     values: dict[str, float | None] = {}
     for operation in ALL_OPERATIONS:
@@ -116,7 +120,7 @@ def _generator_limit_ops_per_s(view: ObjectsView, hosts: Sequence[int]) -> float
     return sum(known) if len(known) == len(limits) else None
 
 
-def _request_values(runs: Sequence[ObjectsRun]) -> dict[str, float | None]:
+def _whole_run_request_values(runs: Sequence[ObjectsHostDetails]) -> dict[str, float | None]:
     """What the requests of the whole run came to."""
     done, failed = sum(run.done for run in runs), sum(run.failed for run in runs)
     attempts = sum(run.attempts for run in runs)

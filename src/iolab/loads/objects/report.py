@@ -12,16 +12,16 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric, RunResult
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, ServiceTimeDirection, Workload
-from iolab.loads.objects.study import object_sizes_text, operations_text
+from iolab.loads.objects.study import object_sizes_text, operation_shares_text
 from iolab.loads.objects.workload import (
+    ContentlessObjectOperation,
     EndpointCount,
     EndpointLatency,
     ObjectOperation,
-    ObjectRequest,
+    ObjectsHostDetails,
     ObjectsJob,
-    ObjectsRun,
-    SizeCount,
-    objects_run_of_host,
+    SizeClassCount,
+    objects_details_of_host,
 )
 from iolab.report.best import BestFigure, BestPointHeadline, build_best_figure
 from iolab.report.brief import Brief, MeasurementSource
@@ -35,7 +35,7 @@ RATE: Final = "object_ops_per_s"
 WHOLE: Final = (
     *(ObjectOperation.OBJECT_GET, ObjectOperation.OBJECT_GET_RANGE, ObjectOperation.OBJECT_PUT),
     ObjectOperation.OBJECT_MULTIPART,
-    *ObjectRequest,
+    *ContentlessObjectOperation,
 )
 FIRST_BYTES: Final = (
     ObjectOperation.OBJECT_GET_FIRST_BYTE,
@@ -50,7 +50,7 @@ class ObjectsReport(SingleFigureReport):
         Direction,
         ServiceTimeDirection,
         ObjectOperation,
-        ObjectRequest,
+        ContentlessObjectOperation,
     )
 
     def has_measurements(self, result: RunResult) -> bool:
@@ -66,7 +66,7 @@ class ObjectsReport(SingleFigureReport):
         rates = [
             f"{_operation_title(operation)} {metric_value_text(rate)}, mean "
             f"{metric_value_text(result.metrics.get(operation.latency_key('mean')))}"
-            for operation in ObjectRequest
+            for operation in ContentlessObjectOperation
             if (rate := result.metrics.get(operation.rate_key)) is not None
         ]
         return "; ".join(rates) or None
@@ -94,7 +94,7 @@ class ObjectsReport(SingleFigureReport):
         manifest = brief.manifests.get((result.digest, result.repeat))
         if manifest is None:
             return ()
-        runs = [run for host in manifest.hosts if (run := objects_run_of_host(host))]
+        runs = [run for host in manifest.hosts if (run := objects_details_of_host(host))]
         tables = (
             endpoints_table(runs),
             endpoint_latencies_table(runs),
@@ -139,7 +139,7 @@ RUN_COLUMNS: Final = (
 )
 
 
-def endpoints_table(runs: Sequence[ObjectsRun]) -> Table:
+def endpoints_table(runs: Sequence[ObjectsHostDetails]) -> Table:
     """What all hosts did over each endpoint."""
     counts: dict[str, list[EndpointCount]] = {}
     for run in runs:
@@ -164,7 +164,7 @@ def endpoints_table(runs: Sequence[ObjectsRun]) -> Table:
     return Table("Endpoints, in the whole run", columns, tuple(rows))
 
 
-def endpoint_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
+def endpoint_latencies_table(runs: Sequence[ObjectsHostDetails]) -> Table:
     """The latencies of all hosts by endpoint, merged bin by bin."""
     counts: dict[tuple[str, str], list[EndpointLatency]] = {}
     for run in runs:
@@ -185,7 +185,7 @@ def endpoint_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
     return Table("Latencies by endpoint, in the whole run", columns, rows)
 
 
-def _mean_p50_p99_cells(counts: Sequence[EndpointLatency | SizeCount]) -> tuple[str, str, str]:
+def _mean_p50_p99_cells(counts: Sequence[EndpointLatency | SizeClassCount]) -> tuple[str, str, str]:
     """Mean, p50 and p99 of all of them together."""
     merged = np.zeros(BIN_COUNT, dtype=np.int64)
     for count in counts:
@@ -198,9 +198,9 @@ def _mean_p50_p99_cells(counts: Sequence[EndpointLatency | SizeCount]) -> tuple[
     return mean, p50, p99
 
 
-def object_size_latencies_table(runs: Sequence[ObjectsRun]) -> Table:
+def object_size_latencies_table(runs: Sequence[ObjectsHostDetails]) -> Table:
     """The latencies of all hosts by the sizes of objects, merged bin by bin."""
-    counts: dict[tuple[str, int], list[SizeCount]] = {}
+    counts: dict[tuple[str, int], list[SizeClassCount]] = {}
     for run in runs:
         for count in run.sizes:
             counts.setdefault((count.operation, count.limit_bytes), []).append(count)
@@ -226,7 +226,7 @@ def workloads_table(study: Study) -> Table:
     rows = tuple(
         row_of_cells(
             workload.title,
-            operations_text(job),
+            operation_shares_text(job),
             _objects_of_workload_text(workload, job),
             format_count(job.prefix_count),
             format_bytes(job.part_bytes) if job.has_parts and job.part_bytes else DASH,

@@ -35,7 +35,7 @@ CONCURRENCY: Final = 16
 CA_BYTES_MAX: Final = 1 << 20
 
 
-def open_object_store_access(store: ObjectStore) -> ObjectStoreAccess:
+def load_object_store_access(store: ObjectStore) -> ObjectStoreAccess:
     """The store with its keys and authorities. HostError where they cannot be had."""
     ca_pem = None
     if store.ca_file is not None:

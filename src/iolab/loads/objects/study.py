@@ -53,7 +53,7 @@ class ObjectsStudyKind(LoadStudyKind):
             pace = f"{format_count(job.rate)}/s, {pace} at most"
         count = format_count(job.object_count) if job.reads_data_set else "new"
         objects = f"{count} objects of {object_sizes_text(job)}"
-        return f"{operations_text(job)} of {objects}, {pace}"
+        return f"{operation_shares_text(job)} of {objects}, {pace}"
 
     def add_workload_faults(self, document: StudyDocument, tables: StudyTables) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -85,7 +85,7 @@ class ObjectsStudyKind(LoadStudyKind):
             generator_limit_time_items=generator_limit_items,
             own_preparation_time_items=read_back_items,
         )
-        data_sets = data_sets_of_runs(study, self.runs_of_kind(runs))
+        data_sets = host_counts_by_data_set(study, self.runs_of_kind(runs))
         if not data_sets:
             return demand
         seconds, total = 0.0, 0
@@ -113,13 +113,13 @@ class ObjectsStudyKind(LoadStudyKind):
         used = {run.point.configuration for run in self.runs_of_kind(plan.runs)}
         if not used:
             return []
-        from iolab.loads.objects.store_tasks import open_object_store_access  # brings numpy
+        from iolab.loads.objects.store_tasks import load_object_store_access  # brings numpy
 
         faults: list[Fault] = []
         for configuration in study.configurations:
             if configuration.id in used and configuration.object_store is not None:
                 try:
-                    open_object_store_access(configuration.object_store)
+                    load_object_store_access(configuration.object_store)
                 except HostError as error:
                     faults.append(Fault(error.message, error.hint))
         return list(dict.fromkeys(faults))
@@ -127,7 +127,7 @@ class ObjectsStudyKind(LoadStudyKind):
     def plan_lines(self, study: Study, plan: Plan) -> Iterable[tuple[str, str]]:
         """Where objects go, and how many requests it takes to lay them out and remove them."""
         runs = tuple(self.runs_of_kind(plan.runs))
-        data_sets = data_sets_of_runs(study, runs)
+        data_sets = host_counts_by_data_set(study, runs)
         if runs and not data_sets:
             yield "objects", "none laid out before the runs"
         for data_set in data_sets:
@@ -165,7 +165,7 @@ def _generator_limit_time_items(
     return ((text, len(kinds) * GENERATOR_LIMIT_S),) if kinds else ()
 
 
-def operations_text(job: ObjectsJob) -> str:
+def operation_shares_text(job: ObjectsJob) -> str:
     """The operations of a job with their shares, where it has several: `GET 70, PUT 30`."""
     names = {kind: kind.replace("_", " ").upper() for kind, _ in job.operation_shares}
     if len(names) == 1:
@@ -190,7 +190,7 @@ def object_sizes_text(job: ObjectsJob) -> str:
     return format_bytes(job.object_bytes)
 
 
-def data_sets_of_runs(study: Study, runs: Iterable[PlannedRun]) -> dict[ObjectDataSet, int]:
+def host_counts_by_data_set(study: Study, runs: Iterable[PlannedRun]) -> dict[ObjectDataSet, int]:
     """The data sets that runs need, each with the hosts that lay it out."""
     return {
         data_set: len(load_host_names_of_point(study, run.point))

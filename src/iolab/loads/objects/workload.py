@@ -46,7 +46,7 @@ OPERATION_KINDS: Final[Mapping[str, str]] = MappingProxyType(
 """The kinds of operations of a job, with what the agent calls each."""
 
 
-class ObjectRequest(NamedOperation):
+class ContentlessObjectOperation(NamedOperation):
     """Operations that move no contents; GETs and PUTs are counted as reads and writes."""
 
     OBJECT_HEAD = 48
@@ -256,14 +256,14 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return (*reads, Direction.WRITE) if self.put else reads
 
     @property
-    def requests(self) -> tuple[ObjectRequest, ...]:
+    def contentless_operations(self) -> tuple[ContentlessObjectOperation, ...]:
         """Its operations that move no contents."""
         return tuple(
             request
             for kind, request in (
-                ("head", ObjectRequest.OBJECT_HEAD),
-                ("list", ObjectRequest.OBJECT_LIST),
-                ("delete", ObjectRequest.OBJECT_DELETE),
+                ("head", ContentlessObjectOperation.OBJECT_HEAD),
+                ("list", ContentlessObjectOperation.OBJECT_LIST),
+                ("delete", ContentlessObjectOperation.OBJECT_DELETE),
             )
             if getattr(self, kind)
         )
@@ -325,7 +325,7 @@ def lognormal_mean_bytes(spread: LogNormalSizes) -> float:
     )
 
 
-class RequestCount(Record):
+class ObjectOperationCount(Record):
     """Operations of one kind in the whole run: done, failed, all attempts, failed ones by class."""
 
     operation: str
@@ -335,7 +335,7 @@ class RequestCount(Record):
     errors: tuple[tuple[str, int], ...] = ()
 
 
-class SizeCount(Record):
+class SizeClassCount(Record):
     """Operations of one kind on objects of one class of sizes, in the whole run.
 
     The class ends at `limit_bytes`, four times the limit of the class below; `bins` have latencies.
@@ -385,7 +385,7 @@ class ReadBackCount(Record):
     fault: str = ""
 
 
-class ObjectsRun(HostLoadDetails, Record, tag="objects"):
+class ObjectsHostDetails(HostLoadDetails, Record, tag="objects"):
     """What one host did with its requests in the whole run.
 
     `connections` were open before it, `opened` in it; servers closed `closed_by_server`. `ahead_ms`
@@ -396,7 +396,7 @@ class ObjectsRun(HostLoadDetails, Record, tag="objects"):
     where the host's limit has the processor time that encryption took.
     """
 
-    counts: tuple[RequestCount, ...]
+    counts: tuple[ObjectOperationCount, ...]
     endpoints: tuple[EndpointCount, ...]
     connections: int
     opened: int
@@ -419,7 +419,7 @@ class ObjectsRun(HostLoadDetails, Record, tag="objects"):
     ended_early: str
     examples: tuple[str, ...]
     backlog: tuple[int, ...]
-    sizes: tuple[SizeCount, ...] = ()
+    sizes: tuple[SizeClassCount, ...] = ()
     read_back: ReadBackCount | None = None
     generator_limit_has_tls: bool = False
 
@@ -453,6 +453,6 @@ class ObjectsRun(HostLoadDetails, Record, tag="objects"):
         return errors
 
 
-def objects_run_of_host(host: HostRun) -> ObjectsRun | None:
+def objects_details_of_host(host: HostRun) -> ObjectsHostDetails | None:
     """What a host did with its requests; None where it did not tell."""
-    return host.details if isinstance(host.details, ObjectsRun) else None
+    return host.details if isinstance(host.details, ObjectsHostDetails) else None

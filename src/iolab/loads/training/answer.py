@@ -30,21 +30,23 @@ CAUSES: Final = (
 """What keeps accelerators from computing; the greatest is named."""
 
 
-def training_sentence(study: Study, points: Sequence[PointSummary]) -> str:
+def accelerator_utilisation_sentences(study: Study, points: Sequence[PointSummary]) -> str:
     """Each workload that was measured without being invalid; empty where none was."""
     return " ".join(
         _workload_sentence(study.workload(workload), others, own)
-        for (workload, _, others), own in _points_by_fleet(study, points).items()
+        for (workload, _, others), own in _usable_points_by_all_but_accelerators(
+            study, points
+        ).items()
     )
 
 
-def accelerators_of_point(workload: Workload, point: PointSummary) -> int:
+def accelerator_count_of_point(workload: Workload, point: PointSummary) -> int:
     """How many the point has, on its axis or by its job."""
     job = TrainingJob.require_type(workload.job)
     return int(dict(point.key.axis).get(AXIS, job.accelerators))
 
 
-def _points_by_fleet(
+def _usable_points_by_all_but_accelerators(
     study: Study, points: Sequence[PointSummary]
 ) -> Mapping[tuple[str, str, Axis], list[PointSummary]]:
     """Those that are not invalid, by workload, configuration and all axes but accelerators."""
@@ -65,7 +67,7 @@ def _points_by_fleet(
 def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointSummary]) -> str:
     """`Keeps 24 emulated h100 accelerators of 3D U-Net at 92 %; 32 fall to 83 %, for …`."""
     job = TrainingJob.require_type(workload.job)
-    ordered = sorted(points, key=lambda point: accelerators_of_point(workload, point))
+    ordered = sorted(points, key=lambda point: accelerator_count_of_point(workload, point))
     fed = [
         point for point in ordered if (point.metric_value(UTILISATION.key) or 0.0) >= job.threshold
     ]
@@ -73,20 +75,20 @@ def _workload_sentence(workload: Workload, others: Axis, points: Sequence[PointS
     name = f"{own}, {axis_values_text(others)}" if others else own
     if not fed:
         least = ordered[0]
-        emulated = _accelerators_text(job, accelerators_of_point(workload, least))
+        emulated = _accelerators_text(job, accelerator_count_of_point(workload, least))
         text = (
             f"Does not keep {emulated} of {name} at {percent_text(job.threshold)}: "
             f"{_utilisation_text(least)}{_wait_cause_text(least)}"
         )
         return f"{text}{_indicative_suffix(least)}."
     best = fed[-1]
-    count = accelerators_of_point(workload, best)
+    count = accelerator_count_of_point(workload, best)
     text = f"Keeps {_accelerators_text(job, count)} of {name} at {_utilisation_text(best)}"
-    beyond = next((p for p in ordered if accelerators_of_point(workload, p) > count), None)
+    beyond = next((p for p in ordered if accelerator_count_of_point(workload, p) > count), None)
     if beyond is None:
         text += ", the most that were tried"
     else:
-        more = accelerators_of_point(workload, beyond)
+        more = accelerator_count_of_point(workload, beyond)
         text += f"; {more} fall to {_utilisation_text(beyond)}{_wait_cause_text(beyond)}"
     return f"{text}; {_read_rate_text(best)}{_indicative_suffix(best)}."
 

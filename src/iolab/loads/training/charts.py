@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import VerdictLevel
 from iolab.core.workload import Workload
-from iolab.loads.training.answer import AXIS, accelerators_of_point
+from iolab.loads.training.answer import AXIS, accelerator_count_of_point
 from iolab.loads.training.metric_specs import BARRIER_WAIT, LATENESS, STORAGE_WAIT, UTILISATION
 from iolab.loads.training.workload import TrainingJob
 from iolab.report.charts.chart import Figure, LineSegments, SeriesStyles
@@ -46,7 +46,7 @@ def step_parts_chart(
         key=lambda point: (
             order.index(point.key.configuration),
             _other_axes_text(point),
-            accelerators_of_point(workload, point),
+            accelerator_count_of_point(workload, point),
         )
     )
     drawn = known[:ROWS_MAX]
@@ -70,7 +70,7 @@ def step_parts_chart(
         finding=_accelerators_above_threshold_sentence(workload, job, drawn),
         note=" ".join(notes),
         plots=(keys, replace(bars, marks=[*bars.marks, upright])),
-        table=_parts_table(workload, known, styles),
+        table=_step_parts_table(workload, known, styles),
         has_configuration_colors=len({point.key.configuration for point in drawn}) > 1,
         page_columns=6,
     )
@@ -94,7 +94,7 @@ def _step_time_bars(
         yield StackedBar(
             tuple(_step_time_parts(point, style.token)),
             heading if heading != before else "",
-            name=str(accelerators_of_point(workload, point)),
+            name=str(accelerator_count_of_point(workload, point)),
             total=doubt.strip(),
         )
         before = heading
@@ -111,7 +111,7 @@ def _accelerators_above_threshold_sentence(
 ) -> str:
     """The most accelerators above the threshold, and what the others wait for."""
     fed = [
-        accelerators_of_point(workload, point)
+        accelerator_count_of_point(workload, point)
         for point in points
         if point.level is not VerdictLevel.INVALID
         and (point.metric_value(UTILISATION.key) or 0.0) >= job.threshold
@@ -121,11 +121,13 @@ def _accelerators_above_threshold_sentence(
     waits = metric_value_text(last.metrics.get(STORAGE_WAIT.key))
     return (
         f"{best} at {percent_text(job.threshold)} or more; "
-        f"{accelerators_of_point(workload, last)} wait for storage {waits} of the time."
+        f"{accelerator_count_of_point(workload, last)} wait for storage {waits} of the time."
     )
 
 
-def _parts_table(workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles) -> Table:
+def _step_parts_table(
+    workload: Workload, points: Sequence[PointSummary], styles: SeriesStyles
+) -> Table:
     heads = text_and_number_columns(
         ("Configuration", "Other axes"),
         ("Accelerators", *(name.capitalize() for _, name in PARTS)),
@@ -135,7 +137,7 @@ def _parts_table(workload: Workload, points: Sequence[PointSummary], styles: Ser
         row_of_cells(
             styles[point.key.configuration].title,
             _other_axes_text(point),
-            str(accelerators_of_point(workload, point)),
+            str(accelerator_count_of_point(workload, point)),
             *(metric_value_text(point.metrics.get(spec.key)) for spec, _ in PARTS),
             point.level.value,
         )

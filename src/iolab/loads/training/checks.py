@@ -47,7 +47,7 @@ _NO_DETAILS: Final = "did not tell what it did in its epochs"
 def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
     """Whether all time of all accelerators is accounted for, once."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run, shares = view.training_run(host_index), view.step_shares(host_index)
+    run, shares = view.details_of_host(host_index), view.step_shares(host_index)
     if run is None or shares is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     seconds = float(view.load.seconds[host_index])
@@ -98,7 +98,7 @@ def check_step_parts(view: TrainingView, host_index: int) -> CheckAnswer:
 def check_first_epoch(view: TrainingView, host_index: int) -> HostAnswer:
     """Whether samples that were read before come faster: a cache holds them then."""
     host, where = view.hosts[host_index], view.host_suffix_text(view.hosts[host_index])
-    run = view.training_run(host_index)
+    run = view.details_of_host(host_index)
     if run is None:
         return unchecked_answer(f"{host.host} {_NO_DETAILS}")
     first = epoch_utilisation(view.training_job, run.first_epoch)

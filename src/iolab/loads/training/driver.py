@@ -32,7 +32,7 @@ class TrainingDriver(ProcessDriver):
         """See `ProcessDriver`."""
         job = TrainingJob.require_type(run.point.job)
         hosts = load_host_names_of_point(session.study, run.point)
-        accelerators = job.accelerators_of_host(hosts.index(host_run.name), len(hosts))
+        accelerators = job.accelerator_count_of_host(hosts.index(host_run.name), len(hosts))
         self._readers[host_run.name] = TrainingLineReader(accelerators)
         return training_command(
             job,

@@ -17,7 +17,12 @@ from iolab.hosts.engine_lines import (
 )
 from iolab.hosts.engine_totals import parse_direction_intervals, parse_engine_totals
 from iolab.hosts.intervals import DirectionInterval
-from iolab.loads.training.workload import EpochTotals, TrainingJob, TrainingOperation, TrainingRun
+from iolab.loads.training.workload import (
+    EpochTotals,
+    TrainingHostDetails,
+    TrainingJob,
+    TrainingOperation,
+)
 
 FORMAT: Final = 1
 ARGV: Final = ("iolab-agent", "training-read")
@@ -68,7 +73,7 @@ class TrainingLineReader(EngineLineReader):
     def __init__(self, accelerator_count: int) -> None:
         super().__init__()
         self._accelerators = accelerator_count
-        self.details: TrainingRun | None = None
+        self.details: TrainingHostDetails | None = None
 
     def parse_interval_line(self, document: dict[str, Any]) -> tuple[DirectionInterval, ...]:
         """Reads, and the operations that are made of them."""
@@ -100,8 +105,8 @@ class TrainingLineReader(EngineLineReader):
                 "fewer samples than one batch for each"
             )
 
-    def _parse_run_details(self, counts: Mapping[str, Any]) -> TrainingRun:
-        return TrainingRun(
+    def _parse_run_details(self, counts: Mapping[str, Any]) -> TrainingHostDetails:
+        return TrainingHostDetails(
             accelerators=self._accelerators,
             samples=require_count(counts, "samples"),
             steps_per_epoch=require_count(counts, "steps_per_epoch"),

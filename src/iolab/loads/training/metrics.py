@@ -21,10 +21,10 @@ from iolab.loads.training.metric_specs import (
 )
 from iolab.loads.training.workload import (
     EpochTotals,
+    TrainingHostDetails,
     TrainingJob,
     TrainingOperation,
-    TrainingRun,
-    training_run_of_host,
+    training_details_of_host,
 )
 from iolab.record import Record
 from iolab.units import NS_PER_S
@@ -68,9 +68,9 @@ class TrainingView(OperationsView, Record, dict=True):
         """What the hosts were asked to do."""
         return TrainingJob.require_type(self.job)
 
-    def training_run(self, host_index: int) -> TrainingRun | None:
+    def details_of_host(self, host_index: int) -> TrainingHostDetails | None:
         """What a host did in the whole run."""
-        return training_run_of_host(self.hosts[host_index])
+        return training_details_of_host(self.hosts[host_index])
 
     def count_and_seconds(self, host_index: int, operation: TrainingOperation) -> tuple[int, float]:
         """How many of an operation a host did in the window, and their time together."""
@@ -135,17 +135,17 @@ def _samples_per_s(view: TrainingView, hosts: Sequence[int]) -> float:
 
 
 def _whole_run_metric_values(view: TrainingView, hosts: Sequence[int]) -> dict[str, float | None]:
-    job, runs = view.training_job, [view.training_run(index) for index in hosts]
+    job, runs = view.training_job, [view.details_of_host(index) for index in hosts]
     published = [_published_utilisation(job, run) for run in runs if run is not None]
     first = [epoch_utilisation(job, run.first_epoch) for run in runs if run is not None]
     return {
-        PUBLISHED_UTILISATION.key: _mean_if_any(published),
-        FIRST_EPOCH_UTILISATION.key: _mean_if_any(first),
+        PUBLISHED_UTILISATION.key: _mean_if_all_known(published),
+        FIRST_EPOCH_UTILISATION.key: _mean_if_all_known(first),
         CPU_PER_GB.key: cpu_s_per_gb([view.hosts[index] for index in hosts]),
     }
 
 
-def _published_utilisation(job: TrainingJob, run: TrainingRun) -> float | None:
+def _published_utilisation(job: TrainingJob, run: TrainingHostDetails) -> float | None:
     """The mean of epochs; of those after the first only their sum is known."""
     first = epoch_utilisation(job, run.first_epoch)
     later = epoch_utilisation(job, run.later_epochs)
@@ -154,6 +154,6 @@ def _published_utilisation(job: TrainingJob, run: TrainingRun) -> float | None:
     return (first + (run.epochs - 1) * later) / run.epochs
 
 
-def _mean_if_any(values: Sequence[float | None]) -> float | None:
+def _mean_if_all_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None

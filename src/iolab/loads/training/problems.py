@@ -87,7 +87,7 @@ def _accelerator_share_problem(job: TrainingJob, host_count: int) -> ElementFaul
         return ElementFault(
             ("accelerators",), message, f"Give at least {host_count}, or fewer hosts."
         )
-    most = job.accelerators_of_host(0, host_count)
+    most = job.accelerator_count_of_host(0, host_count)
     threads = most * (job.loaders + 1)
     if threads > THREADS_MAX:
         message = (

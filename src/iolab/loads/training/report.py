@@ -10,7 +10,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import CPU_PER_GB
 from iolab.core.study import Study
 from iolab.core.workload import Direction, NamedOperation, Workload
-from iolab.loads.training.answer import training_sentence
+from iolab.loads.training.answer import accelerator_utilisation_sentences
 from iolab.loads.training.charts import step_parts_chart
 from iolab.loads.training.datasets import CUSTOM, SAMPLE_SETS
 from iolab.loads.training.metric_specs import (
@@ -63,8 +63,8 @@ class TrainingReport(SingleFigureReport):
         )
 
     def extra_answer_text(self, study: Study, points: Sequence[PointSummary]) -> str:
-        """See `training_sentence`."""
-        return training_sentence(study, points)
+        """See `accelerator_utilisation_sentences`."""
+        return accelerator_utilisation_sentences(study, points)
 
     def kind_specific_charts(
         self, brief: Brief, workload: Workload, points: Sequence[PointSummary]

@@ -63,7 +63,7 @@ class TrainingStudyKind(LoadStudyKind):
                 continue
             hosts = load_host_names_of_point(study, point)
             for place, name in enumerate(hosts):
-                loaders = point.job.accelerators_of_host(place, len(hosts)) * point.job.loaders
+                loaders = point.job.accelerator_count_of_host(place, len(hosts)) * point.job.loaders
                 needed = loaders * point.job.read_bytes
                 found = facts.get(name)
                 if found is not None and needed > found.memory.usable_bytes:
@@ -82,7 +82,7 @@ class TrainingStudyKind(LoadStudyKind):
                 continue
             hosts = load_host_names_of_point(study, point)
             demand = job.accelerators * job.bytes_per_s_of_accelerator
-            steps = job.steps_of_epoch_on_host(job.accelerators_of_host(0, len(hosts)))
+            steps = job.steps_of_epoch_on_host(job.accelerator_count_of_host(0, len(hosts)))
             emulated = counted_noun(job.accelerators, "accelerator")
             yield (
                 f"{point.title_text}: without any wait {emulated} "

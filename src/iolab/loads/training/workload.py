@@ -102,7 +102,7 @@ class TrainingJob(AnyJob, Record, tag="training-read"):
         """What an accelerator reads that never waits."""
         return self.batch * self.sample_bytes * 1e9 / self.compute_ns
 
-    def accelerators_of_host(self, host_index: int, host_count: int) -> int:
+    def accelerator_count_of_host(self, host_index: int, host_count: int) -> int:
         """How many the host at that place has: as many as the others, or one more."""
         return self.accelerators // host_count + (host_index < self.accelerators % host_count)
 
@@ -177,7 +177,7 @@ class EpochTotals(Record):
     bytes: int
 
 
-class TrainingRun(HostLoadDetails, Record, tag="training-read"):
+class TrainingHostDetails(HostLoadDetails, Record, tag="training-read"):
     """What one host did in the whole run, the warm-up included.
 
     `steps_least` and `steps_most` are those of the accelerator with the fewest and with the most.
@@ -193,6 +193,6 @@ class TrainingRun(HostLoadDetails, Record, tag="training-read"):
     later_epochs: EpochTotals
 
 
-def training_run_of_host(host: HostRun) -> TrainingRun | None:
+def training_details_of_host(host: HostRun) -> TrainingHostDetails | None:
     """What a host did in its epochs; None where it did not tell."""
-    return host.details if isinstance(host.details, TrainingRun) else None
+    return host.details if isinstance(host.details, TrainingHostDetails) else None
