@@ -256,19 +256,6 @@ class ObjectsJob(AnyJob, Record, tag="objects"):
         return (*reads, Direction.WRITE) if self.put else reads
 
     @property
-    def contentless_operations(self) -> tuple[ContentlessObjectOperation, ...]:
-        """Its operations that move no contents."""
-        return tuple(
-            request
-            for kind, request in (
-                ("head", ContentlessObjectOperation.OBJECT_HEAD),
-                ("list", ContentlessObjectOperation.OBJECT_LIST),
-                ("delete", ContentlessObjectOperation.OBJECT_DELETE),
-            )
-            if getattr(self, kind)
-        )
-
-    @property
     def iodepth_per_client(self) -> int:
         """See `AnyJob`."""
         return self.concurrency
