@@ -11,8 +11,8 @@ from iolab.hosts.device_counters import DiskCounts, HostDisksSnapshot
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import AccessPattern, Job
 from iolab.study.targets import Target
-from iolab.targets.devices import with_device_facts
-from iolab.targets.state import PREPARING, SessionLedger, entry_at_end, entry_with_run_begun
+from iolab.targets.devices import facts_with_device_as_target
+from iolab.targets.state import PREPARING, SessionLedger, entry_after_run, entry_with_run_begun
 from iolab.targets.work_directory import WorkDirectory
 from tests.analysis.records import WRITES, healthy
 from tests.fakes.host import FakeHost
@@ -20,7 +20,7 @@ from tests.fakes.machine import machine_facts
 from tests.study.test_devices import DEVICE
 
 TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
-FACTS = with_device_facts(machine_facts(None), DEVICE)
+FACTS = facts_with_device_as_target(machine_facts(None), DEVICE)
 BOOT = FACTS.kernel.boot_id
 SITE = WorkDirectory(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
 KNOWN = TargetLedgerEntry(
@@ -124,7 +124,7 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
     assert host.totals.write is not None
     engine = host.totals.write.bytes
     assert 10**9 < engine < 10**10
-    account = entry_at_end(replace(KNOWN, serial=serial, pending_write="digest 1"), record, host)
+    account = entry_after_run(replace(KNOWN, serial=serial, pending_write="digest 1"), record, host)
     assert (account.written_bytes, account.pending_write) == (700 + max(engine, counted), "")
     assert account.unknown is None
     (line,) = account.runs
@@ -133,13 +133,13 @@ def test_a_run_adds_what_its_engine_or_its_device_counted(
 
 def test_a_run_of_which_nothing_tells_what_it_wrote_leaves_the_account_unknown() -> None:
     record = healthy(WRITES, totals=None, devices=())
-    account = entry_at_end(KNOWN, record, record.hosts[0])
+    account = entry_after_run(KNOWN, record, record.hosts[0])
     assert (account.written_bytes, account.unknown is None) == (700, False)
     reads = healthy(totals=None, devices=())
-    assert entry_at_end(KNOWN, reads, reads.hosts[0]).unknown is None
+    assert entry_after_run(KNOWN, reads, reads.hosts[0]).unknown is None
 
 
 def test_a_run_that_only_reads_adds_nothing() -> None:
     reads = healthy()
-    account = entry_at_end(KNOWN, reads, reads.hosts[0])
+    account = entry_after_run(KNOWN, reads, reads.hosts[0])
     assert (account.written_bytes, account.runs[0].engine_bytes) == (700, 0)

@@ -11,7 +11,7 @@ from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import IoArrivals, Job
 from iolab.study.targets import load_host_names_of_point
-from iolab.targets.context import contents_seed, poisson_arrival_offset, run_seed
+from iolab.targets.context import arrival_offset_share, contents_seed, run_seed
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.plans import make_plan
@@ -92,12 +92,12 @@ def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
     stage = Stage(FLEET)
     point = stage.plan.runs[0].point
     turns = [
-        poisson_arrival_offset(stage.study, point, host)
+        arrival_offset_share(stage.study, point, host)
         for host in load_host_names_of_point(stage.study, point)
     ]
     assert turns == [0.0, 1 / 3, 2 / 3]
     alone = Stage()
-    assert poisson_arrival_offset(alone.study, alone.plan.runs[0].point, "local") == 0.0
+    assert arrival_offset_share(alone.study, alone.plan.runs[0].point, "local") == 0.0
 
 
 def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:

@@ -54,7 +54,7 @@ from iolab.session.discovery import DiscoveredHosts, discover_hosts_and_targets
 from iolab.session.reconnect import RESUME, HostChangedError, HostFactory
 from iolab.study.readiness import host_change_faults
 from iolab.study.targets import hypervisors_of_study, load_host_names, load_host_names_of_point
-from iolab.targets.layout import lay_out_data_set
+from iolab.targets.layout import lay_out_data_set_where_missing
 from iolab.text import capitalised, counted_noun
 
 LOOK_LIMIT_S: Final = 20.0
@@ -434,7 +434,9 @@ class SessionGuests:
             file_bytes=settings.disk_bytes,
             host_numjobs=counts,
         )
-        await lay_out_data_set(self._session, [node.workdir for node in nodes], images, None)
+        await lay_out_data_set_where_missing(
+            self._session, [node.workdir for node in nodes], images, None
+        )
         for node in nodes:
             paths = node.workdir.paths(images.with_jobs_of_host(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))

@@ -35,7 +35,7 @@ from iolab.record import Record
 from iolab.study.kinds import StudyKinds
 from iolab.study.readiness import needs_root_rights, programs_for_targets
 from iolab.study.targets import Target, hypervisors_of_study, targets_of_study
-from iolab.targets.devices import MOUNT_PARENT, inspect_device, with_device_facts
+from iolab.targets.devices import MOUNT_PARENT, facts_with_device_as_target, inspect_device
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 from iolab.text import percent_text
 
@@ -197,7 +197,7 @@ async def _discover_targets(
         answered = await host.with_pod_facts(read_facts(host.name, answer), target.path)
         if target.serial is not None:
             device = devices[target.key] = await inspect_device(host, target, settings)
-            facts[target.key] = with_device_facts(answered, device)
+            facts[target.key] = facts_with_device_as_target(answered, device)
             if rights:
                 probes[target.key] = await _probe_target(host, MOUNT_PARENT, rights=True)
             continue

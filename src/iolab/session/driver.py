@@ -153,7 +153,7 @@ class HostRunInProgress(Struct):
             clock_offset_ns=self.clock_offset.offset_ns if self.clock_offset else 0,
             clock_error_ns=self.clock_offset.error_ns if self.clock_offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
-            target_key=self.workdir.key,
+            target_key=self.workdir.target_key,
             clock_offset_after_ns=self.clock_offset_after.offset_ns
             if self.clock_offset_after
             else None,
@@ -163,7 +163,7 @@ class HostRunInProgress(Struct):
             clock_step_ns=self.clock_step_ns,
             processor=self.processor_use,
             libraries=self.library_use,
-            read_from=self.workdir.read_from,
+            read_from=self.workdir.read_from_host,
             generator_limit_iops=self.generator_limit_iops,
             generator_limit_fault=self.generator_limit_fault,
             trace=self.trace,

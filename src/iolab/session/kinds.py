@@ -35,7 +35,7 @@ class SessionResources(Record):
         # A server that still runs would write into the folder that is being removed, and what lies
         # on a booted host goes before the host.
         held = await self.drivers.close()
-        left = await self.workdirs.cleanup()
+        left = await self.workdirs.clean_up_and_list_failures()
         return (*held, *left, *await self.booted_hosts.shutdown())
 
 

@@ -331,7 +331,7 @@ class RunLoop:
             self._session.settle_timer.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
-            record = await self._states.record_run(record, workdirs)
+            record = await self._states.update_ledger_and_add_states(record, workdirs)
             trim_malloc_heap()
             await self._emit_run_finished(record)
             _require_events_undone(record)

@@ -75,7 +75,7 @@ async def trace_device(
     device, host, target = (
         host_run.workdir.devices[0],
         host_run.workdir.host,
-        host_run.workdir.target,
+        host_run.workdir.target_facts,
     )
     if target is not None and not target.device:
         # One of several is no sample of them all.

@@ -93,7 +93,7 @@ def contents_seed(study: Study, host: str) -> int:
     return study.method.seed + place * HOSTS_APART
 
 
-def poisson_arrival_offset(study: Study, point: Point, host: str) -> float:
+def arrival_offset_share(study: Study, point: Point, host: str) -> float:
     """By which part, from 0 to below 1, of the time between two arrivals a host's come later.
 
     So do fixed arrivals of a fleet lie evenly between each other, as far as clocks agree.

@@ -108,7 +108,7 @@ async def read_device_serials(specs: Iterable[HostSpec], path: str) -> dict[str,
         return dict((await gather_hosts(hosts.values(), read_device_serial)).results_or_raise())
 
 
-def with_device_facts(facts: HostFacts, device: DeviceFacts) -> HostFacts:
+def facts_with_device_as_target(facts: HostFacts, device: DeviceFacts) -> HostFacts:
     """The host's facts with the device as the target that they tell of."""
     if not device.name:
         return facts
@@ -134,7 +134,7 @@ def with_device_facts(facts: HostFacts, device: DeviceFacts) -> HostFacts:
 
 
 async def take_device(
-    host: Host, target: Target, folder_facts: TargetFacts | None, settings: TargetSettings
+    host: Host, target: Target, target_facts: TargetFacts | None, settings: TargetSettings
 ) -> WorkDirectory:
     """The device, held by the host's agent alone. HostError where anything objects."""
     answer = await host.request(
@@ -149,7 +149,13 @@ async def take_device(
     image = host.spec.transport is HostTransport.VM
     filled = device.size_bytes if image else 0
     return WorkDirectory(
-        host, folder, folder_facts, target.key, device=name, filled_bytes=filled, image=image
+        host,
+        folder,
+        target_facts,
+        target.key,
+        device=name,
+        filled_bytes=filled,
+        is_guest_disk=image,
     )
 
 
@@ -196,11 +202,13 @@ async def make_file_system(
 
     HostError when the host refuses, which says why, or is lost.
     """
-    made = await _open_file_system(host, scratch, target, settings)
+    made = await _make_or_reopen_file_system(host, scratch, target, settings)
     answer = await host.request("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     answered = read_facts(host.name, answer)
     facts = replace(facts, target=answered.target, disks=answered.disks)
-    workdir = WorkDirectory(host, made.dir, answered.target, target.key, scratch=scratch)
+    workdir = WorkDirectory(
+        host, made.dir, answered.target, target.key, outer_scratch_folder=scratch
+    )
     return CreatedFileSystem(workdir, facts, tuple(_file_system_notes(host.name, made)))
 
 
@@ -219,8 +227,10 @@ async def recreate_file_system(
     workdir: WorkDirectory, target: Target, settings: TargetSettings
 ) -> None:
     """A new and empty one in the place of a work directory's."""
-    await workdir.host.request("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.scratch)
-    await _open_file_system(workdir.host, workdir.scratch, target, settings)
+    await workdir.host.request(
+        "filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.outer_scratch_folder
+    )
+    await _make_or_reopen_file_system(workdir.host, workdir.outer_scratch_folder, target, settings)
 
 
 async def allocated_image_bytes(host: Host, image: str) -> int:
@@ -233,7 +243,7 @@ async def allocated_image_bytes(host: Host, image: str) -> int:
     return proof.written_bytes + proof.unwritten_bytes
 
 
-async def _open_file_system(
+async def _make_or_reopen_file_system(
     host: Host, scratch: str, target: Target, settings: TargetSettings
 ) -> FilesystemAnswer:
     on_device = target.serial is not None

@@ -62,7 +62,7 @@ async def require_rotation_visible(
 ) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
     await require_shared_target(
-        workdirs, {workdir.name: (workdir.read_from,) for workdir in rotated}, hint=SHARE
+        workdirs, {workdir.name: (workdir.read_from_host,) for workdir in rotated}, hint=SHARE
     )
 
 
@@ -89,7 +89,7 @@ async def wait_for_hang_and_raise(workdir: WorkDirectory, doing: str) -> None:
             raise EngineError(message, "See that host's kernel log and whether the target answers.")
 
 
-async def lay_out_data_set(
+async def lay_out_data_set_where_missing(
     context: TargetContext, workdirs: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
 ) -> None:
     """Write every file of the data set on every directory, by the way in which `job` will use them.
@@ -219,6 +219,6 @@ def layout_error(
     return EngineError(message, CORRECT_HINT)
 
 
-def is_os_error(number: int, error: int, output: str) -> bool:
+def is_os_error(expected_errno: int, reported_errno: int, output: str) -> bool:
     """Whether the engine's errno or its words are those of that error of the operating system."""
-    return error == number or os.strerror(number) in output
+    return reported_errno == expected_errno or os.strerror(expected_errno) in output

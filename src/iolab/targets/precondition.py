@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -41,7 +41,7 @@ from iolab.targets.state import (
     NOT_LOOKED_AT,
     PREPARING,
     SessionLedger,
-    entry_at_end,
+    entry_after_run,
     entry_with_run_begun,
     states_before_run,
     workload_key,
@@ -77,27 +77,29 @@ async def trim_file_system(workdir: WorkDirectory, folder: str) -> int:
     return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def purge_device(context: TargetContext, workdir: WorkDirectory, purge: PurgeMethod) -> None:
+async def purge_nvme_device(
+    context: TargetContext, workdir: WorkDirectory, purge: PurgeMethod
+) -> None:
     """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
     device = f"{workdir.dir}/{workdir.device}"
     if purge is PurgeMethod.NVME_FORMAT:
         # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
-        await _run_sanitize_command(workdir, "nvme", "format", device, "--ses=1", "--force")
+        await _run_nvme_command(workdir, "nvme", "format", device, "--ses=1", "--force")
         return
-    await _run_sanitize_command(workdir, "nvme", "sanitize", device, "--sanact=2")
+    await _run_nvme_command(workdir, "nvme", "sanitize", device, "--sanact=2")
     for _ in range(SANITIZE_TRIES):
         await context.stop.sleep(SANITIZE_PAUSE_S)
-        log = await _run_sanitize_command(
+        log = await _run_nvme_command(
             workdir, "nvme", "sanitize-log", device, "--output-format=json"
         )
-        if _progress_percent(log) == SANITIZED:
+        if _sanitize_progress(log) == SANITIZED:
             return
         if context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
     raise HostError(f"{device} on host '{workdir.name}' is not sanitized after six hours.", _LOOK)
 
 
-def _progress_percent(text: bytes) -> int | None:
+def _sanitize_progress(text: bytes) -> int | None:
     try:
         document = json.loads(text)
         (first,) = document.values()
@@ -107,7 +109,7 @@ def _progress_percent(text: bytes) -> int | None:
     return progress if isinstance(progress, int) else None
 
 
-async def _run_sanitize_command(workdir: WorkDirectory, *argv: str) -> bytes:
+async def _run_nvme_command(workdir: WorkDirectory, *argv: str) -> bytes:
     try:
         return await run_and_get_output(workdir.host, argv, limit_s=FORMAT_LIMIT_S)
     except EngineError as fault:
@@ -152,12 +154,19 @@ async def overwrite_data_set(
     return dict((await gather_hosts(workdirs, overwrite_data_set_on_host)).results_or_raise())
 
 
+class _PreconditioningWrites(NamedTuple):
+    """The rounds of a run's own job, and the bytes that they wrote by host name."""
+
+    rounds: PreconditioningRounds
+    bytes_by_host: dict[str, int]
+
+
 async def run_preconditioning_rounds(
     context: TargetContext, workdirs: Sequence[WorkDirectory], run: PlannedRun
-) -> tuple[PreconditioningRounds, dict[str, int]]:
+) -> _PreconditioningWrites:
     """The run's own job in rounds, on all directories at once, until they are steady or too many.
 
-    The series, and the bytes written by host name. Raises as `overwrite_data_set`.
+    Raises as `overwrite_data_set`.
     """
     wish = context.study.precondition
     values: list[float] = []
@@ -181,7 +190,7 @@ async def run_preconditioning_rounds(
         iops=tuple(values),
         verdict=judge_steady_state_rounds(values),
     )
-    return series, written
+    return _PreconditioningWrites(series, written)
 
 
 async def _run_preconditioning_round(
@@ -248,7 +257,7 @@ def _engine_iops(totals: EngineTotals | None) -> float:
 
 
 class Preconditioner:
-    """Makes start states. `ready` before each run, `record_run` after it."""
+    """Makes start states before each run; after it what it wrote is in the ledger."""
 
     def __init__(
         self,
@@ -275,7 +284,7 @@ class Preconditioner:
         self._states = ()
         if not self._applies_to(run, workdirs):
             return tuple(workdirs)
-        await self._snapshot_devices(workdirs)
+        await self._open_ledger_entries(workdirs)
         due = (
             self._needs_preconditioning(self._ledger.entry_of_target(workdir), run)
             for workdir in workdirs
@@ -286,7 +295,7 @@ class Preconditioner:
             await self._forget_block_ledgers(run, workdirs)
         if self._precondition.steady and Direction.WRITE in run.point.job.data_directions:
             await self._run_rounds_until_steady(run, workdirs)
-        before = {workdir.key: self._ledger.entry_of_target(workdir) for workdir in workdirs}
+        before = {workdir.target_key: self._ledger.entry_of_target(workdir) for workdir in workdirs}
         entries = {key: entry_with_run_begun(entry, run) for key, entry in before.items()}
         self._ledger.save_entries(*entries.values())
         kept = {
@@ -294,16 +303,22 @@ class Preconditioner:
             for key, entry in before.items()
         }
         self._states = states_before_run(kept, workdirs, run)
-        return tuple(_with_filled_bytes(workdir, before[workdir.key]) for workdir in workdirs)
+        return tuple(
+            _with_filled_bytes(workdir, before[workdir.target_key]) for workdir in workdirs
+        )
 
-    async def record_run(self, record: RunRecord, workdirs: Sequence[WorkDirectory]) -> RunRecord:
+    async def update_ledger_and_add_states(
+        self, record: RunRecord, workdirs: Sequence[WorkDirectory]
+    ) -> RunRecord:
         """The record with the states in which it began; what it wrote is in the ledger."""
         if not self._states:
             return record
         by_name = {host.host: host for host in record.hosts}
         self._ledger.save_entries(
             *(
-                entry_at_end(self._ledger.entry_of_target(workdir), record, by_name[workdir.name])
+                entry_after_run(
+                    self._ledger.entry_of_target(workdir), record, by_name[workdir.name]
+                )
                 for workdir in workdirs
             )
         )
@@ -325,10 +340,10 @@ class Preconditioner:
         )
         return wanted and bool(run.point.data_set)
 
-    async def _snapshot_devices(self, workdirs: Sequence[WorkDirectory]) -> None:
+    async def _open_ledger_entries(self, workdirs: Sequence[WorkDirectory]) -> None:
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
-            target = self._targets[workdir.key]
+            target = self._targets[workdir.target_key]
             before = (
                 self._ledger.entry_of_target(workdir) if self._ledger.has_entry(workdir) else None
             )
@@ -405,7 +420,7 @@ class Preconditioner:
             await self._forget_block_ledgers(run, workdirs)
         purge = self._precondition.purge
         if purge is not PurgeMethod.NONE:
-            where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
+            where = ", ".join(self._targets[workdir.target_key].path for workdir in workdirs[:1])
             self._context.begin_session_phase(
                 SessionPhase.PURGE,
                 run,
@@ -435,17 +450,19 @@ class Preconditioner:
         )
 
     async def _purge_target(self, workdir: WorkDirectory) -> None:
-        purge, path = self._precondition.purge, self._targets[workdir.key].path
+        purge, path = self._precondition.purge, self._targets[workdir.target_key].path
         if self._context.stop.is_requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
         if purge is PurgeMethod.DISCARD:
             await discard_device(workdir, path)
         elif purge.purges_devices:
-            await purge_device(self._context, workdir, purge)
+            await purge_nvme_device(self._context, workdir, purge)
         else:
             await self._workdirs.empty_folder(workdir, path)
             if purge is PurgeMethod.FSTRIM:
-                await trim_file_system(workdir, workdir.dir if workdir.scratch else path)
+                await trim_file_system(
+                    workdir, workdir.dir if workdir.outer_scratch_folder else path
+                )
 
     async def _overwrite_targets(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
@@ -471,7 +488,7 @@ class Preconditioner:
         self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> tuple[DataSet, ...]:
         """Every data set of the configuration; of a device the largest, which covers the others."""
-        target = self._targets[workdirs[0].key]
+        target = self._targets[workdirs[0].target_key]
         here = run.point.configuration
         sets = [item for item in self._context.plan.data_sets if item.configuration == here]
         if not workdirs[0].device:
@@ -523,13 +540,15 @@ class Preconditioner:
         self._ledger.save_entries(*(replace(entry, pending_write=PREPARING) for entry in entries))
 
     async def _record_finished_writes(
-        self, workdirs: Sequence[WorkDirectory], turn: str | None
+        self, workdirs: Sequence[WorkDirectory], start_state_key: str | None
     ) -> None:
         """What was under way is done, and the counters agree with the entry."""
         snapshots = (await gather_hosts(workdirs, _snapshot_counters)).results_or_raise()
         for workdir in workdirs:
             entry = replace(
-                self._ledger.entry_of_target(workdir), pending_write="", start_state_key=turn
+                self._ledger.entry_of_target(workdir),
+                pending_write="",
+                start_state_key=start_state_key,
             )
             self._ledger.save_entries(entry)
             self._ledger.update_counter(workdir, snapshots[workdir.name])

@@ -45,14 +45,14 @@ class SessionLedger:
 
     def entry_of_target(self, workdir: WorkDirectory) -> TargetLedgerEntry:
         """The entry of a work directory that was opened by `open_entry`."""
-        entry = self._ledger.target(workdir.key)
+        entry = self._ledger.target(workdir.target_key)
         if entry is None:
-            raise ValueError(f"no entry of {workdir.key}")
+            raise ValueError(f"no entry of {workdir.target_key}")
         return entry
 
     def has_entry(self, workdir: WorkDirectory) -> bool:
         """Whether there is an entry of the work directory already."""
-        return self._ledger.target(workdir.key) is not None
+        return self._ledger.target(workdir.target_key) is not None
 
     def save_entries(self, *entries: TargetLedgerEntry) -> None:
         """Put these entries in the place of the old ones, and report the change."""
@@ -72,27 +72,27 @@ class SessionLedger:
         target: Target,
         facts: HostFacts,
         snapshot: HostDisksSnapshot,
-        region: int,
+        region_bytes: int,
     ) -> None:
         """Begin the entry, or go on with it: what was written meanwhile is noticed."""
         counter, boot = bytes_written_since_boot(workdir, snapshot), facts.kernel.boot_id
-        old = self._ledger.target(workdir.key)
+        old = self._ledger.target(workdir.target_key)
         if old is None:
             new = TargetLedgerEntry(
-                key=workdir.key,
+                key=workdir.target_key,
                 host=workdir.name,
                 path=target.path,
                 serial=target.serial,
                 boot_id=boot,
                 counter_bytes=counter,
-                region_bytes=region,
+                region_bytes=region_bytes,
             )
         else:
             new = _entry_with_foreign_bytes(old, workdir, boot, counter)
-            if not workdir.is_raw_device and workdir.key not in self._opened:
+            if not workdir.is_raw_device and workdir.target_key not in self._opened:
                 # The files of an earlier segment are gone; these were laid out just now.
                 new = replace(new, start_state_key=None, filled=0.0, pending_write="", steady=())
-        self._opened.add(workdir.key)
+        self._opened.add(workdir.target_key)
         self.save_entries(new)
 
     def update_counter(self, workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> None:
@@ -107,7 +107,7 @@ class SessionLedger:
 
 def bytes_written_since_boot(workdir: WorkDirectory, snapshot: HostDisksSnapshot) -> int | None:
     """The bytes that were written to its device since the boot; None without one."""
-    device = workdir.target.device if workdir.target else None
+    device = workdir.target_facts.device if workdir.target_facts else None
     counts = snapshot.disks.get(device) if device else None
     if counts is None:
         # A device that did nothing since the boot is not in the list.
@@ -156,7 +156,9 @@ def state_before_run(entry: TargetLedgerEntry, run: PlannedRun) -> TargetState:
     )
 
 
-def entry_at_end(entry: TargetLedgerEntry, record: RunRecord, host: HostRun) -> TargetLedgerEntry:
+def entry_after_run(
+    entry: TargetLedgerEntry, record: RunRecord, host: HostRun
+) -> TargetLedgerEntry:
     """The entry after a run: the larger of the engine's and the device's count is believed."""
     totals, run = host.totals, record.run
     engine = None
@@ -183,7 +185,7 @@ def states_before_run(
     entries: Mapping[str, TargetLedgerEntry], workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[TargetState, ...]:
     """The states of all work directories of a run."""
-    return tuple(state_before_run(entries[workdir.key], run) for workdir in workdirs)
+    return tuple(state_before_run(entries[workdir.target_key], run) for workdir in workdirs)
 
 
 def _entry_with_foreign_bytes(
@@ -208,7 +210,7 @@ _Place = tuple[str, str]
 """A work directory's key, and what lies there."""
 
 
-class _HostLedger(Struct):
+class _HostBlockLedger(Struct):
     """A ledger, who keeps it, and whether it knows of every block."""
 
     ledger: BlockLedger
@@ -220,7 +222,7 @@ class BlockLedgers:
     """The ledgers that a session's hosts keep; a host that was lost keeps none any more."""
 
     def __init__(self) -> None:
-        self._ledgers_by_place: dict[_Place, _HostLedger] = {}
+        self._ledgers_by_place: dict[_Place, _HostBlockLedger] = {}
 
     async def begin_ledger(
         self, workdir: WorkDirectory, data_set: DataSet, block_bytes: int
@@ -236,7 +238,7 @@ class BlockLedgers:
         )
         path = read_answer(workdir.name, LedgerAnswer, answer).path
         ledger = BlockLedger(path, block_bytes)
-        self._ledgers_by_place[place] = _HostLedger(ledger, workdir.host)
+        self._ledgers_by_place[place] = _HostBlockLedger(ledger, workdir.host)
         return ledger
 
     def mark_complete(self, workdir: WorkDirectory, data_set: DataSet) -> None:
@@ -264,12 +266,12 @@ class BlockLedgers:
                 "ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place)
             )
 
-    def _host_ledger(self, workdir: WorkDirectory, data_set: DataSet) -> _HostLedger | None:
+    def _host_ledger(self, workdir: WorkDirectory, data_set: DataSet) -> _HostBlockLedger | None:
         """An agent that was lost took its ledgers along; nor does a host know of another's."""
         kept = self._ledgers_by_place.get(_ledger_key(workdir, data_set))
-        return kept if kept and kept.host is workdir.host and not workdir.read_from else None
+        return kept if kept and kept.host is workdir.host and not workdir.read_from_host else None
 
 
 def _ledger_key(workdir: WorkDirectory, data_set: DataSet) -> _Place:
     """On a device all data sets lie over each other: they are one."""
-    return workdir.key, workdir.device or data_set.id
+    return workdir.target_key, workdir.device or data_set.id

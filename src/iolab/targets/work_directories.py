@@ -34,7 +34,7 @@ from iolab.targets.devices import (
 )
 from iolab.targets.layout import (
     existing_layout_bytes,
-    lay_out_data_set,
+    lay_out_data_set_where_missing,
     require_rotation_visible,
     rotated_workdirs,
 )
@@ -156,7 +156,7 @@ class WorkDirectories:
 
     def facts_of_workdir(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
         """What is known of a directory's host: `facts`, unless the session made its file system."""
-        return self._created_file_systems.get(workdir.key, facts[workdir.key])
+        return self._created_file_systems.get(workdir.target_key, facts[workdir.target_key])
 
     def _rotates_files(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
@@ -206,20 +206,20 @@ class WorkDirectories:
                 self._created_file_systems.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
-    async def empty_folder(self, workdir: WorkDirectory, path: str) -> None:
-        """Remove what lies in a folder, which is taken again; `path` is the folder's parent.
+    async def empty_folder(self, workdir: WorkDirectory, parent_path: str) -> None:
+        """Remove what lies in a folder, which is taken again; `parent_path` is the folder's parent.
 
         A file system of the session's own is made anew.
         """
-        if workdir.scratch:
-            (target,) = [target for target in self._targets if target.key == workdir.key]
+        if workdir.outer_scratch_folder:
+            (target,) = [target for target in self._targets if target.key == workdir.target_key]
             await recreate_file_system(workdir, target, self._context.study.target)
             return
         limit_s = CLOSE_LIMIT_S + self._removal_s
         await workdir.host.request("scratch_close", deadline_s=limit_s, dir=workdir.dir, keep=False)
         name = scratch_folder_name(workdir.name)
         await open_scratch_folder(
-            self._context, workdir.host, path, name, extra_timeout_s=self._removal_s
+            self._context, workdir.host, parent_path, name, extra_timeout_s=self._removal_s
         )
 
     async def lay_out_again(self, run: PlannedRun) -> None:
@@ -230,7 +230,7 @@ class WorkDirectories:
             if data_set.configuration == here and data_set.id in self._needed:
                 await self._lay_out_missing(data_set, targets)
 
-    async def cleanup(self) -> tuple[str, ...]:
+    async def clean_up_and_list_failures(self) -> tuple[str, ...]:
         """Remove every folder, or keep it where the study says so; sentences on what failed.
 
         A folder that stays is tried once more when its agent ends, and named then.
@@ -242,7 +242,7 @@ class WorkDirectories:
 
         async def close_workdir(workdir: WorkDirectory) -> None:
             if workdir.device:
-                await release_device(workdir, paths[workdir.key])
+                await release_device(workdir, paths[workdir.target_key])
                 return
             taken, folder = (
                 self._context.held_folders.get(workdir.name, set()),
@@ -254,7 +254,7 @@ class WorkDirectories:
                     "scratch_close",
                     deadline_s=limit_s,
                     dir=folder,
-                    keep=keep and workdir.key not in empty,
+                    keep=keep and workdir.target_key not in empty,
                 )
             except AgentRefusalError as refusal:
                 taken.discard(split_scratch_folder(folder))
@@ -345,7 +345,9 @@ class WorkDirectories:
         ]
         if not workdirs:
             return
-        await lay_out_data_set(self._context, workdirs, data_set, self._needed[data_set.id].job)
+        await lay_out_data_set_where_missing(
+            self._context, workdirs, data_set, self._needed[data_set.id].job
+        )
 
 
 def _batches_with_distinct_hosts(members: Iterable[Member]) -> list[list[Member]]:

@@ -67,32 +67,33 @@ FAULT_LIMIT: Final = 300
 class WorkDirectory(Record):
     """A host, the session's scratch folder on it, and what is known of the file system below.
 
-    `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
-    `dir` is, empty for the host's own. Where the target is a block device, `device` is its name in
-    the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to be written.
-    With `image` it is a guest's disk, whose image was written in full before the guest was booted.
-    Where `dir` is a file system of the session's own, `scratch` is the folder that is held for it.
+    `target_key` is that of the directory's facts (`Target.key`). `read_from_host` is the client
+    whose folder `dir` is, empty for the host's own. Where the target is a block device, `device` is
+    its name in the folder `dir`, and `filled_bytes` is how much of it, from the start, is known to
+    be written. With `is_guest_disk` it is a guest's disk, whose image was written in full before
+    the guest was booted. Where `dir` is a file system of the session's own, `outer_scratch_folder`
+    is the folder that is held for it.
     """
 
     host: Host
     dir: str
-    target: TargetFacts | None
-    key: str
-    read_from: str = ""
+    target_facts: TargetFacts | None
+    target_key: str
+    read_from_host: str = ""
     device: str = ""
     filled_bytes: int = 0
-    scratch: str = ""
-    image: bool = False
+    outer_scratch_folder: str = ""
+    is_guest_disk: bool = False
 
     @property
     def is_raw_device(self) -> bool:
         """Whether it is a device found as it is, which must be written over before it counts."""
-        return bool(self.device) and not self.image
+        return bool(self.device) and not self.is_guest_disk
 
     @property
     def scratch_folder(self) -> str:
         """The scratch folder that the host's agent holds: `dir`, or the one around it."""
-        return self.scratch or self.dir
+        return self.outer_scratch_folder or self.dir
 
     @property
     def name(self) -> str:
@@ -102,12 +103,12 @@ class WorkDirectory(Record):
     @property
     def inode_path(self) -> str | None:
         """Where files are to be counted; None where a server might be slow to answer, or is."""
-        return self.dir if self.target and not self.target.network else None
+        return self.dir if self.target_facts and not self.target_facts.network else None
 
     @property
     def devices(self) -> tuple[str, ...]:
         """The block devices below the folder, nearest first; none for network file systems."""
-        return self.target.devices if self.target else ()
+        return self.target_facts.devices if self.target_facts else ()
 
     def paths(self, data_set: DataSet, numjobs: int | None = None) -> list[str]:
         """Full paths of the data set's files that so many jobs use (all by default)."""
@@ -171,11 +172,11 @@ async def require_shared_target(
     first, *others = [name for name in needs if name in blind]
     message = outcomes.errors[first].message
     if others:
-        message += f" The same goes for {_host_names(others)}."
+        message += f" The same goes for {_host_names_text(others)}."
     raise HostError(message, hint)
 
 
-def _host_names(hosts: Sequence[str]) -> str:
+def _host_names_text(hosts: Sequence[str]) -> str:
     more = f" and {len(hosts) - HOSTS_NAMED} more" if len(hosts) > HOSTS_NAMED else ""
     return ", ".join(f"'{excerpt(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
@@ -271,13 +272,13 @@ async def evict_page_cache(workdir: WorkDirectory, paths: Sequence[str]) -> Cach
         parts.append(read_answer(workdir.name, EvictAnswer, answer))
     return CacheDropProof(
         requested=True,
-        resident_bytes_before=_sum_of_known([part.resident_bytes_before for part in parts]),
-        resident_bytes_after=_sum_of_known([part.resident_bytes_after for part in parts]),
+        resident_bytes_before=_sum_if_all_known([part.resident_bytes_before for part in parts]),
+        resident_bytes_after=_sum_if_all_known([part.resident_bytes_after for part in parts]),
         methods=tuple(dict.fromkeys(method for part in parts for method in part.methods)),
     )
 
 
-def _sum_of_known(counts: Sequence[int | None]) -> int | None:
+def _sum_if_all_known(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 

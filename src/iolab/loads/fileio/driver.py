@@ -35,7 +35,7 @@ from iolab.session.neighbour import NeighbourLoads
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.scenario import PhaseRunner, longest_engine_seconds
 from iolab.session.start import watch_for_background_io, watch_for_background_io_during
-from iolab.targets.context import HOSTS_APART, poisson_arrival_offset, run_seed
+from iolab.targets.context import HOSTS_APART, arrival_offset_share, run_seed
 from iolab.targets.work_directory import (
     compare_file_identities,
     evict_page_cache,

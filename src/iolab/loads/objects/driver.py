@@ -64,7 +64,7 @@ from iolab.session.kinds import LoadSessionKind
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import watch_for_background_io
 from iolab.study.targets import load_host_names_of_point
-from iolab.targets.context import poisson_arrival_offset, run_seed
+from iolab.targets.context import arrival_offset_share, run_seed
 from iolab.text import counted_noun, excerpt
 from iolab.units import NS_PER_S, format_bytes, format_count
 
@@ -212,7 +212,7 @@ class ObjectsDriver(ProcessDriver):
                 len(hosts),
             ),
             "share": {"first": first, "count": count},
-            "later": poisson_arrival_offset(study, run.point, host_run.name),
+            "later": arrival_offset_share(study, run.point, host_run.name),
             "runtime_s": seconds,
             "seed": run_seed(study, run.point, host_run.name, run.repeat),
         }
