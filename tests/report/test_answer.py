@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from iolab.core.configuration import LOCAL_HOST, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostRole, HostSpec, HostTransport
-from iolab.core.metric import CheckResult, Metric, Verdict, VerdictLevel
+from iolab.core.metric import CheckResult, Metric, RunResult, Verdict, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import AnswerKind, Study
-from iolab.report.answer import build_answer, gravest_caveats_except_other_load_sentence
+from iolab.report.answer import (
+    CAVEATS_SHOWN,
+    build_answer,
+    gravest_caveats_except_other_load_sentence,
+)
 from iolab.report.best import (
     BestFigure,
     RunCounts,
@@ -33,7 +38,7 @@ from iolab.report.matrix import (
     workload_rows,
 )
 from iolab.report.numbers import DASH, metric_value_text
-from iolab.report.other_load import other_load_sentence, other_processor_load_text
+from iolab.report.other_load import OTHER_LOAD_CODES, other_load_sentence, other_processor_load_text
 from iolab.report.page import build_report_page
 from iolab.report.phrases import Objection, merge_objections
 from iolab.report.provenance import repeats_sentence, scale_sentence, scale_setting_texts
@@ -384,6 +389,57 @@ def test_each_level_has_its_own_reasons() -> None:
     parts = confidence_line((one, lost)).partition(".")[0].split(", ")
     assert ["run-too-short" in part for part in parts] == [True, False]
     assert ["bytes-moved" in part for part in parts] == [False, True]
+
+
+def test_what_trust_quotes_stands_among_the_caveats_of_the_page() -> None:
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
+    brief = replace(shared.brief("sweep"), points=())
+    caveats = [*map(_caveat_of(run), OTHER_LOAD_CODES), _caveat_of(run)("debug-build")]
+    answer = build_answer(brief, [figure("one", 1e3)], RUNS, caveats, None)
+    assert any("debug-build" in text for text in answer.trust_texts)
+    assert "debug-build" in [caveat.code for caveat in answer.caveats]
+    assert len(answer.caveats) == CAVEATS_SHOWN - bool(answer.failed_runs_text)
+
+
+def _caveat_of(run: RunResult) -> Callable[[str], Objection]:
+    def caveat(code: str) -> Objection:
+        return Objection(code, VerdictLevel.INDICATIVE, (f"By {code}.",), (run,), 1)
+
+    return caveat
+
+
+def test_other_load_is_of_the_resources_that_limits_are_told_by() -> None:
+    run = result(1, 1.0)
+    full = ResourceUse(Resource.PROCESSORS, "a", HostRole.CLIENT, "", 0.92, own_load_share=0.05)
+    known = RunResources(
+        (full,), None, memory_backed=False, is_storage_monitored=True, stolen_share=0.0
+    )
+    study = shared.brief("two").study
+    assert other_load_sentence(study, [run]) == ""
+    assert "87 % of the cores" in other_load_sentence(study, [run], {run.key: known})
+
+
+def test_figures_are_doubted_for_the_reasons_that_caveats_tell() -> None:
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
+    caveat = Objection("device-busy", VerdictLevel.INDICATIVE, ("It was busy.",), (run,), 1)
+    one = replace(figure("one", 1e3, level=VerdictLevel.INDICATIVE), run_key=run.key)
+    assert "1 indicative (device-busy)" in confidence_line((one,), (caveat,))
+    graver = replace(caveat, runs=(), less_affected_runs=(run,), level=VerdictLevel.INVALID)
+    assert "1 indicative (device-busy)" in confidence_line((one,), (graver,))
+
+
+def test_writes_far_above_the_same_reads_are_doubted() -> None:
+    reads = replace(figure("one", 901e6, title="Read bandwidth", unit="bytes/s"), operation="read")
+    writes = replace(
+        figure("one", 1802e6, title="Write bandwidth", unit="bytes/s"), operation="write"
+    )
+    for factor, is_doubted in ((1.0, True), (0.6, False)):
+        value = replace(writes.value, value=factor * 1802e6)
+        figures = (reads, replace(writes, value=value))
+        text = answer_sentence(study("one"), figures, RUNS, ())
+        assert ("2.00× the reads" in text) is is_doubted, text
+    other = replace(writes, axis=(("iodepth", 8),))  # of another load
+    assert "the reads" not in answer_sentence(study("one"), (reads, other), RUNS, ())
 
 
 def test_an_invalid_point_has_the_reason_of_an_invalid_repeat() -> None:

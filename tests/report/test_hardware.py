@@ -121,6 +121,8 @@ def test_what_lives_in_a_file_and_has_limits_is_told_first() -> None:
     rented = replace(host, target=replace(host.target, devices=("vda",)), disks=(vda,))
     assert not virtual_disk_demonstration_prefix(plain, {"a": rented})
     assert tells(virtual_disk_demonstration_prefix(stated, {"a": rented}), "not the stated drives")
+    emulated = replace(host, kernel=replace(host.kernel, hypervisor="TCG"))
+    assert "emulated processors" in virtual_disk_demonstration_prefix(plain, {"a": emulated})
     assert tells(
         measured_storage_caveat(stated, {"a": on_loop}), "loop1", "not on the stated drives"
     )

@@ -152,7 +152,7 @@ def test_where_no_repeat_was_kept_throughout_the_best_says_so() -> None:
         points = summarise_points(results, study)
         (headline,) = best_point_headlines(study, points)
         assert headline.best is not None
-        assert headline.best.left_out_repeats_text == "1 of 2 repeats invalid"
+        assert headline.best.left_out_repeats_text == "1 of 2 repeats invalid: 800 IOPS"
         answer = session_answer(report_kinds(), study, points, results, {})
         assert "1 of 2 repeats invalid" in answer.sentence
         (cell,) = (
@@ -208,9 +208,12 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
     ]
     found = merge_objections(results)
     assert [(item.level, len(item.runs)) for item in found] == [
-        (VerdictLevel.INVALID, 1),
-        (VerdictLevel.INDICATIVE, 2),
-    ]
+        (VerdictLevel.INVALID, 1)
+    ]  # one check is one caveat
+    (found_once,) = found
+    assert len(found_once.less_affected_runs) == 2
+    text = objection_runs_text(found_once)
+    assert tells(text, "1 of 4 runs", "indicative in 2 more", "iodepth 1", "iodepth 2"), text
     assert (
         count_runs_by_verdict_and_status(results).valid,
         count_runs_by_verdict_and_status(results).indicative,
@@ -246,6 +249,41 @@ def test_other_sentences_are_not_hidden_by_a_range() -> None:
     found = _objection_with_messages(run, check, ("It took 9 ms.", "It took 2 s.", "Busier."))
     assert found.message == "It took 9 ms to 2 s."
     assert objection_runs_text(found) == "all 3 runs (this of 2, others differ)"
+
+
+def test_the_runs_that_a_sentence_is_of_stand_first() -> None:
+    run = result(1, 1.0, VerdictLevel.INDICATIVE)
+    (check,) = run.verdict.objections
+    found = merge_objections(
+        [
+            *(
+                replace(
+                    result(place, 1.0),
+                    verdict=Verdict(VerdictLevel.INDICATIVE, (replace(check, message=text),)),
+                )
+                for place, text in enumerate(("Busier.", "It took 9 ms.", "It took 2 s."), 1)
+            ),
+            result(8, 1.0),
+        ]
+    )[0]
+    text = objection_runs_text(found)
+    places = [text.index(f"iodepth {depth}") for depth in (2, 3, 1)]
+    assert places == sorted(places), text
+
+
+def test_a_tail_whose_repeats_disagree_has_their_range() -> None:
+    def latencies(*tails_ms: float) -> dict[str, str]:
+        runs = []
+        for repeat, tail in enumerate(tails_ms, 1):
+            run = result(8, 800.0, repeat=repeat)
+            p99 = Metric(tail * 1e6, "ns")
+            runs.append(replace(run, metrics={**run.metrics, "lat_ns_p99": p99}))
+        points = summarise_points(runs, STUDY)
+        (figure,) = session_answer(report_kinds(), STUDY, points, runs, {}).figures
+        return dict(figure.latencies)
+
+    assert tells(latencies(35.9, 78.1, 60.6)["p99"], "(repeats 35.9 to 78.1 ms)")
+    assert "repeats" not in latencies(60.0, 60.1, 60.2)["p99"]
 
 
 def _objection_with_messages(run: RunResult, check: CheckResult, texts: Sequence[str]) -> Objection:

@@ -73,3 +73,14 @@ def test_hostile_titles_stay_text_in_sentences() -> None:
     assert "<script>alert" not in page  # the page has one script of its own
     assert "\u202e" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\u202eTwo" in page
+
+
+def test_the_runs_that_are_led_to_are_of_as_many_points_as_have_room() -> None:
+    brief = replace(build_brief(SOURCE), run_resources={})
+    digests = {anchor: key[0] for key, anchor in brief.run_anchors.items()}
+    for sentence in linked_finding_sentences(brief):
+        anchors = [anchor for anchor, _ in sentence.links]
+        of = {digests[anchor] for anchor in anchors}
+        assert len(of) == len(anchors) or len(anchors) < LINKS_MAX or len(of) > 1
+    first, *_ = linked_finding_sentences(brief)
+    assert len({digests[anchor] for anchor, _ in first.links}) == LINKS_MAX

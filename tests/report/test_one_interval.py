@@ -24,11 +24,13 @@ from iolab.report.matrix import (
     matrix_marks_note,
     workload_rows,
 )
+from iolab.report.maxima import FACTOR_HEADING, best_figures_with_hosts, maxima_table
 from iolab.report.narrative import linked_finding_sentences
 from iolab.report.numbers import MAYBE_CHANCE, NOT_DISTINGUISHABLE
 from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.store.reader import SessionReader
 from tests.cli.in_process import call
+from tests.facts import tells
 from tests.report import shared
 from tests.report.studies import with_results
 from tests.report.test_answer import figure
@@ -116,6 +118,25 @@ def _are_at_one_place(cells: tuple[BestFigure, ...]) -> bool:
     return len({cell.axis for cell in cells}) == 1 and all(
         not cell.axes_of_unusable_points for cell in cells
     )
+
+
+def test_factors_of_the_appendix_have_the_interval_of_compare(
+    brief: Brief, compared: COMPARED
+) -> None:
+    peaks = best_figures_with_hosts(brief)
+    table = maxima_table(brief.study.configurations, peaks, {}, brief.gains_by_pair)
+    place = [column.title.startswith(FACTOR_HEADING) for column in table.columns].index(True)
+    base, held = brief.study.configurations[0].id, 0
+    by_owner = {(peak.maximum.workload, peak.maximum.configuration): peak for peak in peaks}
+    for peak, row in zip(peaks, table.rows, strict=True):
+        best = peak.maximum
+        if best.configuration == base or best.axis != by_owner[best.workload, base].maximum.axis:
+            continue
+        wanted = compared[best.workload, str(dict(best.axis)), best.metric]
+        ends = [f"{wanted[name]:.3g}" for name in ("ratio", "low", "high")]
+        assert tells(row[place].text, *ends), row[place].text
+        held += 1
+    assert held
 
 
 def compared_figures(low: float, high: float, verdict: ComparisonVerdict) -> list[BestFigure]:

@@ -227,6 +227,8 @@ def objection_lines(objections: Sequence[Objection]) -> Iterator[RenderableType]
             else f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
         )
         whose += objection.other_messages_note
+        if objection.less_affected_runs:
+            whose += f", to a lesser degree {len(objection.less_affected_runs)} more"
         text = literal_text(objection.codes_text, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append(
             [

@@ -122,13 +122,13 @@ def build_answer(
     )
     trust = (
         verdicts_sentence(run_counts),
-        other_load_sentence(brief.study, brief.results),
+        other_load_sentence(brief.study, brief.results, brief.run_resources),
         gravest_caveats_except_other_load_sentence(touching),
         " ".join(
             filter(
                 None,
                 (
-                    confidence_line(best_figures) if best_figures else "",
+                    confidence_line(best_figures, touching) if best_figures else "",
                     _supported_winner_counts_sentence(brief, rows),
                     repeats_sentence(run_counts, brief),
                 ),
@@ -171,9 +171,24 @@ def build_answer(
         table_note=matrix_marks_note(rows, other_rows),
         charts=_comparable_best_figure_charts(best_figures, best_charts_section),
         failed_runs_text=failed,
-        caveats=tuple(touching[: CAVEATS_SHOWN - bool(failed)]),
+        caveats=tuple(_shown_caveats(touching, CAVEATS_SHOWN - bool(failed))),
         caveat_count=len(caveats),
     )
+
+
+def _shown_caveats(caveats: Sequence[Objection], limit: int) -> list[Objection]:
+    """The gravest, with that which Trust quotes."""
+    shown = list(caveats[:limit])
+    quoted = _gravest_except_other_load(caveats)[:DOUBTS_SHOWN]
+    missing = [caveat for caveat in quoted if caveat not in shown]
+    return [*shown[: limit - len(missing)], *missing]
+
+
+def _gravest_except_other_load(caveats: Sequence[Objection]) -> list[Objection]:
+    """Those of the gravest level; other load has a sentence of its own."""
+    own = [caveat for caveat in caveats if caveat.code not in OTHER_LOAD_CODES]
+    level = max((caveat.level for caveat in own), key=lambda level: level.rank, default=None)
+    return [caveat for caveat in own if caveat.level is level]
 
 
 def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> str:
@@ -185,7 +200,7 @@ def gravest_caveats_except_other_load_sentence(caveats: Sequence[Objection]) -> 
     if not own:
         return ""
     level = max((caveat.level for caveat in own), key=lambda level: level.rank)
-    first = [caveat for caveat in own if caveat.level is level][:DOUBTS_SHOWN]
+    first = _gravest_except_other_load(caveats)[:DOUBTS_SHOWN]
     texts = [
         f"{caveat.message} ({caveat.code}, {_affected_run_count_text(caveat)})" for caveat in first
     ]

@@ -23,7 +23,7 @@ from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.record import Record
 from iolab.report.memory_share import is_mostly_read_from_memory
-from iolab.report.numbers import DASH, axis_name_text, axis_values_text
+from iolab.report.numbers import DASH, axis_name_text, axis_values_text, range_text, value_text
 from iolab.stats.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class BestFigure(Record):
     `has_whole_run_latency` is whether its engine tells latencies of the whole run alone.
     `noise_text` says why it can be no more than noise. `is_only_load` is whether its workload was
     measured at one load alone, so that it is the best of none. `load_axis_names` are the axes of
-    load.
+    load. `doubt_text` says why it may not be the storage's.
     `repeats_range` is the least and the most of its repeats, where these are no longer close and
     no interval is known.
     """
@@ -122,6 +122,7 @@ class BestFigure(Record):
     noise_text: str = ""
     is_only_load: bool = False
     load_axis_names: tuple[str, ...] = ()
+    doubt_text: str = ""
 
     @property
     def repeats_low_and_high(self) -> tuple[float, float]:
@@ -281,8 +282,29 @@ def point_figures(point: PointSummary, metric_key: str) -> PointFigures | None:
         mean_host_rate=mean_host_rate(metric_key, figure, shown),
         metrics=point.metrics,
         level=point.level,
-        left_out_repeats_text=point.left_out_repeats_text,
+        left_out_repeats_text=_left_out_repeats_with_values_text(point, metric_key, figure.unit),
     )
+
+
+def _left_out_repeats_with_values_text(point: PointSummary, metric_key: str, unit: str) -> str:
+    """`1 of 2 repeats invalid: 138 IOPS`, so that the rest can be held against what is left out."""
+    known = (finite_metric_value(run, metric_key) for run in point.left_out_results)
+    values = [value for value in known if value is not None]
+    if not point.left_out_repeats_text or not values:
+        return point.left_out_repeats_text
+    span = range_text(value_text(min(values), unit), value_text(max(values), unit))
+    return f"{point.left_out_repeats_text}: {span}"
+
+
+def disagreeing_repeats_text(metric: Metric, values: Iterable[float | None]) -> str:
+    """`repeats 35.9 to 78.1 ms` where these disagree and no interval is known; else empty."""
+    known = sorted(value for value in values if value)
+    if metric.displayable_interval is not None or len(known) < 2:
+        return ""
+    if known[-1] <= CLOSE_RATIO * known[0]:
+        return ""
+    low, high = (value_text(end, metric.unit) for end in (known[0], known[-1]))
+    return f"repeats {range_text(low, high)}"
 
 
 def mean_host_rate(metric_key: str, fleet_metric: Metric, result: RunResult) -> Metric:

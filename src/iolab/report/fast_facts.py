@@ -168,6 +168,7 @@ def _best_fact_note(best: BestFigure, workload_row: WorkloadRow, titles: Mapping
         repeats_range_text(best),
         best.left_out_repeats_text,
         "from memory" if best.is_mostly_read_from_memory else "",
+        best.doubt_text,
         VerdictLevel.INDICATIVE.value
         if best.level is VerdictLevel.INDICATIVE and not sound
         else "",

@@ -18,6 +18,7 @@ from iolab.core.host import (
     HostRole,
     MemoryFacts,
     NicFacts,
+    is_emulator,
 )
 from iolab.core.study import Study
 from iolab.report.numbers import DASH, money_text
@@ -371,8 +372,11 @@ def _first_and_other_kinds_count_text(texts: Iterable[str]) -> str:
 def virtual_disk_demonstration_prefix(study: Study, facts: Mapping[str, HostFacts]) -> str:
     """How an answer begins that tells nothing of drives; empty where drives were measured.
 
-    Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive.
+    Such is a target on devices of files or of memory, or a virtual disk in place of a stated drive,
+    and a load that emulated processors make: what takes the time is the emulator.
     """
+    if any(is_emulator(host.kernel.hypervisor) for host in facts.values()):
+        return "Demonstration on emulated processors: "
     if not any(_stand_in_disks(study, facts, owner) for owner in study.configurations):
         return ""
     is_stated = any(_stated_drive_text(owner) for owner in study.configurations)

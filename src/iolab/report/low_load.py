@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.findings import CLOSE_RATIO
 from iolab.analysis.points import finite_metric_value
 from iolab.core.metric import Metric, VerdictLevel
 from iolab.core.metric_spec import BetterDirection
 from iolab.core.workload import Direction, NamedOperation
 from iolab.record import Record
-from iolab.report.best import gravest_objection_code_and_text
+from iolab.report.best import disagreeing_repeats_text, gravest_objection_code_and_text
 from iolab.report.numbers import (
     DASH,
     NOT_DISTINGUISHABLE,
     NOT_MEASURABLE,
     comparison_tie_text,
     metric_value_text,
-    value_text,
 )
 from iolab.report.phrases import axis_values_phrase
 from iolab.report.value import CostCapacityFigure, CostCapacityRow
@@ -69,15 +67,8 @@ class PointLatency(Record):
     @property
     def repeats_text(self) -> str:
         """`repeats 35.9 to 78.1 ms` where these disagree and no interval is known; else empty."""
-        known = (finite_metric_value(run, self.metric_key) for run in self.point.results)
-        values = sorted(value for value in known if value)
-        if self.metric.displayable_interval is not None or len(values) < 2:
-            return ""
-        if values[-1] <= CLOSE_RATIO * values[0]:
-            return ""
-        low, high = (value_text(end, self.metric.unit) for end in (values[0], values[-1]))
-        is_same_unit = low.split(" ")[1:] == high.split(" ")[1:]
-        return f"repeats {low.split(' ')[0] if is_same_unit else low} to {high}"
+        values = (finite_metric_value(run, self.metric_key) for run in self.point.results)
+        return disagreeing_repeats_text(self.metric, values)
 
     def operation_text(self, job: AnyJob) -> str:
         """What it is of, where that is not the only operation of the load."""

@@ -123,6 +123,12 @@ _OPERATION_WORDS: Final = {
 }
 
 
+DOUBTED_WRITE_RATIO: Final = 1.5
+"""Writes over reads of the same load from which a cache is the likelier reason than the drive."""
+
+WRITES_DOUBT: Final = "{} the reads of this load: a cache may have taken the writes"
+
+
 class WorkloadRow(Record):
     """A workload's figures; `best` is that of the best among those that are not invalid.
 
@@ -228,11 +234,40 @@ class WorkloadRow(Record):
 def workload_rows(figures: Iterable[BestFigure]) -> list[WorkloadRow]:
     """The figures of each workload, and which is the best of them; rows of one unit together."""
     grouped: dict[str, list[BestFigure]] = {}
-    for figure in figures:
+    for figure in _with_write_doubts(figures):
         grouped.setdefault(figure.workload, []).append(figure)
     rows = [_build_workload_row(cells) for cells in grouped.values()]
     units = list(dict.fromkeys((*_BLOCK_TITLES, *(row.unit for row in rows))))
     return sorted(rows, key=lambda row: units.index(row.unit))
+
+
+def _with_write_doubts(figures: Iterable[BestFigure]) -> list[BestFigure]:
+    """The figures, rates of writes far above those of the same reads with a doubt.
+
+    Few drives are built to write faster than they read, and a cache that takes writes fills up.
+    """
+    every = list(figures)
+    reads = {
+        _load_key(figure): figure.value.value or 0.0
+        for figure in every
+        if figure.operation == "read" and figure.is_quotable
+    }
+    found = []
+    for figure in every:
+        rate = reads.get(_load_key(figure), 0.0) if figure.operation == "write" else 0.0
+        is_rate = figure.is_quotable and figure.better is BetterDirection.HIGHER
+        ratio = (figure.value.value or 0.0) / rate if rate and is_rate else 0.0
+        doubt = WRITES_DOUBT.format(ratio_text(ratio)) if ratio >= DOUBTED_WRITE_RATIO else ""
+        found.append(replace(figure, doubt_text=doubt) if doubt else figure)
+    return found
+
+
+def _load_key(figure: BestFigure) -> tuple[str, ...]:
+    """What figures have in common that differ in reading or writing alone."""
+    word = _OPERATION_WORDS.get(figure.operation)
+    rest = "" if word is None else " ".join(word.sub("", figure.title).split()).casefold()
+    place = axis_values_text(figure.axis)
+    return figure.configuration, figure.value.unit, figure.load_text, place, rest
 
 
 def _build_workload_row(best_figures: Sequence[BestFigure]) -> WorkloadRow:
@@ -646,6 +681,7 @@ def _figure_cell(workload_row: WorkloadRow, configuration: str, anchors: RunAnch
             figure.left_out_repeats_text,
             "from memory" if figure.is_mostly_read_from_memory else "",
             figure.noise_text,
+            figure.doubt_text,
             f"limit: {limit}"
             if (limit := dict(workload_row.limit_texts).get(configuration))
             else "",

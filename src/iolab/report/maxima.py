@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.points import REPLICATED
 from iolab.analysis.quotients import (
     BestValue,
     FleetAndSingleClient,
@@ -14,7 +15,7 @@ from iolab.analysis.quotients import (
     mean_rate_per_host,
 )
 from iolab.core.configuration import Configuration
-from iolab.core.metric import worst_level
+from iolab.core.metric import Metric, worst_level
 from iolab.core.metric_spec import BetterDirection, common_metric_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS_AXIS
@@ -44,6 +45,7 @@ from iolab.report.table import (
 from iolab.text import counted_noun, percent_text
 
 if TYPE_CHECKING:
+    from iolab.analysis.pairs import GainsByPair
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure, SeriesStyles
 
@@ -54,8 +56,8 @@ _SECTION_INTRODUCTION: Final = (
     "where it was reached; an invalid one stands only where there is no other."
 )
 _FACTORS_NOTE: Final = (
-    " Factors compare bests, wherever each was reached; their intervals reach as far as both "
-    "intervals allow, where key findings compare repeats in pairs at one load. The best of many "
+    " Factors compare bests, wherever each was reached: at one load by repeats in pairs, as "
+    "everywhere; else their intervals reach as far as both intervals allow. The best of many "
     "points is a little better than it would be again."
 )
 _CLIENTS_NOTE: Final = (
@@ -81,7 +83,7 @@ def maxima_section(brief: Brief) -> ReportSection | None:
         return None
     anchors, styles = brief.run_anchors, brief.series_styles
     owners = brief.study.configurations
-    table = maxima_table(owners, figures_with_hosts, anchors)
+    table = maxima_table(owners, figures_with_hosts, anchors, brief.gains_by_pair)
     figures = charts_by_unit(
         figures_with_hosts,
         lambda figure: figure.maximum.value.unit,
@@ -127,7 +129,9 @@ def _maxima_chart(brief: Brief, figures_with_hosts: Sequence[BestFigureWithHosts
             for own in groups
         ],
         finding=_best_configurations_sentence(figures_with_hosts, styles),
-        table=maxima_table(brief.study.configurations, figures_with_hosts, brief.run_anchors),
+        table=maxima_table(
+            brief.study.configurations, figures_with_hosts, brief.run_anchors, brief.gains_by_pair
+        ),
         better=better,
     )
 
@@ -283,8 +287,12 @@ def maxima_table(
     configurations: Sequence[Configuration],
     figures_with_hosts: Sequence[BestFigureWithHosts],
     anchors: RunAnchors,
+    gains: GainsByPair | None = None,
 ) -> Table:
-    """The best of each workload and configuration, its place, and the factor over the first."""
+    """The best of each workload and configuration, its place, and the factor over the first.
+
+    `gains` compare repeats, where the figures have any.
+    """
     titles = configuration_titles_by_id(configurations)
     several = len(titles) > 1
     base = configurations[0].id if configurations else ""
@@ -311,12 +319,30 @@ def maxima_table(
             f"{best.place_count}" if best.level is not None else DASH,
         ]
         texts += (
-            [factor_with_interval_text(improvement_over(best, bases.get(best.workload)))]
+            [factor_with_interval_text(_factor_over(best, bases.get(best.workload), gains))]
             if several
             else []
         )
         rows.append((*row_of_cells(*texts), figure.verdict_cell(anchors)))
     return table_without_empty_columns(Table("Best figures", heads, tuple(rows)))
+
+
+def _factor_over(
+    best: BestValue, base: BestValue | None, gains: GainsByPair | None
+) -> Metric | None:
+    """A maximum's factor over another: at one place of the axes that of their repeats in pairs."""
+    factor = improvement_over(best, base)
+    if factor is None or base is None or gains is None or best.axis != base.axis:
+        return factor
+    names = base.configuration, best.configuration
+    compared = gains.comparison(names, (best.workload, best.axis), best.metric)
+    if compared is None or min(compared.run_counts) < REPLICATED:
+        return factor
+    ends = compared.ratio, compared.low, compared.high
+    if best.better is BetterDirection.LOWER:
+        ratio, low, high = (1 / end if end else None for end in ends)
+        ends = ratio or 0.0, high, low
+    return Metric(ends[0], factor.unit, ends[1], ends[2], factor.n)
 
 
 def fleet_and_client_table(

@@ -5,6 +5,7 @@ No sentence without a finding. What an interval does not support is not said as 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
@@ -481,7 +482,7 @@ def linked_finding_sentences(
             study,
             points,
             brief.gains_by_pair.gains_over_first(),
-            brief.run_resources,
+            brief.run_resources_except_noise,
             brief.gains_by_pair.gains(*pair) if pair else None,
         )
         if not _is_told_by_matrix(finding)
@@ -561,9 +562,20 @@ def factor_out_common_doubt(
 def _link_sentence(
     sentence: FindingSentence, names: RunAnchors, anchors: RunAnchors
 ) -> LinkedSentence:
-    keys = list(dict.fromkeys(key for key in sentence.runs if key in anchors))
+    keys = _one_of_each_point_first(key for key in sentence.runs if key in anchors)
     links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MAX])
     hidden = len(keys) - len(links)
     return LinkedSentence(
         sentence.text, links, f"and {counted_noun(hidden, 'more run')}" if hidden else ""
     )
+
+
+def _one_of_each_point_first(run_keys: Iterable[RunKey]) -> list[RunKey]:
+    """The runs, so that the first of them are of as many points as a statement is about."""
+    keys = list(dict.fromkeys(run_keys))
+    places: Counter[str] = Counter()
+    turns = {}
+    for key in keys:
+        turns[key] = places[key[0]]
+        places[key[0]] += 1
+    return sorted(keys, key=turns.__getitem__)

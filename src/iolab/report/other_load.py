@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from iolab.core.metric import RunResult
 from iolab.core.resources import Resource
@@ -13,6 +16,10 @@ from iolab.core.study import Study
 from iolab.report.phrases import Objection
 from iolab.text import counted_noun, percent_text
 from iolab.units import significant_digits_text
+
+if TYPE_CHECKING:
+    from iolab.core.resources import RunResources
+    from iolab.core.run import RunKey
 
 DOMINANT_OTHER_SHARE: Final = 0.5
 """Others' share, of the run's own I/O or of the processors, from which they are told first."""
@@ -39,21 +46,29 @@ def is_explained_by_other_load(objection: Objection) -> bool:
 
     The evidence is what others did on the devices before the start, or had of the processors.
     """
-    if not objection.concerns_every_run or objection.code not in _OTHER_LOAD_EVIDENCE:
+    runs = objection.every_run
+    if len(runs) < objection.run_count or objection.code not in _OTHER_LOAD_EVIDENCE:
         return False
     evidence = _OTHER_LOAD_EVIDENCE[objection.code]
-    return (
-        median(_other_load_share(run, evidence) for run in objection.runs) >= DOMINANT_OTHER_SHARE
-    )
+    return median(_other_load_share(run, evidence) for run in runs) >= DOMINANT_OTHER_SHARE
 
 
-def other_load_sentence(study: Study, results: Sequence[RunResult]) -> str:
+def other_load_sentence(
+    study: Study,
+    results: Sequence[RunResult],
+    run_resources: Mapping[RunKey, RunResources] = MappingProxyType({}),
+) -> str:
     """What all else used of processors and devices, where it was most of them; empty for nothing.
 
     `Other load: 96 to 98 % of the cores in all 12 runs.` A server that answers a load
-    may use its machine's cores for it: of these nothing is known.
+    may use its machine's cores for it: of these nothing is known. `run_resources` are those of the
+    runs behind the limits, which are told beside it.
     """
-    done = [result for result in results if result.status is RunStatus.DONE]
+    done = [
+        replace(result, resources=run_resources.get(result.key, result.resources))
+        for result in results
+        if result.status is RunStatus.DONE
+    ]
     served = {workload.id for workload in study.workloads if workload.job.is_answered_by_server}
     own = [result for result in done if result.workload not in served]
     parts = [

@@ -13,7 +13,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from iolab.core.configuration import limit_metric_text
-from iolab.core.metric import CAUSES, CheckResult, Metric, RunResult, VerdictLevel
+from iolab.core.metric import CAUSES, CheckResult, Metric, RunResult, VerdictLevel, worst_level
 from iolab.core.metric_spec import OPS_PER_S, is_known_metric, metric_spec
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -63,6 +63,7 @@ class Objection(Record, dict=True):
     `messages` are its sentences, each once in the order of the runs, and `equivalent_codes` are
     other checks that say the same of the same runs. Of several
     configurations `configuration_titles` are those of all by id, and runs are named with theirs.
+    `less_affected_runs` are those to which it objects at a lesser level.
     """
 
     code: str
@@ -72,6 +73,12 @@ class Objection(Record, dict=True):
     run_count: int
     configuration_titles: Mapping[str, str] = field(default_factory=dict)
     equivalent_codes: tuple[str, ...] = ()
+    less_affected_runs: tuple[RunResult, ...] = ()
+
+    @property
+    def every_run(self) -> tuple[RunResult, ...]:
+        """The runs to which it objects at any level."""
+        return (*self.runs, *self.less_affected_runs)
 
     @property
     def codes_text(self) -> str:
@@ -90,14 +97,21 @@ class Objection(Record, dict=True):
     @property
     def other_messages_note(self) -> str:
         """What is added to the runs where the sentence of some is another: of how many it is."""
+        own = len(self.runs_of_message)
+        return "" if own == len(self.runs) else f" (this of {own}, others differ)"
+
+    @cached_property
+    def runs_of_message(self) -> tuple[RunResult, ...]:
+        """The runs whose own sentence it is."""
         covered = self._merged_message.covered
-        if covered.issuperset(self.messages):
-            return ""
-        own = sum(
-            any(check.code == self.code and _check_message(check) in covered for check in checks)
-            for checks in (run.verdict.objections for run in self.runs)
+        return tuple(
+            run
+            for run in self.runs
+            if any(
+                check.code == self.code and _check_message(check) in covered
+                for check in run.verdict.objections
+            )
         )
-        return f" (this of {own}, others differ)"
 
     @property
     def concerns_every_run(self) -> bool:
@@ -126,10 +140,21 @@ def merge_objections(
     `configuration_titles` name configurations by id; where they do not, the id does.
     """
     grouped: dict[tuple[VerdictLevel, str], list[tuple[RunResult, CheckResult]]] = {}
-    for result in results:
-        for check in result.verdict.objections:
-            if check.level is not None:
-                grouped.setdefault((check.level, check.code), []).append((result, check))
+    lesser: dict[str, list[RunResult]] = {}
+    worst: dict[str, VerdictLevel] = {}
+    every_objection = [
+        (result, check, check.level)
+        for result in results
+        for check in result.verdict.objections
+        if check.level is not None
+    ]
+    for _, check, level in every_objection:
+        worst[check.code] = worst_level((level, worst.get(check.code, level)))
+    for result, check, level in every_objection:
+        if level is worst[check.code]:
+            grouped.setdefault((level, check.code), []).append((result, check))
+        else:
+            lesser.setdefault(check.code, []).append(result)
     owners = dict.fromkeys(result.configuration for result in results)
     names = (
         {owner: configuration_titles.get(owner, owner) for owner in owners}
@@ -144,6 +169,7 @@ def merge_objections(
             runs=tuple(result for result, _ in hits),
             run_count=len(results),
             configuration_titles=names,
+            less_affected_runs=tuple(lesser.get(code, ())),
         )
         for (level, code), hits in grouped.items()
     ]
@@ -158,7 +184,7 @@ def merge_objections(
     )
     same: dict[tuple[VerdictLevel, tuple[str, ...], tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
-        key = (objection.level, objection.messages, tuple(run.key for run in objection.runs))
+        key = (objection.level, objection.messages, tuple(run.key for run in objection.every_run))
         first = same.get(key)
         same[key] = (
             objection
@@ -169,8 +195,23 @@ def merge_objections(
 
 
 def objection_runs_text(objection: Objection) -> str:
-    """To which runs an objection was made, in words: their names where they are few."""
-    return f"{_affected_runs_text(objection)}{objection.other_messages_note}"
+    """To which runs an objection was made, in words: their names where they are few.
+
+    Those that the sentence is of stand first, and those of a lesser level last.
+    """
+    text = f"{_affected_runs_text(objection)}{objection.other_messages_note}"
+    if not objection.less_affected_runs:
+        return text
+    titles = objection.configuration_titles
+    places = _point_texts_with_configurations(objection.less_affected_runs, titles)
+    where = f": {'; '.join(places)}" if len(places) <= NAMES_SHOWN else ""
+    level = worst_level(
+        check.level
+        for run in objection.less_affected_runs
+        for check in run.verdict.objections
+        if check.code == objection.code and check.level is not None
+    )
+    return f"{text}; {level.value} in {len(objection.less_affected_runs)} more{where}"
 
 
 def _affected_runs_text(objection: Objection) -> str:
@@ -182,7 +223,8 @@ def _affected_runs_text(objection: Objection) -> str:
         )
     runs = f"{len(objection.runs)} of {counted_noun(objection.run_count, 'run')}"
     points: dict[tuple[str, str], list[RunResult]] = {}
-    for run in objection.runs:
+    others = [run for run in objection.runs if run not in objection.runs_of_message]
+    for run in (*objection.runs_of_message, *others):
         points.setdefault((run.configuration, run.digest), []).append(run)
     titles = objection.configuration_titles
     if len(points) > NAMES_SHOWN:

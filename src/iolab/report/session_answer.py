@@ -99,7 +99,7 @@ def session_answer(
         names,
         demonstration_prefix=demonstration,
     )
-    return SessionAnswer(sentence, confidence_line(figures), objections, tuple(figures))
+    return SessionAnswer(sentence, confidence_line(figures, objections), objections, tuple(figures))
 
 
 class AnswerSource(Record, dict=True):
@@ -159,27 +159,30 @@ def answer_sentence(
         from iolab.report.machines import TOO_FEW_COUNTS, scaling_limits, scaling_limits_sentence
 
         if carried := list(scaling_limits(study, points)):
-            return scaling_limits_sentence(study, carried)
+            return _with_prefix(demonstration_prefix, scaling_limits_sentence(study, carried))
         caveat = f"How many machines the target carries is not known: {TOO_FEW_COUNTS}. "
     elif study.answer is AnswerKind.ORDER and len(study.configurations) == 1:
         caveat = "Only one configuration was measured: there is no order. "
     else:
         caveat = ""
     if classes := storage_classes_sentence(study, points):
-        return f"{caveat}{classes}"
+        return _with_prefix(demonstration_prefix, f"{caveat}{classes}")
     if _has_several_configurations(best_figures):
         names = configuration_titles or study.configuration_titles
         choice = choice_sentence(rows, names, is_advice=not demonstration_prefix)
-        return f"{demonstration_prefix}{caveat}{choice}"
+        return _with_prefix(demonstration_prefix, f"{caveat}{choice}")
     if load_kind_text and all(
         row.best.level is VerdictLevel.INDICATIVE for row in measured if row.best is not None
     ):
         load_kind_text = f"{load_kind_text} {MEASURE_AGAIN}"
     text = f"{caveat}{load_kind_text or _best_figures_sentence(rows, study)}"
-    is_noun_first = text.startswith((TARGET, FROM_MEMORY))
-    if demonstration_prefix and is_noun_first:
-        text = uncapitalised(text)
-    return f"{demonstration_prefix}{text}"
+    return _with_prefix(demonstration_prefix, text)
+
+
+def _with_prefix(prefix: str, text: str) -> str:
+    """The answer after how it begins; what is no name continues it in small letters."""
+    is_name_first = not text.startswith((TARGET, FROM_MEMORY, "How many ", "Only one "))
+    return f"{prefix}{text if not prefix or is_name_first else uncapitalised(text)}"
 
 
 def _best_figures_sentence(rows: Sequence[WorkloadRow], study: Study) -> str:
@@ -228,8 +231,11 @@ def _unknown_figures_sentence(titles: Sequence[str]) -> str:
     return f" {capitalised(NOT_MEASURABLE)}: {list_text(titles, UNKNOWN_SHOWN)}."
 
 
-def confidence_line(best_figures: Sequence[BestFigure]) -> str:
-    """How sure the best figures are, in one line: verdict and reason, then their intervals."""
+def confidence_line(best_figures: Sequence[BestFigure], caveats: Sequence[Objection] = ()) -> str:
+    """How sure the best figures are, in one line: verdict and reasons, then their intervals.
+
+    The reasons are those of the session's `caveats` that are about the figures, in their order.
+    """
     if not best_figures:
         return "Nothing is measured yet."
     sound = [figure for figure in best_figures if figure.is_quotable]
@@ -245,7 +251,7 @@ def confidence_line(best_figures: Sequence[BestFigure]) -> str:
         (NOT_MEASURABLE, [figure for figure in best_figures if not figure.is_quotable]),
     )
     parts = [
-        f"{len(best_figures)} {name}{_check_codes_suffix(best_figures)}"
+        f"{len(best_figures)} {name}{_check_codes_suffix(best_figures, caveats)}"
         for name, best_figures in groups
         if best_figures
     ]
@@ -255,9 +261,11 @@ def confidence_line(best_figures: Sequence[BestFigure]) -> str:
     )
 
 
-def _check_codes_suffix(best_figures: Sequence[BestFigure]) -> str:
-    """The checks behind figures of one level, the most frequent first."""
-    codes = [
+def _check_codes_suffix(best_figures: Sequence[BestFigure], caveats: Sequence[Objection]) -> str:
+    """The checks behind figures of one level: those of the caveats, or the most frequent first."""
+    keys = {figure.run_key for figure in best_figures if figure.level is not VerdictLevel.VALID}
+    codes = [caveat.code for caveat in caveats if any(run.key in keys for run in caveat.every_run)]
+    codes = codes or [
         code
         for code, _ in Counter(
             figure.objection_code_and_text[0] for figure in best_figures
@@ -292,7 +300,9 @@ def _best_per_operation_texts(
         context = " ".join((*([figure.title] if with_title else []), *texts))
         doubt = "indicative" if with_level and figure.level is VerdictLevel.INDICATIVE else ""
         paced = "paced: the load asks for no more" if figure.is_paced else ""
-        note = ", ".join(filter(None, (context, paced, figure.left_out_repeats_text, doubt)))
+        note = ", ".join(
+            filter(None, (context, paced, figure.left_out_repeats_text, figure.doubt_text, doubt))
+        )
         value = metric_value_text(figure.value)
         yield f"{value} ({note})" if note else value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from iolab.analysis.points import PointSummary
+from iolab.analysis.points import PointSummary, finite_metric_value
 from iolab.core.metric import Metric, RunResult, operations_with_latency
 from iolab.core.metric_spec import MEAN, column_metric_keys_and_labels, metric_spec
 from iolab.core.run import RunRecord
@@ -18,8 +18,10 @@ from iolab.core.workload import Direction, Workload
 from iolab.report.best import (
     BestFigure,
     BestPointHeadline,
+    PointFigures,
     best_point_headlines,
     build_best_figure,
+    disagreeing_repeats_text,
     operation_latencies_text,
 )
 from iolab.report.brief import Charts, LatencyCurves, LoadReport, MeasurementSource
@@ -188,7 +190,7 @@ def _headline_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str
     latencies = []
     for name, key in _LATENCY_METRICS:
         parts = [
-            (way, metric_value_text(best.metrics[of_way]))
+            (way, _latency_with_repeats_text(best, of_way))
             for way in ways
             if (of_way := f"{way}_{key}") in best.metrics
         ]
@@ -196,5 +198,15 @@ def _headline_latency_texts(headline: BestPointHeadline) -> tuple[tuple[str, str
             known = [(way, text) for way, text in parts if text != DASH]
             latencies.append((name, operation_latencies_text(known) or DASH))
         elif key in best.metrics and key != headline.workload.headline_metric:
-            latencies.append((name, metric_value_text(best.metrics[key])))
+            latencies.append((name, _latency_with_repeats_text(best, key)))
     return tuple(latencies)
+
+
+def _latency_with_repeats_text(best: PointFigures, metric_key: str) -> str:
+    """A latency, with the range of a tail's repeats where these disagree: it has no interval."""
+    text = metric_value_text(best.metrics[metric_key])
+    if metric_spec(metric_key).statistic == MEAN or text == DASH:
+        return text
+    values = (finite_metric_value(run, metric_key) for run in best.results)
+    span = disagreeing_repeats_text(best.metrics[metric_key], values)
+    return f"{text} ({span})" if span else text

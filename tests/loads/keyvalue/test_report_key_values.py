@@ -21,6 +21,7 @@ from iolab.registry import report_kinds
 from iolab.report.brief import Brief
 from iolab.report.matrix import best_figures_by_operation
 from iolab.report.narrative import linked_finding_sentences
+from iolab.report.numbers import metric_value_text
 from iolab.report.page import ReportPage, build_report_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
@@ -340,7 +341,7 @@ def test_readers_that_a_writer_seems_to_help_are_noise(rocks: KeySource) -> None
         reads, written = key_value_best_figures(groups, rocks.study)
         assert (reads.noise_text, bool(written.noise_text)) == ("", is_noise)
         if is_noise:
-            assert tells(written.noise_text, "2.00×", "noise")
+            assert tells(written.noise_text, "2.00×", metric_value_text(rate), "noise")
             (best,) = best_figures_by_operation((reads, written))
             assert best is reads
 
@@ -365,6 +366,9 @@ def test_readers_that_a_writer_seems_to_help_are_no_best_in_the_bottom_line(
     ]
     assert tells(text, "is no best", "9.00×")
     assert "The best is" not in text
+    noise = {figure.run_key for figure in brief.best_figures if figure.noise_text}
+    assert noise & brief.run_resources.keys()
+    assert not any(noise & {*limit.run_keys} for limit in brief.bottlenecks)  # it limits nothing
 
 
 def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:

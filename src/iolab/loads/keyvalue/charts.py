@@ -61,6 +61,7 @@ from iolab.report.numbers import (
     document_of_flat_record,
     metric_value_text,
     ratio_text,
+    value_text,
 )
 from iolab.report.phrases import metric_column_name
 from iolab.report.table import Cell, Table, row_of_cells, text_and_number_columns, verdict_cell
@@ -76,8 +77,8 @@ LARGEST_NOTE: Final = (
     "row at once, and is wider than that of its cell alone."
 )
 
-NOISE_TEXT: Final = "{} the reads without a writer, which cannot help them: noise"
-"""Beside a rate of readers with a writer that is higher than without."""
+NOISE_TEXT: Final = "{} the {} of reads at this load without a writer, which cannot help: noise"
+"""Beside a rate of readers with a writer that is higher than without: how many times that rate."""
 
 _SERVICE_NOTE: Final = (
     "Service: from when an operation was sent. Since due: from when the rate wanted it sent, so "
@@ -367,7 +368,9 @@ def key_value_best_figures(groups: Sequence[PointGroup], study: Study) -> tuple[
             figure = build_best_figure(headline, texts)
             rate = alone.get((figure.configuration, figure.axis)) if has_writer else None
             ratio = (figure.value.value or 0.0) / rate if rate else 0.0
-            noise = NOISE_TEXT.format(ratio_text(ratio)) if ratio > CLOSE_RATIO else ""
+            noise = ""
+            if rate and ratio > CLOSE_RATIO:
+                noise = NOISE_TEXT.format(ratio_text(ratio), value_text(rate, figure.value.unit))
             found.append(replace(figure, noise_text=noise))
     return tuple(found)
 
