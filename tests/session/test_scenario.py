@@ -600,8 +600,8 @@ path = "/mnt/bench"
 
 
 @pytest.mark.parametrize("text", [STUDY, PLAIN])
-def test_no_session_begins_where_an_event_on_any_host_was_not_undone(text: str) -> None:
-    """Whether or not its own events are of that host, and whether it has any."""
+def test_no_session_with_events_begins_where_one_on_any_host_was_not_undone(text: str) -> None:
+    """Whether or not its own events are of that host; one without events tells it."""
     left = {"path": "/tmp/iolab-undo-0/undo-1", "steps": ["trial-0 cut: ip link set dev eth1 up"]}
     inventory = INVENTORY if text == STUDY else INVENTORY.partition("[[action]]")[0]
     contents = {"/sys/fake/state": b"ok"}
@@ -610,6 +610,11 @@ def test_no_session_begins_where_an_event_on_any_host_was_not_undone(text: str) 
         "b": FakeScript(contents=contents, abandoned_undos=(left,)),
     }
     stage = Stage(scripts=scripts, text=text, inventory=inventory + OTHER_HOST).play()
+    if text == PLAIN:
+        assert stage.fault is None
+        notes = [notice.text for notice in stage.notes.of(Notice)]
+        assert any("On host 'b'" in note and "trial-0 cut" in note for note in notes)
+        return
     assert stage.fault is not None
     (fault,) = stage.fault.faults
     assert "On host 'b'" in fault.message

@@ -16,7 +16,7 @@ from iolab.hosts.remote_process import fetch_file
 from iolab.record import Record
 from iolab.session.actions import AGENT_LIMIT_S, resolve_action
 from iolab.session.witness import WitnessReader, WitnessReading
-from iolab.text import quote_value
+from iolab.text import quote_value, uncapitalised
 
 MISSING_PROGRAM: Final = "no-program"
 
@@ -55,7 +55,7 @@ class EventPreflight(Record):
 
 async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPreflight:
     """What hosts refuse of the events now, and what witnesses say, before anything is destroyed."""
-    parts = [await _undo_preflight(hosts)]
+    parts = [await _undo_preflight(hosts, is_fault=study.scenario is not None)]
     if study.scenario is not None:
         parts.append(await _action_preflight(study, study.scenario, hosts))
         parts.append(await _witness_preflight(study.scenario, hosts))
@@ -65,10 +65,11 @@ async def event_preflight(study: Study, hosts: Mapping[str, Host]) -> EventPrefl
     )
 
 
-async def _undo_preflight(hosts: Mapping[str, Host]) -> EventPreflight:
+async def _undo_preflight(hosts: Mapping[str, Host], *, is_fault: bool) -> EventPreflight:
     """Earlier events that nobody has undone, on any host: their state is no baseline.
 
-    Those of another session that goes on are notes: they may be of another storage.
+    A session without events is told of them. Those of another session that goes on are notes: they
+    may be of another storage.
     """
     asked = await gather_hosts(hosts.values(), _host_leftovers)
     leftovers = sorted(asked.results_or_raise().items())
@@ -84,7 +85,10 @@ async def _undo_preflight(hosts: Mapping[str, Host]) -> EventPreflight:
         for undo in left.held_undos
         for step in undo.steps
     )
-    return EventPreflight(faults, notes)
+    if is_fault:
+        return EventPreflight(faults, notes)
+    warnings = tuple(f"{uncapitalised(f.message).rstrip('.')}: see iolab clean" for f in faults)
+    return EventPreflight((), (*warnings, *notes))
 
 
 async def _action_preflight(
