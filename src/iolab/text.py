@@ -120,19 +120,19 @@ def list_text(names: Iterable[str], limit: int | None = None) -> str:
 
 
 def distinct_parts_and_common_part(
-    names: Sequence[str], breaks: str = " "
+    names: Sequence[str], separators: str = " "
 ) -> tuple[list[str], str]:
     """What tells names apart, and what all of them begin or end with.
 
-    Parts end at one of the `breaks`, and each name keeps at least one.
+    Parts end at one of the `separators`, and each name keeps at least one.
     """
     if len(set(names)) < 2:
         return list(names), ""
-    pattern = re.compile(f"[^{re.escape(breaks)}]+[{re.escape(breaks)}]*")
+    pattern = re.compile(f"[^{re.escape(separators)}]+[{re.escape(separators)}]*")
     parts = [pattern.findall(name) or [name] for name in names]
 
-    def do_parts_differ_at(place: int) -> bool:
-        return len({part[place].rstrip(breaks) for part in parts}) > 1
+    def do_parts_differ_at(part_index: int) -> bool:
+        return len({part[part_index].rstrip(separators) for part in parts}) > 1
 
     least = min(map(len, parts)) - 1
     head = next((place for place in range(least) if do_parts_differ_at(place)), least)
@@ -143,8 +143,8 @@ def distinct_parts_and_common_part(
         (place for place in range(least - head) if do_parts_differ_at(-1 - place)), least - head
     )
     common = (*parts[0][:head], *parts[0][len(parts[0]) - tail :])
-    kept = ["".join(part[head : len(part) - tail]).rstrip(breaks) for part in parts]
-    return kept, "".join(common).strip(breaks).rstrip(",;:")
+    kept = ["".join(part[head : len(part) - tail]).rstrip(separators) for part in parts]
+    return kept, "".join(common).strip(separators).rstrip(",;:")
 
 
 def percent_text(share: float, *, signed: bool = False) -> str:

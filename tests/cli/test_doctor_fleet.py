@@ -28,7 +28,7 @@ from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.barrier import HostOutcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.message import Hello
-from iolab.hosts.meters import MeterCheck, MeterReading
+from iolab.hosts.meters import MeterReading, MeterReadingOrFault
 from iolab.session.discovery import HostActivity, InspectedHost
 from tests.analysis.drives import reading
 from tests.facts import tells
@@ -164,7 +164,9 @@ def test_a_governor_that_is_slow_on_all_is_noted() -> None:
 def test_a_meter_that_cannot_be_read_is_a_fault_of_its_host() -> None:
     fault = Fault("The meter 'bmc' of host 'b' cannot be read: no answer.", "Try it by hand.")
     bmc = MeterSpec(name="bmc", kind=MeterKind.DCMI)
-    found = only("power", host("a"), replace(host("b"), meters=(MeterCheck(bmc, fault=fault),)))
+    found = only(
+        "power", host("a"), replace(host("b"), meters=(MeterReadingOrFault(bmc, fault=fault),))
+    )
     assert found.hosts == ("b",)
     assert found.finding.state is FindingState.FAULT
     assert tells(found.finding.message, "'bmc'")
@@ -172,7 +174,7 @@ def test_a_meter_that_cannot_be_read_is_a_fault_of_its_host() -> None:
 
 def test_a_meter_that_can_be_read_is_told_with_its_watts() -> None:
     pdu = MeterSpec(name="pdu", kind=MeterKind.SNMP, boundary=PowerBoundary.DRIVE)
-    shown = MeterCheck(pdu, MeterReading(0, 12.5))
+    shown = MeterReadingOrFault(pdu, MeterReading(0, 12.5))
     found = only("power", host("a"), replace(host("b"), meters=(shown,)))
     assert (found.hosts, found.finding.state) == (("b",), FindingState.OK)
     assert found.finding.message == "meter 'pdu' (drive): 12.5 W"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.output import replace_files
+from iolab.cli.output import replace_files_atomically
 from iolab.errors import ReportError
 from tests.cli.command_line import LIMIT_S, command, environment
 from tests.processes import run_program
@@ -17,11 +17,11 @@ def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
     brief, appendix = tmp_path / "brief.pdf", tmp_path / "missing" / "brief-appendix.pdf"
     brief.write_text("old")
     with pytest.raises(ReportError) as caught:
-        replace_files({brief: "new", appendix: "new"})
+        replace_files_atomically({brief: "new", appendix: "new"})
     assert "cannot be written" in caught.value.message
     assert brief.read_text() == "old"
     assert list(tmp_path.iterdir()) == [brief]
-    replace_files({brief: "new", tmp_path / "brief-appendix.pdf": b"new"})
+    replace_files_atomically({brief: "new", tmp_path / "brief-appendix.pdf": b"new"})
     assert {path.read_text() for path in tmp_path.iterdir()} == {"new"}
 
 

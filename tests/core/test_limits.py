@@ -618,7 +618,7 @@ def _unread(past: int) -> Outcome:
 async def _held_back(size: int) -> Outcome:
     flow = FlowControl()
     flow.pause_reading()
-    return not flow.count_unread_and_check_limit(size), ""
+    return not flow.count_unread_and_is_over_limit(size), ""
 
 
 def _cpus(past: int) -> Outcome:

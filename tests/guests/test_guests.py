@@ -14,9 +14,9 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
 )
-from iolab.guests.hosts import image_directory, knee_guest_counts
+from iolab.guests.hosts import image_directory, knee_guest_counts_per_node
 from iolab.study.parse import StudyOverrides, overrides_for_resume
-from iolab.study.schedule import expand_points, searches_among_points, shared_data_sets
+from iolab.study.schedule import adaptive_searches_of_points, expand_points, shared_data_sets
 from iolab.study.targets import (
     hypervisors_of_study,
     load_host_names,
@@ -175,13 +175,13 @@ def test_an_inventory_tells_the_room_of_its_nodes_and_only_of_these() -> None:
 def test_a_growing_fleet_is_the_axis_of_load_whatever_else_varies() -> None:
     study = load(CURVE)
     plan = make_plan(study)
-    searches = searches_among_points(study, plan.points)
+    searches = adaptive_searches_of_points(study, plan.points)
     assert [(search.axis_names, search.fixed_axis_values) for search in searches] == [
         (("vms_per_node",), (("iodepth", 1),)),
         (("vms_per_node",), (("iodepth", 8),)),
     ]
     assert searches[0].axes == ((1, 2, 3, 4, 6, 8, 12, 16, 24),)
-    assert [point.per_node for point in searches[0].first_points] == [1, 2, 4, 8, 16, 24]
+    assert [point.per_node for point in searches[0].initial_points] == [1, 2, 4, 8, 16, 24]
     assert len({spec.name for spec in study.hosts if spec.hypervisor == "node-1"}) == 24
 
 
@@ -189,23 +189,30 @@ def test_the_fleet_is_measured_where_the_load_of_its_nodes_may_turn() -> None:
     known = CURVE.replace('"hypervisor"', '"hypervisor"\ncores = 24\nnuma_nodes = 4', 1)
     study = load(known)
     assert study.workloads[0].search_goal.headline == (3, 12)
-    (search, _) = searches_among_points(study, make_plan(study).points)
-    assert [point.per_node for point in search.first_points] == [1, 2, 3, 4, 8, 12, 16, 24]
+    (search, _) = adaptive_searches_of_points(study, make_plan(study).points)
+    assert [point.per_node for point in search.initial_points] == [1, 2, 3, 4, 8, 12, 16, 24]
     assert load(known, "workload.w.axis=listed").workloads[0].search_goal.headline == ()
 
 
 def test_forced_loads_are_the_first_listed_that_fill_what_is_known() -> None:
     loads = (1, 2, 4, 8, 16, 24)
-    assert knee_guest_counts([HypervisorHints()], 4, loads) == ()
-    assert knee_guest_counts([HypervisorHints(cores=64, numa_nodes=8)], 4, loads) == (2, 16)
-    assert knee_guest_counts([HypervisorHints(cores=64, numa_nodes=8, queues=20)], 4, loads) == (
+    assert knee_guest_counts_per_node([HypervisorHints()], 4, loads) == ()
+    assert knee_guest_counts_per_node([HypervisorHints(cores=64, numa_nodes=8)], 4, loads) == (
+        2,
+        16,
+    )
+    assert knee_guest_counts_per_node(
+        [HypervisorHints(cores=64, numa_nodes=8, queues=20)], 4, loads
+    ) == (
         2,
         8,
         16,
     )
-    assert knee_guest_counts([HypervisorHints(cores=65)], 4, loads) == (24,)
-    assert knee_guest_counts([HypervisorHints(cores=1000, queues=1)], 4, loads) == (1,)
-    assert knee_guest_counts([HypervisorHints(cores=8), HypervisorHints(cores=16)], 4, loads) == (
+    assert knee_guest_counts_per_node([HypervisorHints(cores=65)], 4, loads) == (24,)
+    assert knee_guest_counts_per_node([HypervisorHints(cores=1000, queues=1)], 4, loads) == (1,)
+    assert knee_guest_counts_per_node(
+        [HypervisorHints(cores=8), HypervisorHints(cores=16)], 4, loads
+    ) == (
         2,
         4,
     )

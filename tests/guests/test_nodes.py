@@ -11,7 +11,7 @@ from iolab.core.metric import LatencyLayer, RunResult
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
 from iolab.guests.guest import GuestFleet, GuestRun
-from iolab.guests.metrics import hypervisor_points
+from iolab.guests.metrics import points_by_hypervisor
 from tests.analysis.records import GO_NS, SECOND, Spell, spell_record
 from tests.guests.fleets import (
     GUESTS,
@@ -167,7 +167,7 @@ def of_repeat(number: int, rate: float) -> RunResult:
 
 def test_a_nodes_repeats_are_published_as_the_fleets_are() -> None:
     results = [of_repeat(number, rate) for number, rate in enumerate((990.0, 1000.0, 1010.0), 1)]
-    points = hypervisor_points(results, sweep(seconds=6).study)
+    points = points_by_hypervisor(results, sweep(seconds=6).study)
     assert list(points) == list(NODES)
     (first,), (second,) = points["n1"], points["n2"]
     metric = second.metrics["iops"]

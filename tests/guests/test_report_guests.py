@@ -16,7 +16,11 @@ from iolab.guests.charts import (
     highest_common_percentile_and_note,
     scaling_group_chart_lines,
 )
-from iolab.guests.groups import guest_scaling_groups, node_timeline_run, runs_needing_manifests
+from iolab.guests.groups import (
+    guest_scaling_groups,
+    run_shown_in_node_timeline,
+    runs_needing_manifests,
+)
 from iolab.guests.guest import Accelerator, GuestDiskKind, GuestSettings, guest_fleet_of_run
 from iolab.guests.report import EMULATED
 from iolab.guests.tables import guest_fleets_by_run
@@ -173,7 +177,7 @@ def test_the_node_is_shown_at_the_published_load_with_the_most_guests(
     reads = [
         p for p in summarise_points(source.results(), source.study) if p.key.workload == "read"
     ]
-    other = node_timeline_run(source.plan, reads)
+    other = run_shown_in_node_timeline(source.plan, reads)
     assert other is not None
     assert dict(other.axis)["vms_per_node"] == 3
 

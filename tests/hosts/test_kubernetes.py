@@ -17,12 +17,12 @@ from iolab.hosts.kubernetes.fleet import (
     is_lease_holder_alive,
     remove_fleet_and_list_kept_volumes,
 )
-from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, error_lines
+from iolab.hosts.kubernetes.kubectl import Kubectl, KubectlError, kubectl_error_sentences
 from iolab.hosts.kubernetes.objects import (
+    claims_and_stateful_sets,
     dry_run_objects,
     fleet_identity_text,
     lease_object,
-    owned_objects,
 )
 from iolab.hosts.kubernetes.waiting import WaitReason, pod_snapshot, reasons_text
 
@@ -50,7 +50,7 @@ SESSION = {"app.kubernetes.io/managed-by": "iolab", "iolab-session": "iolab-1"}
 
 
 def test_all_objects_carry_the_session_and_are_owned_by_its_lease() -> None:
-    made = owned_objects(FLEET, "uid-1")
+    made = claims_and_stateful_sets(FLEET, "uid-1")
     assert [item["metadata"]["name"] for item in made] == ["iolab-1-fast", "iolab-1-slow"]
     for item in made:
         assert item["metadata"]["labels"].items() >= SESSION.items()
@@ -63,7 +63,7 @@ def test_all_objects_carry_the_session_and_are_owned_by_its_lease() -> None:
 
 
 def test_pods_are_fit_for_restricted_pod_security() -> None:
-    spec = owned_objects(FLEET, "u")[0]["spec"]["template"]["spec"]
+    spec = claims_and_stateful_sets(FLEET, "u")[0]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -77,7 +77,7 @@ def test_pods_are_fit_for_restricted_pod_security() -> None:
 
 
 def test_a_shared_volume_is_one_claim_a_class() -> None:
-    made = owned_objects(replace(FLEET, access=VolumeAccess.RWX), "u")
+    made = claims_and_stateful_sets(replace(FLEET, access=VolumeAccess.RWX), "u")
     kinds = [item["kind"] for item in made]
     assert kinds == ["PersistentVolumeClaim", "StatefulSet"] * 2
     assert made[0]["spec"]["accessModes"] == ["ReadWriteMany"]
@@ -225,7 +225,7 @@ def test_errors_of_kubectl_are_told_without_its_log() -> None:
         b'Error from server (Forbidden): error when creating "STDIN": leases is forbidden: '
         b'User "x" cannot create resource "leases"\n'
     )
-    told = error_lines(stderr)
+    told = kubectl_error_sentences(stderr)
     assert told == ('leases is forbidden: User "x" cannot create resource "leases"',)
     assert KubectlError("x", told).is_forbidden
 

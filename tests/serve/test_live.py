@@ -12,8 +12,8 @@ from iolab.serve.pages import (
     NEWEST_MAX,
     newest_runs_table,
     operation_rate_metric_key,
+    operation_rates_by_interval,
     rate_chart,
-    rates_by_second,
 )
 from tests.cli.command_line import RESULTS
 from tests.loads.keyvalue.key_value_session import rocksdb
@@ -49,7 +49,7 @@ def test_the_newest_run_is_drawn_second_by_second() -> None:
     source = sweep(seconds=5)
     (result, *_) = source.results()
     table = source.record(result.digest, 1).intervals
-    found = rates_by_second(report_kinds().report_of_result(result), table)
+    found = operation_rates_by_interval(report_kinds().report_of_result(result), table)
     seconds = table.span_ns[0] / 1e9
     assert found.sum() * seconds == pytest.approx(table.ios.sum(), rel=0.01)
     figure = rate_chart("<one>", found, "1/s")
@@ -74,6 +74,6 @@ def test_operations_told_twice_are_drawn_once() -> None:
     table = source.record(result.digest, 1).intervals
     whole = result.metrics["ops_per_s"].value
     assert whole is not None
-    assert rates_by_second(report_kinds().report_of_result(result), table).mean() == pytest.approx(
-        whole, rel=0.3
-    )
+    assert operation_rates_by_interval(
+        report_kinds().report_of_result(result), table
+    ).mean() == pytest.approx(whole, rel=0.3)

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.core.events import LedgerChanged, SessionPhase, SessionPhaseStarted, SessionStatus
 from iolab.session.session import NO_EARLIER_SEGMENTS, EarlierSegments
-from iolab.study.cost import start_state_count
+from iolab.study.cost import start_state_preparation_count
 from tests.fakes.host import FakeHost
 from tests.fakes.programs import FakeCall
 from tests.fakes.script import FakeScript
@@ -149,7 +149,7 @@ EACH_WORKLOAD = '[precondition]\nrestore = "each-workload"\n'
 def test_the_plan_counts_every_fill(workloads: tuple[str, ...], more: str, fills: int) -> None:
     stage, told = play(*workloads, more=more)
     assert [does for does, _ in told.ledgers].count("fill") == fills
-    assert start_state_count(stage.study, stage.plan.runs) == fills
+    assert start_state_preparation_count(stage.study, stage.plan.runs) == fills
 
 
 def test_workloads_that_verify_nothing_have_no_ledger() -> None:

@@ -8,7 +8,7 @@ from iolab.core.configuration import AxisSampling, LatencyLimit, Objective
 from iolab.core.study import RunOrder
 from iolab.loads.fileio.workload import IoArrivals, Job
 from iolab.study.load_tables import parse_limit
-from iolab.study.schedule import build_point_at, searches_among_points
+from iolab.study.schedule import adaptive_searches_of_points, build_point_at
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load, told, workload
 
@@ -87,7 +87,7 @@ def test_a_plan_has_the_runs_that_are_certain_and_counts_the_others() -> None:
 
 def test_other_axes_make_searches_of_their_own() -> None:
     study = load(workload('iodepth = [1, 2, 4, 8]\naxis = "adaptive"', bs='["4k", "8k"]'))
-    searches = searches_among_points(study, make_plan(study).points)
+    searches = adaptive_searches_of_points(study, make_plan(study).points)
     assert [search.fixed_axis_values for search in searches] == [(("bs", "4k"),), (("bs", "8k"),)]
     assert all(search.axes == ((1, 2, 4, 8),) for search in searches)
 

@@ -11,7 +11,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import PurgeMethod, RestorePolicy
 from iolab.errors import HostError
 from iolab.study.parse import StudyOverrides, overrides_for_resume
-from iolab.study.targets import targets_of_study, used_region_bytes
+from iolab.study.targets import targets_of_study, used_device_bytes
 from tests.plans import check_ready, make_plan, parse_study
 from tests.study.studies import faults
 from tests.study.test_guard import FACTS
@@ -147,7 +147,7 @@ def test_the_plan_foretells_purge_fill_and_rounds() -> None:
     assert (wish.purge, wish.restore) == (PurgeMethod.DISCARD, RestorePolicy.ONCE)
     plan = make_plan(study)
     (target,) = targets_of_study(study)
-    assert used_region_bytes(plan, target) == 2 << 20
+    assert used_device_bytes(plan, target) == 2 << 20
     told = costs(plan)
     assert told["1 x purge by discard (assumed)"] == 30
     assert told["1 x fill"] == pytest.approx(2 * (2 << 20) / 200e6)

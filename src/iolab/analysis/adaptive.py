@@ -39,8 +39,8 @@ from iolab.study.schedule import (
     SENTINEL_EVERY_CELLS,
     SENTINEL_EVERY_S,
     SearchSpace,
+    adaptive_searches_of_points,
     build_point_at,
-    searches_among_points,
 )
 from iolab.study.targets import load_host_names_of_point
 
@@ -166,7 +166,7 @@ class DecisionGroup(Protocol):
 
 def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     """Every part of a study."""
-    searches = searches_among_points(study, plan.points)
+    searches = adaptive_searches_of_points(study, plan.points)
     owned = {search.workload.id for search in searches}
     listed = tuple(point for point in plan.points if point.workload not in owned)
     grid = (

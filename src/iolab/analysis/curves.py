@@ -14,9 +14,9 @@ from iolab.core.metric import RunResult
 from iolab.core.study import Study
 from iolab.study.schedule import (
     SearchSpace,
+    adaptive_searches_of_points,
     expand_points,
-    load_curve_searches,
-    searches_among_points,
+    grid_load_curve_searches,
 )
 
 
@@ -26,11 +26,11 @@ def session_load_findings(study: Study, results: Sequence[RunResult]) -> LoadFin
     measured = {result.digest for result in full_fleet}
     points = [point for point in expand_points(study) if point.data_set]
     searches = [
-        s for s in searches_among_points(study, points) if _measured_point_count(s, measured)
+        s for s in adaptive_searches_of_points(study, points) if _measured_point_count(s, measured)
     ]
     lines = [
         s
-        for s in load_curve_searches(study, points)
+        for s in grid_load_curve_searches(study, points)
         if _measured_point_count(s, measured) >= POINTS_MIN
     ]
     if not searches and not lines:

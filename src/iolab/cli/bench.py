@@ -163,7 +163,7 @@ def bench(
     options = RunOptions(directory, quiet=quiet, output=output, report=report, fail_on=fail_on)
     code = run_and_report(request, options)
     if output is OutputFormat.TABLE and is_session(directory):
-        _print_percentiles_and_ratios(open_session(directory))
+        _print_percentiles_and_comparisons(open_session(directory))
     raise typer.Exit(code)
 
 
@@ -183,15 +183,15 @@ def _target_directories_by_configuration_id(paths: Sequence[str]) -> dict[str, s
     """The absolute directories by their ids: the shortest ends of their paths that differ."""
     absolute = list(dict.fromkeys(str(Path(path).absolute()) for path in paths))
     for depth in range(1, max(len(Path(path).parts) for path in absolute) + 1):
-        names = [_configuration_id(Path(path).parts[-depth:]) for path in absolute]
+        names = [_configuration_id_from_path_parts(Path(path).parts[-depth:]) for path in absolute]
         if len(set(names)) == len(names):
             return dict(zip(names, absolute, strict=True))
     return {f"target-{number}": path for number, path in enumerate(absolute, start=1)}
 
 
-def _configuration_id(parts: Sequence[str]) -> str:
+def _configuration_id_from_path_parts(path_parts: Sequence[str]) -> str:
     """The last parts of a path as the id of a configuration."""
-    text = "-".join(part.strip("/") for part in parts)
+    text = "-".join(part.strip("/") for part in path_parts)
     dashed = "".join(char if char.isascii() and char.isalnum() else "-" for char in text)
     return dashed.strip("-")[-ID_LENGTH_MAX:].strip("-") or "target"
 
@@ -207,7 +207,7 @@ def _toml_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _print_percentiles_and_ratios(reader: SessionReader) -> None:
+def _print_percentiles_and_comparisons(reader: SessionReader) -> None:
     """Print the latency of each point by percentile, then how the directories compare."""
     from iolab.analysis.points import summarise_points
     from iolab.analysis.stored_results import study_and_results_with_session_checks
@@ -217,7 +217,7 @@ def _print_percentiles_and_ratios(reader: SessionReader) -> None:
     from iolab.report.terminal import terminal_table
 
     study, results = study_and_results_with_session_checks(reader)
-    rows = list(_percentile_rows(study, summarise_points(results, study)))
+    rows = list(_latency_percentile_rows(study, summarise_points(results, study)))
     if rows:
         labels = (PERCENTILE_LABELS[key] for key in PERCENTILES_SHOWN)
         heads = (Column("latency"), *(Column(label, is_number=True) for label in labels))
@@ -225,11 +225,11 @@ def _print_percentiles_and_ratios(reader: SessionReader) -> None:
         if any(DASH in cells for cells in rows):
             print_result(f"{DASH}: too few I/Os for that percentile; run longer.")
     if len(study.configurations) > 1:
-        for sentence in _comparison_sentences(reader):
+        for sentence in _directory_comparison_sentences(reader):
             print_result(sentence)
 
 
-def _percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[list[str]]:
+def _latency_percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[list[str]]:
     """The latencies of a point by percentile; of a mix of each operation."""
     from iolab.core.metric import operations_with_latency
     from iolab.report.numbers import axis_values_text, metric_value_text
@@ -247,7 +247,7 @@ def _percentile_rows(study: Study, points: Sequence[PointSummary]) -> Iterator[l
             yield [name, *(metric_value_text(value) for value in values)]
 
 
-def _comparison_sentences(reader: SessionReader) -> Iterator[str]:
+def _directory_comparison_sentences(reader: SessionReader) -> Iterator[str]:
     """How each further directory compares with the first."""
     from iolab.analysis.comparison import compare_sides
     from iolab.analysis.differences import read_comparison_side

@@ -99,7 +99,7 @@ def choose(
     fits = sort_best_first(evaluate_offer(needs, offer, scaling) for offer in offers)
     if output is not OutputFormat.TABLE:
         document = {"format": 1, "scaling": scaling, "currencies": list(known_currencies(fits))}
-        choices = [_choice_document(fitted) for fitted in fits]
+        choices = [_offer_evaluation_document(fitted) for fitted in fits]
         rows = [
             {"configuration": choice["configuration"], "source": choice["source"], **part}
             for choice in choices
@@ -107,7 +107,7 @@ def choose(
         ]
         print_document(output, {**document, "fits": choices}, rows)
     else:
-        print_renderables(*_choice_lines(fits, scaling))
+        print_renderables(*_offer_evaluation_lines(fits, scaling))
 
 
 def _parse_requirements(
@@ -207,7 +207,7 @@ def _fewer_nodes_by_mean_text(node_count: int | None, nodes_by_mean: int | None)
     )
 
 
-def _choice_lines(
+def _offer_evaluation_lines(
     evaluations: Sequence[OfferEvaluation], scaling: float
 ) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
@@ -305,20 +305,21 @@ def _mixed_currency_notes(evaluations: Sequence[OfferEvaluation]) -> Iterator[Re
         )
 
 
-def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
+def _offer_evaluation_document(evaluation: OfferEvaluation) -> dict[str, Any]:
     return {
-        "configuration": fit.offer.name,
-        "source": fit.offer.source,
-        "as_is": fit.status_as_measured.value,
-        "answer": fit.status_when_scaled.value,
-        "nodes": fit.nodes,
-        "nodes_by_mean": fit.nodes_by_mean,
-        "nodes_seen": fit.offer.nodes,
-        "cost": fit.cost,
-        "currency": fit.offer.currency,
-        "watts": fit.energy and fit.energy.watts,
-        "watts_of": fit.energy and ("clients" if fit.energy.is_of_clients else "nodes"),
-        "energy_cost_per_year": fit.energy and fit.energy.cost_per_year,
+        "configuration": evaluation.offer.name,
+        "source": evaluation.offer.source,
+        "as_is": evaluation.status_as_measured.value,
+        "answer": evaluation.status_when_scaled.value,
+        "nodes": evaluation.nodes,
+        "nodes_by_mean": evaluation.nodes_by_mean,
+        "nodes_seen": evaluation.offer.nodes,
+        "cost": evaluation.cost,
+        "currency": evaluation.offer.currency,
+        "watts": evaluation.energy and evaluation.energy.watts,
+        "watts_of": evaluation.energy
+        and ("clients" if evaluation.energy.is_of_clients else "nodes"),
+        "energy_cost_per_year": evaluation.energy and evaluation.energy.cost_per_year,
         "parts": [
             {
                 "need": part.name,
@@ -331,6 +332,6 @@ def _choice_document(fit: OfferEvaluation) -> dict[str, Any]:
                 "nodes_by_mean": part.nodes_by_mean,
                 "axis": dict(part.axis),
             }
-            for part in fit.requirement_results
+            for part in evaluation.requirement_results
         ],
     }

@@ -26,7 +26,7 @@ from iolab.cli.options import (
 from iolab.cli.output import ask_for_removal, print_json, print_message, print_renderables
 from iolab.core.host import HostSpec, HostTransport
 from iolab.errors import ExitCode
-from iolab.study.inventory import is_namespace_option
+from iolab.study.inventory import is_namespace_without_pods
 from iolab.text import one_line
 from iolab.units import format_bytes
 
@@ -66,7 +66,7 @@ def clean(
     keys = target_keys_from_store_options(
         endpoint=endpoint, bucket=bucket, region=region, profile=profile, ca_file=ca_file
     )
-    if keys or (hosts is not None and is_namespace_option(hosts)):
+    if keys or (hosts is not None and is_namespace_without_pods(hosts)):
         raise typer.Exit(_clean_store_or_namespace(keys, hosts or "", yes=yes, as_json=as_json))
     if hosts is None:
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostTransport.LOCAL),)

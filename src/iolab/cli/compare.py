@@ -58,40 +58,40 @@ CAUSES_MAX: Final = 6
 """Other changes named beside a change of level; the document of --json has all."""
 
 
-def read_comparison_side_by_name(name: str) -> ComparisonSide:
+def read_comparison_side_by_name(session_argument: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
     from iolab.analysis.differences import read_comparison_side
 
-    directory, configuration = split_session_and_configuration(name)
-    return read_comparison_side(name, open_session(directory), configuration)
+    directory, configuration = split_session_and_configuration(session_argument)
+    return read_comparison_side(session_argument, open_session(directory), configuration)
 
 
-def split_session_and_configuration(name: str) -> tuple[Path, str | None]:
+def split_session_and_configuration(session_argument: str) -> tuple[Path, str | None]:
     """The directory and the configuration; a directory whose name has a colon is taken whole."""
-    directory, (front, colon, last) = Path(name), name.rpartition(":")
+    directory, (front, colon, last) = Path(session_argument), session_argument.rpartition(":")
     if not colon or not front or directory.exists():
-        return session_path(name), None
+        return session_path(session_argument), None
     return session_path(front), last
 
 
-def require_comparable(differences: Iterable[Difference], candidate: str) -> None:
+def require_comparable(differences: Iterable[Difference], candidate_session: str) -> None:
     """UsageError with every difference given, which forbid comparing the candidate; else silent."""
     faults = _difference_faults(differences)
     if faults:
         raise UsageError(
-            f"The session {quote_value(candidate)} was not measured in the same way.",
+            f"The session {quote_value(candidate_session)} was not measured in the same way.",
             "Measure both alike, or give --allow-differences to compare them all the same.",
             faults,
         )
 
 
-def require_mergeable(labelled: Iterable[tuple[str, Difference]]) -> None:
+def require_mergeable(labelled_differences: Iterable[tuple[str, Difference]]) -> None:
     """UsageError with every difference given that forbids one report on sessions, by their labels.
 
     Silent where there is none.
     """
     by_label: dict[str, list[Difference]] = {}
-    for label, difference in labelled:
+    for label, difference in labelled_differences:
         by_label.setdefault(label, []).append(difference)
     faults = tuple(
         fault
@@ -197,7 +197,7 @@ def compare(
     from iolab.stats.comparison import ComparisonVerdict
 
     if candidate is None:
-        baseline, candidate = _both_side_names(baseline)
+        baseline, candidate = _baseline_and_candidate_arguments(baseline)
     sides = (read_comparison_side_by_name(baseline), read_comparison_side_by_name(candidate))
     require_known_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
@@ -212,9 +212,9 @@ def compare(
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
-def _both_side_names(name: str) -> tuple[str, str]:
+def _baseline_and_candidate_arguments(session_argument: str) -> tuple[str, str]:
     """Both configurations of a session; UsageError where it has not two."""
-    directory, configuration = split_session_and_configuration(name)
+    directory, configuration = split_session_and_configuration(session_argument)
     ids = [item.id for item in open_session(directory).study.configurations]
     others = [item for item in ids if item != configuration]
     if len(ids) != 2 or len(others) != (2 if configuration is None else 1):
@@ -227,8 +227,8 @@ def _both_side_names(name: str) -> tuple[str, str]:
             named = list_text(ids, NAMED_MAX)
             hint = f"Name a baseline and a candidate of {named}, for example: {pair}."
         raise UsageError(
-            f"{quote_value(name)} has {counted_noun(len(ids), 'configuration')}, and no candidate "
-            "is named.",
+            f"{quote_value(session_argument)} has {counted_noun(len(ids), 'configuration')}, "
+            "and no candidate is named.",
             hint,
         )
     first = configuration or ids[0]
@@ -526,7 +526,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
         for session in _session_directories(directory)
         if (
             side := _read_session_side_or_warn(
-                session, configuration, is_named=session == directory
+                session, configuration, is_named_by_user=session == directory
             )
         )
         is not None
@@ -547,7 +547,7 @@ def _read_session_sides(names: Sequence[str]) -> list[ComparisonSide]:
 
 
 def _read_session_side_or_warn(
-    session: Path, configuration: str | None, *, is_named: bool
+    session: Path, configuration: str | None, *, is_named_by_user: bool
 ) -> ComparisonSide | None:
     """The side of a session; None with a message where it cannot be read.
 
@@ -562,7 +562,7 @@ def _read_session_side_or_warn(
         report_damage_and_remedy(session, damage_from_error(session, "the session", error))
         return None
     except UsageError as error:
-        if is_named:
+        if is_named_by_user:
             raise
         print_message(one_line(f"Left out: {error}"))
         return None

@@ -112,12 +112,12 @@ def titled_session_details(
             part
             for run in runs
             for part in (
-                *_run_lines(
+                *_run_detail_lines(
                     run,
                     shared,
                     read_latency_curves(run),
-                    has_several=has_several,
-                    is_only=len(results) == 1,
+                    names_configuration=has_several,
+                    is_only_run=len(results) == 1,
                 ),
                 *_slow_io_lines(read_slow_ios(run)),
             )
@@ -142,18 +142,18 @@ def _slow_io_lines(slow_ios: Sequence[SlowIoContext]) -> Iterator[RenderableType
         yield report_table_for_terminal(table)
 
 
-def _run_lines(
+def _run_detail_lines(
     result: RunResult,
-    shared: SharedCheckTexts,
+    shared_texts: SharedCheckTexts,
     curves: Sequence[LatencyCurve],
     *,
-    has_several: bool,
-    is_only: bool,
+    names_configuration: bool,
+    is_only_run: bool,
 ) -> Iterator[RenderableType]:
-    """One run; `has_several` configurations are named. Whether it `is_only` one of its session."""
+    """One run, after its configuration if `names_configuration`; `is_only_run` of its session."""
     yield ""
     name = run_label(result.workload, result.axis, result.repeat)
-    heading = section_title(f"{result.configuration}: {name}" if has_several else name)
+    heading = section_title(f"{result.configuration}: {name}" if names_configuration else name)
     if result.status is not RunStatus.DONE:
         heading.append(f"  {result.status.value}", style=QUIET_STYLE)
     yield heading.append("  ").append_text(styled_verdict(result.verdict.level))
@@ -164,7 +164,7 @@ def _run_lines(
     if result.scenario is not None:
         if result.verdict.level is VerdictLevel.INVALID:
             yield literal_text(INVALID_PHASES, VERDICT_STYLES[VerdictLevel.INVALID])
-        elif not is_only:  # of the only run it is the session's answer
+        elif not is_only_run:  # of the only run it is the session's answer
             yield literal_text(run_fault_impact_sentence(result))
         yield grouped_report_table(phases_table([result.scenario], result.metrics))
         if note := phases_note([result.scenario], result.metrics):
@@ -175,7 +175,7 @@ def _run_lines(
     if len(result.hosts) > 1:
         yield from _host_metric_lines(result)
     yield from report_kinds().booted_hosts.run_nodes_terminal_screen(result)
-    yield from _run_check_lines(result, shared)
+    yield from _run_check_lines(result, shared_texts)
 
 
 def latency_histogram_text(curve: LatencyCurve) -> str:
@@ -199,14 +199,18 @@ def latency_histogram_text(curve: LatencyCurve) -> str:
     return f"{format_ns(curve.lat_ns[0])} {blocks} {last}"
 
 
-def _io_share_below_latency(log: float, logs: Sequence[float], shares: Sequence[float]) -> float:
+def _io_share_below_latency(
+    log_latency: float, known_log_latencies: Sequence[float], known_shares: Sequence[float]
+) -> float:
     """Which share of the I/Os is below a latency, by the line through the nearest known ones."""
-    after = bisect_right(logs, log)
-    if after in (0, len(logs)):
-        return shares[min(after, len(logs) - 1)]
+    after = bisect_right(known_log_latencies, log_latency)
+    if after in (0, len(known_log_latencies)):
+        return known_shares[min(after, len(known_log_latencies) - 1)]
     before = after - 1
-    part = (log - logs[before]) / (logs[after] - logs[before])
-    return shares[before] + part * (shares[after] - shares[before])
+    part = (log_latency - known_log_latencies[before]) / (
+        known_log_latencies[after] - known_log_latencies[before]
+    )
+    return known_shares[before] + part * (known_shares[after] - known_shares[before])
 
 
 class SharedCheckTexts(Record):
@@ -233,7 +237,7 @@ def _shared_check_texts(results: Sequence[RunResult]) -> SharedCheckTexts:
     return SharedCheckTexts(
         passed_codes=frozenset(satisfied - found.keys()),
         message_by_code={
-            code: _common_suffix_text([check.message for check in checks])
+            code: _shared_sentence_or_ending([check.message for check in checks])
             for code, checks in repeated.items()
         },
         evidence_by_code={
@@ -247,7 +251,7 @@ def _shared_check_texts(results: Sequence[RunResult]) -> SharedCheckTexts:
     )
 
 
-def _common_suffix_text(sentences: Sequence[str]) -> str:
+def _shared_sentence_or_ending(sentences: Sequence[str]) -> str:
     """The sentence that all are, else what all end in after their last colon, else nothing."""
     if len(set(sentences)) == 1:
         return sentences[0]
@@ -257,21 +261,21 @@ def _common_suffix_text(sentences: Sequence[str]) -> str:
 
 
 def _check_lines_of_all_runs(
-    results: Sequence[RunResult], shared: SharedCheckTexts
+    results: Sequence[RunResult], shared_texts: SharedCheckTexts
 ) -> Iterator[RenderableType]:
     """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
     rows: list[list[Text | str]] = []
     for objection in merge_objections(results):
         whose = f"{len(objection.runs)} of {objection.run_count} runs"
         for code in (objection.code, *objection.equivalent_codes):
-            message = shared.message_by_code.get(code)
+            message = shared_texts.message_by_code.get(code)
             rest = f"{whose}: {one_line(message)}" if message else f"{whose}."
             text = literal_text(code, "bold").append(f", {rest}", style="not bold")
-            if evidence := _known_evidence_text(shared.evidence_by_code.get(code, {})):
+            if evidence := _known_evidence_text(shared_texts.evidence_by_code.get(code, {})):
                 text.append_text(literal_text(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
             rows.append([styled_verdict(objection.level), text])
-    if shared.passed_codes:
-        codes = literal_text(", ".join(sorted(shared.passed_codes)), QUIET_STYLE)
+    if shared_texts.passed_codes:
+        codes = literal_text(", ".join(sorted(shared_texts.passed_codes)), QUIET_STYLE)
         rows.append(
             [
                 styled_verdict(VerdictLevel.VALID),
@@ -336,7 +340,7 @@ def _host_metric_lines(result: RunResult) -> Iterator[RenderableType]:
         yield report_table_for_terminal(phase_evenness_table(result.operation_spreads, names))
 
 
-def _run_check_lines(result: RunResult, shared: SharedCheckTexts) -> Iterator[RenderableType]:
+def _run_check_lines(result: RunResult, shared_texts: SharedCheckTexts) -> Iterator[RenderableType]:
     """What objects, the gravest first, with its evidence; the codes of what found nothing.
 
     Without what is said of all runs.
@@ -344,15 +348,17 @@ def _run_check_lines(result: RunResult, shared: SharedCheckTexts) -> Iterator[Re
     rows: list[list[Text | str]] = []
     for check in result.verdict.objections:
         text = literal_text(check.code, "bold")
-        if message := check.message.removesuffix(shared.message_by_code.get(check.code, "")):
+        if message := check.message.removesuffix(shared_texts.message_by_code.get(check.code, "")):
             own_words = one_line(message).removesuffix(": ")
             text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
         rows.append([styled_verdict(check.level or VerdictLevel.INVALID), text])
-        known = shared.evidence_by_code.get(check.code, {})
+        known = shared_texts.evidence_by_code.get(check.code, {})
         own = {name: value for name, value in check.evidence.items() if name not in known}
         if evidence := _known_evidence_text(own):
             rows.append(["", literal_text(evidence, QUIET_STYLE)])
-    fine = [code for code in result.verdict.passed_check_codes if code not in shared.passed_codes]
+    fine = [
+        code for code in result.verdict.passed_check_codes if code not in shared_texts.passed_codes
+    ]
     if fine:
         rows.append(
             [styled_verdict(VerdictLevel.VALID), literal_text(", ".join(fine), QUIET_STYLE)]

@@ -21,7 +21,7 @@ from iolab.cli.output import (
     print_message,
     print_raw,
     print_result,
-    replace_files,
+    replace_files_atomically,
     require_valid_output_path,
 )
 from iolab.core.generator import RECORDED_FILE
@@ -258,9 +258,11 @@ def export(
         else:
             _print_or_write_export(columns_csv(columns), out)
     elif kind is ExportFormat.IOLOG:
-        recordings = _recordings_by_name(reader)
+        recordings = _io_recordings_by_file_name(reader)
         if out is not None and out.is_dir():
-            replace_files({out / name: _iolog_text(held) for name, held in recordings.items()})
+            replace_files_atomically(
+                {out / name: _iolog_text(held) for name, held in recordings.items()}
+            )
             number, written = len(recordings), "recordings"
         else:
             if len(recordings) > 1:
@@ -279,7 +281,7 @@ def export(
         print_message(f"{number} {written} written as {kind.value}.")
 
 
-def _recordings_by_name(reader: SessionReader) -> dict[str, CompressedBytes]:
+def _io_recordings_by_file_name(reader: SessionReader) -> dict[str, CompressedBytes]:
     """What each host recorded in each run, by the name of a file; UsageError where none did."""
     recordings = [
         (result, output)
@@ -307,11 +309,11 @@ def _print_or_write_export(text: str, out: Path | None) -> None:
     if out is None:
         print_raw(text)
     else:
-        replace_files({out: text})
+        replace_files_atomically({out: text})
 
 
 def _export_row_kind(
-    kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool, slow_ios: bool
+    export_format: ExportFormat, *, points: bool, nodes: bool, seconds: bool, slow_ios: bool
 ) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""
     asked = {
@@ -325,9 +327,9 @@ def _export_row_kind(
         raise UsageError(
             f"{list_text(options)} ask for different rows.", "Take one of them at a time."
         )
-    if options and kind not in {ExportFormat.CSV, ExportFormat.PARQUET}:
+    if options and export_format not in {ExportFormat.CSV, ExportFormat.PARQUET}:
         raise UsageError(
-            f"{options[0]} chooses the rows of CSV and Parquet, not of {kind.value}.",
+            f"{options[0]} chooses the rows of CSV and Parquet, not of {export_format.value}.",
             "Leave it out: json has points, runs and nodes, and markdown points and runs.",
         )
     if slow_ios:

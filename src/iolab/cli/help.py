@@ -170,11 +170,11 @@ class PlainCommand(TyperCommand):
                     formatter.write_dl(rows)
 
 
-def usage_with_plain_types(option: str) -> str:
+def usage_with_plain_types(option_usage: str) -> str:
     """An option as `--depth N`, where typer would write `--depth <int range>`."""
     for python, plain in _PLAIN_TYPES.items():
-        option = option.replace(python, plain)
-    return option
+        option_usage = option_usage.replace(python, plain)
+    return option_usage
 
 
 def _move_general_group_last(

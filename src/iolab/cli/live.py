@@ -352,7 +352,7 @@ class LinesView(LiveView):
 
     def on_result(self, result: RunResult) -> None:
         """Tell a result with its verdict."""
-        figures = _result_figures_text(result)
+        figures = _run_metrics_text(result)
         name = _run_name(result, result.repeat)
         steady = steadiness_text(result)
         level = result.verdict.level.value
@@ -397,7 +397,7 @@ def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
     return PanelView(progress) if sys.stderr.isatty() else LinesView(progress)
 
 
-def _result_figures_text(result: RunResult) -> str:
+def _run_metrics_text(result: RunResult) -> str:
     """A run in a line."""
     if (rates := report_kinds().report_of_result(result).operation_rates_text(result)) is not None:
         return rates

@@ -77,12 +77,12 @@ def _is_command_of_kind(argv: Sequence[str], kind: CommandKind) -> bool:
 
 
 def _run_in_child(
-    command: Callable[[Sequence[str]], int], argv: Sequence[str], completion_end: int
+    command: Callable[[Sequence[str]], int], argv: Sequence[str], completion_pipe: int
 ) -> NoReturn:
     code = 1
     try:
         code = command(argv)
-        os.write(completion_end, b".")
+        os.write(completion_pipe, b".")
     finally:
         os._exit(code)
 
@@ -96,9 +96,9 @@ def _wait_status_of_child(child: int) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _has_completed(completion: int) -> bool:
+def _has_completed(completion_pipe: int) -> bool:
     try:
-        return bool(os.read(completion, 1))
+        return bool(os.read(completion_pipe, 1))
     except BlockingIOError:  # a process that the child started still holds the other end
         return False
 

@@ -168,13 +168,13 @@ def setting_completions(incomplete: str) -> list[str]:
     form = study_kinds().file_schema
     names = [
         f"{section}.{key}"
-        for section, table in form.single_tables.items()
+        for section, table in form.single_table_types.items()
         for key in table.model_fields
     ]
     names += [
         f"{section}.*.{key}"
         for section in ("workload", "configuration", "host")
-        for table in form.element_tables(section)
+        for table in form.element_table_types(section)
         for key in table.model_fields
     ]
     return [f"{name}=" for name in dict.fromkeys(names) if name.startswith(incomplete)]

@@ -456,7 +456,7 @@ def write_new_file(path: Path, text: str) -> None:
         raise _unwritable_error(UsageError, path, error) from error
 
 
-def replace_files(files: Mapping[Path, str | bytes]) -> None:
+def replace_files_atomically(files: Mapping[Path, str | bytes]) -> None:
     """Put each content where its path names: all of them, or none; ReportError when that fails.
 
     A brief stands beside an appendix of the same sessions, also where the disk is full.

@@ -231,7 +231,7 @@ def plan(
     reader = _session_in_place_of_study(options)
     read = reader.study if reader else load_study(options, path_required=not offline)
     plan = (
-        with_recomputed_budget(read, reader.plan)
+        with_recomputed_demand(read, reader.plan)
         if reader
         else make_plan(read, study_kinds_of(read))
     )
@@ -266,7 +266,7 @@ def plan(
         raise refusal
 
 
-def with_recomputed_budget(study: Study, plan: Plan) -> Plan:
+def with_recomputed_demand(study: Study, plan: Plan) -> Plan:
     """A session's plan with what it takes as this version knows it."""
     from iolab.registry import study_kinds_of
     from iolab.study.cost import plan_demand
@@ -357,7 +357,7 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
     """
     from iolab.core.host import HostTransport
     from iolab.hosts.connect import open_hosts
-    from iolab.hosts.meters import find_meter_faults
+    from iolab.hosts.meters import read_meters_and_get_faults
     from iolab.registry import study_kinds_of
     from iolab.session.discovery import DiscoveryQueries, discover_hosts_and_targets
     from iolab.session.preflight import event_preflight
@@ -369,5 +369,5 @@ async def _discover_hosts(study: Study) -> _HostDiscovery:
             study, hosts, DiscoveryQueries.for_study(study, study_kinds_of(study))
         )
         events = await event_preflight(study, hosts)
-        faults = (*await find_meter_faults(study.hosts), *events.faults)
+        faults = (*await read_meters_and_get_faults(study.hosts), *events.faults)
         return _HostDiscovery(discovery, faults, events.notes)

@@ -228,7 +228,7 @@ def clean_namespace(text: str, *, yes: bool, as_json: bool) -> ExitCode:
     return ExitCode.HOST if is_failed else ExitCode.OK
 
 
-def _cleanup_text(namespace: str, dead: list[str], removed: list[str]) -> str:
-    if not dead:
+def _cleanup_text(namespace: str, dead_sessions: list[str], removed: list[str]) -> str:
+    if not dead_sessions:
         return f"Nothing was left by dead sessions in namespace {namespace}."
     return "Removed." if removed else "Nothing was removed; the same with --yes removes it."

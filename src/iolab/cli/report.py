@@ -23,7 +23,7 @@ from iolab.cli.output import (
     print_json,
     print_message,
     print_result,
-    replace_files,
+    replace_files_atomically,
     require_directory_or_nothing,
     require_no_directory,
     require_valid_output_path,
@@ -252,7 +252,7 @@ def write_report_files(
     ]
     if "figures" in file_by_form:
         make_directory(file_by_form["figures"])
-    replace_files(dict(files))
+    replace_files_atomically(dict(files))
     return tuple(str(path) for path, _ in files)
 
 

@@ -66,7 +66,7 @@ from iolab.session.times import COMMIT, JUDGE, SessionPhaseTimer, engine_seconds
 from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
-from iolab.study.cost import meter_idle_seconds, run_overhead_seconds
+from iolab.study.cost import meter_idle_seconds_per_run, run_overhead_seconds
 from iolab.study.forecast import VerdictLimit, forecast_verdicts
 from iolab.study.repeats import repeats_advice
 from iolab.study.targets import all_host_specs, load_host_names_of_point
@@ -424,7 +424,7 @@ def _initial_progress(request: SessionRequest) -> SessionProgress:
         load_s=_mean_load_s(request),
         can_end_early=_can_end_early(request.study),
         settle_s=method.settle_s,
-        overhead_s=run_overhead_seconds(method) + meter_idle_seconds(request.study),
+        overhead_s=run_overhead_seconds(method) + meter_idle_seconds_per_run(request.study),
         now_s=time.monotonic(),
         runs_most=len(request.plan.runs) + request.plan.extra_run_count,
         load_hosts_by_point=_load_hosts_by_point(request),

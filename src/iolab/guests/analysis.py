@@ -26,11 +26,11 @@ from iolab.core.metric import VerdictLevel
 from iolab.guests.guest import Accelerator, booted_guest_settings_of_run
 from iolab.guests.metrics import (
     GuestSelfLimit,
-    disk_limit_uses,
     guest_cpu_shares,
     guest_self_limit,
     guests_counted_by_node,
     hypervisor_results,
+    iops_limit_uses,
     self_limited_guests,
 )
 from iolab.guests.nodes import (
@@ -121,7 +121,7 @@ def check_limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
-    uses = list(disk_limit_uses(view))
+    uses = list(iops_limit_uses(view))
     if limit is None or not uses:
         return not_applicable_answer("No limit on any guest's disk.")
     fastest = max(uses, key=lambda use: use.busiest_sort_key)
@@ -313,10 +313,10 @@ def _guest_byte_answers(guest: GuestBytes, evidence: EvidenceValues) -> Iterator
 
 
 def _node_byte_answers(
-    view: RunView, account: FleetBytes, evidence: EvidenceValues
+    view: RunView, fleet_byte_counts: FleetBytes, evidence: EvidenceValues
 ) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""
-    below = format_bytes(sum(account.hypervisor_bytes))
+    below = format_bytes(sum(fleet_byte_counts.hypervisor_bytes))
     if are_disks_modelled(view.record):
         yield not_applicable_answer(
             f"The {below} of the guests went to modelled disks.", **evidence
@@ -325,30 +325,36 @@ def _node_byte_answers(
         yield not_applicable_answer(
             f"The {below} of the guests are compared with the storage nodes' disks.", **evidence
         )
-    elif account.expected_device_bytes is None:
+    elif fleet_byte_counts.expected_device_bytes is None:
         yield not_applicable_answer(
             f"The guests moved {below}; no redundancy is declared, so it is compared with nothing.",
             **evidence,
         )
-    elif account.moved_device_bytes is None:
+    elif fleet_byte_counts.moved_device_bytes is None:
         yield unchecked_answer(
-            f"the devices of {account.unmonitored_node} were not counted", **evidence
+            f"the devices of {fleet_byte_counts.unmonitored_node} were not counted", **evidence
         )
     else:
         yield from _node_byte_comparison_answers(
-            view, account, account.expected_device_bytes, account.moved_device_bytes, evidence
+            view,
+            fleet_byte_counts,
+            fleet_byte_counts.expected_device_bytes,
+            fleet_byte_counts.moved_device_bytes,
+            evidence,
         )
 
 
 def _node_byte_comparison_answers(
     view: RunView,
-    account: FleetBytes,
+    fleet_byte_counts: FleetBytes,
     expected_read_and_write_bytes: tuple[float, float],
     moved_read_and_write_bytes: tuple[int, int],
     evidence: EvidenceValues,
 ) -> Iterator[CheckAnswer]:
     spans = [span.seconds for span in view.load.measured_part.host_windows if span is not None]
-    slack = account.device_count * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
+    slack = fleet_byte_counts.device_count * (
+        SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0)
+    )
     for way, place in _DIRECTION_WORDS:
         wanted, counted = expected_read_and_write_bytes[place], moved_read_and_write_bytes[place]
         text = (
@@ -364,21 +370,22 @@ def _node_byte_comparison_answers(
     yield valid_answer(
         f"The nodes' devices moved {format_bytes(sum(moved_read_and_write_bytes))} where "
         f"{format_bytes(sum(expected_read_and_write_bytes))} "
-        f"were expected for the {format_bytes(sum(account.hypervisor_bytes))} of the guests.",
+        f"were expected for the {format_bytes(sum(fleet_byte_counts.hypervisor_bytes))} of the "
+        "guests.",
         **evidence,
     )
 
 
-def _fleet_byte_evidence(account: FleetBytes) -> EvidenceValues:
+def _fleet_byte_evidence(fleet_byte_counts: FleetBytes) -> EvidenceValues:
     served = [
         guest.hypervisor_read_and_write_bytes
-        for guest in account.guests
+        for guest in fleet_byte_counts.guests
         if guest.hypervisor_read_and_write_bytes is not None
     ]
-    asked = [guest.guest_read_and_write_bytes for guest in account.guests]
-    expected, moved = account.expected_device_bytes, account.moved_device_bytes
+    asked = [guest.guest_read_and_write_bytes for guest in fleet_byte_counts.guests]
+    expected, moved = fleet_byte_counts.expected_device_bytes, fleet_byte_counts.moved_device_bytes
     return {
-        "guests": len(account.guests),
+        "guests": len(fleet_byte_counts.guests),
         "asked_read_bytes": sum(read for read, _ in asked),
         "asked_write_bytes": sum(written for _, written in asked),
         "served_read_bytes": sum(read for read, _ in served) if served else None,
@@ -387,7 +394,7 @@ def _fleet_byte_evidence(account: FleetBytes) -> EvidenceValues:
         "expected_write_bytes": expected[1] if expected else None,
         "devices_read_bytes": moved[0] if moved else None,
         "devices_write_bytes": moved[1] if moved else None,
-        "devices": account.device_count,
+        "devices": fleet_byte_counts.device_count,
     }
 
 
@@ -404,4 +411,4 @@ class GuestAnalysis:
     self_limited_hosts = staticmethod(self_limited_guests)
     hosts_with_external_cpu_count = staticmethod(guests_counted_by_node)
     hypervisor_results = staticmethod(hypervisor_results)
-    kind_specific_resource_uses = staticmethod(disk_limit_uses)
+    kind_specific_resource_uses = staticmethod(iops_limit_uses)

@@ -15,8 +15,8 @@ from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.guests.groups import (
     AXIS,
     GuestScalingGroup,
-    guest_count_per_node,
-    guest_run_text,
+    guest_count_and_axis_text,
+    guest_count_per_node_or_zero,
     median_run,
     points_by_configuration_and_depth,
     points_with_fewest_and_most_guests,
@@ -100,7 +100,7 @@ def guest_count_chart_group(
 
 
 def _has_several_guest_counts(scaling_group: GuestScalingGroup) -> bool:
-    return len({guest_count_per_node(point.key.axis) for point in scaling_group.points}) > 1
+    return len({guest_count_per_node_or_zero(point.key.axis) for point in scaling_group.points}) > 1
 
 
 def scaling_group_chart_lines(
@@ -128,7 +128,7 @@ def scaling_group_chart_lines(
                 token=style.token if several else series_token(number),
                 dash=DASHES[number % len(DASHES)],
                 points=tuple(
-                    sorted(points, key=lambda point: guest_count_per_node(point.key.axis))
+                    sorted(points, key=lambda point: guest_count_per_node_or_zero(point.key.axis))
                 ),
                 curve=own.get((configuration, fixed)),
                 node_count=scaling_group.node_count,
@@ -200,7 +200,9 @@ def named_runs_with_fewest_and_most_guests(
             title = styles[point.key.configuration].title if several else ""
             yield (
                 ", ".join(
-                    part for part in (title, guest_run_text(run, scaling_group.other_axes)) if part
+                    part
+                    for part in (title, guest_count_and_axis_text(run, scaling_group.other_axes))
+                    if part
                 ),
                 run,
             )
@@ -222,12 +224,12 @@ def node_timeline_charts(
         f"{counted_noun(timeline.guest_count, 'guest')} on this node: "
         f"{run_name}{doubt}.{_shared_machine_note(timeline)}"
     )
-    if others := other_io_text(timeline):
+    if others := node_other_load_text(timeline):
         note = f"{note} {others}"
     return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
 
 
-def other_io_text(timeline: NodeTimeline) -> str:
+def node_other_load_text(timeline: NodeTimeline) -> str:
     """What a node did beyond its guests' load; empty where that may be its own.
 
     File systems and layers of the node add to what guests ask for, but not many times that. Its

@@ -156,7 +156,9 @@ class ReplicaServers:
         self._session.begin_session_phase(SessionPhase.LAY_OUT, None, detail, expected_s)
         (await gather_hosts(self._nodes.values(), self._start_nbd_servers)).results_or_raise()
         (await gather_hosts(self._nodes.values(), self._fill_replicas_of_node)).results_or_raise()
-        (await gather_hosts(self._nodes.values(), self._require_copies_written)).results_or_raise()
+        (
+            await gather_hosts(self._nodes.values(), self._require_replicas_fully_written)
+        ).results_or_raise()
         for node in self._nodes.values():
             node.replicas = {
                 guest: tuple(mirror.replica for mirror in self._mirrors if mirror.guest == guest)
@@ -184,7 +186,7 @@ class ReplicaServers:
             if mirror.guest in node.guests:
                 await self._fill_replica(node, mirror)
 
-    async def _require_copies_written(self, node: Hypervisor) -> None:
+    async def _require_replicas_fully_written(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
         paths = [
             f"{node.folder}/{mirror.image_file_name}"

@@ -148,7 +148,7 @@ class GuestCounters:
             answer = await running.monitor.run_command(COUNTERS, deadline_s=LOOK_LIMIT_S)
             return parse_block_stats(guest.name, answer)
         except HostError as fault:
-            self._notify_once_per_run(guest, fault)
+            self._notify_fault_once_per_run(guest, fault)
             return None
 
     async def _read_cpu_use(
@@ -160,7 +160,7 @@ class GuestCounters:
             )
             return read_answer(guest.node.name, ProcessCpuUseAnswer, answer)
         except HostError as fault:
-            self._notify_once_per_run(guest, fault)
+            self._notify_fault_once_per_run(guest, fault)
             return None
 
     def _add_to_counters(
@@ -182,7 +182,7 @@ class GuestCounters:
         with suppress(ValueError):
             self._counters.add(guest.node_index, sample)
 
-    def _notify_once_per_run(self, guest: _SampledGuest, fault: HostError) -> None:
+    def _notify_fault_once_per_run(self, guest: _SampledGuest, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
         if fault.message not in guest.reported:
             guest.reported.add(fault.message)
@@ -199,7 +199,7 @@ class GuestCounters:
             if before and after and before.use and after.use:
                 use = guest_cpu_time_between(guest.name, before.use, after.use)
         except HostError as fault:
-            self._notify_once_per_run(guest, fault)
+            self._notify_fault_once_per_run(guest, fault)
         return GuestRun(
             guest=guest.name,
             node=guest.node.name,

@@ -100,7 +100,7 @@ def guest_node_count_or_one(study: Study) -> int:
     return max(counts.pop(), 1) if len(counts) == 1 else 1
 
 
-def guest_count_per_node(axis: Axis) -> int:
+def guest_count_per_node_or_zero(axis: Axis) -> int:
     """How many guests of each node made the load, 0 where that is not varied."""
     value = dict(axis).get(AXIS, 0)
     return value if isinstance(value, int) else 0
@@ -142,7 +142,7 @@ def median_run(point: PointSummary) -> RunResult | None:
 def points_with_fewest_and_most_guests(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
     shown = sorted(
-        (p for p in points if median_run(p)), key=lambda p: guest_count_per_node(p.key.axis)
+        (p for p in points if median_run(p)), key=lambda p: guest_count_per_node_or_zero(p.key.axis)
     )
     return shown if len(shown) < 3 else [shown[0], shown[-1]]
 
@@ -176,7 +176,7 @@ def runs_needing_manifests(
     return tuple(dict.fromkeys((run.digest, run.repeat) for run in runs))[:RUNS_MAX]
 
 
-def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> RunResult | None:
+def run_shown_in_node_timeline(plan: Plan, points: Iterable[PointSummary]) -> RunResult | None:
     """The run that shows a node from inside: of those that are not invalid, if there are any.
 
     As published at the most guests, else of the most; of several the one that is trusted most.
@@ -187,7 +187,7 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> RunResult |
     def published_mix_and_guest_count_key(result: RunResult) -> tuple[bool, bool, int, int]:
         return (
             result.verdict.level is not VerdictLevel.INVALID,
-            _is_published_mix(written.get(result.digest, {})),
+            _is_published_mix_and_depth(written.get(result.digest, {})),
             guest_count(result),
             -result.verdict.level.rank,
         )
@@ -195,14 +195,14 @@ def node_timeline_run(plan: Plan, points: Iterable[PointSummary]) -> RunResult |
     return max(runs, key=published_mix_and_guest_count_key, default=None)
 
 
-def _is_published_mix(study_values: Mapping[str, object]) -> bool:
+def _is_published_mix_and_depth(study_values: Mapping[str, object]) -> bool:
     return (study_values.get("rwmixread"), study_values.get("iodepth")) == (
         READ_PERCENT,
         NODE_DEPTH,
     )
 
 
-def guest_run_text(result: RunResult, other_axes: Axis = ()) -> str:
+def guest_count_and_axis_text(result: RunResult, other_axes: Axis = ()) -> str:
     """`96 VMs, iodepth 8`."""
     axis = tuple(pair for pair in result.axis if pair not in other_axes and pair[0] != AXIS)
     return ", ".join(

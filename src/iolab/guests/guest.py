@@ -218,7 +218,7 @@ def guest_space_bytes_per_node(study: Study) -> int:
     return image_bytes_per_node(study, each) + KIT_BYTES if each else 0
 
 
-def guest_steps_and_seconds(
+def guest_plan_steps_and_seconds(
     study: Study, run_count: int, write_bytes_per_s: float
 ) -> Iterator[tuple[str, float]]:
     """Kits, images, boots and starts, each with its seconds; writes are of one node."""

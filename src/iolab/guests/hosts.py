@@ -70,10 +70,10 @@ def nodes_grouped_by_machine(study: Study, facts: Mapping[str, HostFacts]) -> li
     return list(machines.values())
 
 
-def guest_specs(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
+def guest_specs(node_names: Iterable[str], per_node: int) -> Iterator[HostSpec]:
     """The guests that a session boots, node after node: `node-1-vm01` and so on."""
     width = max(2, len(str(per_node)))
-    for node in nodes:
+    for node in node_names:
         for number in range(1, per_node + 1):
             yield HostSpec(
                 name=f"{node}-vm{number:0{width}}",
@@ -108,7 +108,7 @@ def guest_specs_of_study(tables: StudyTables, hosts: Iterable[HostSpec]) -> tupl
     return tuple(guest_specs(nodes, max_guests_per_node(tables)))
 
 
-def knee_guest_counts(
+def knee_guest_counts_per_node(
     hypervisor_hints: Iterable[HypervisorHints], vcpu_count: int, guest_counts: Sequence[int]
 ) -> tuple[int, ...]:
     """The numbers of guests a node, of those listed, at which its load may turn.
@@ -288,16 +288,16 @@ def _is_cpu_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 6 and int(text) < CPUS_MAX
 
 
-def _reserve_free_cpus(free: list[list[int]], count: int) -> tuple[int, ...]:
+def _reserve_free_cpus(free_cpus_by_numa_node: list[list[int]], count: int) -> tuple[int, ...]:
     """Processors out of those that are free, () where there are too few."""
-    for node in free:
+    for node in free_cpus_by_numa_node:
         if len(node) >= count:
             taken, node[:] = node[:count], node[count:]
             return tuple(taken)
-    if sum(map(len, free)) < count:
+    if sum(map(len, free_cpus_by_numa_node)) < count:
         return ()
     processors: list[int] = []
-    for node in free:
+    for node in free_cpus_by_numa_node:
         part = count - len(processors)
         processors += node[:part]
         node[:] = node[part:]

@@ -343,9 +343,9 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
 
 
 async def _require_first_message(
-    has_spoken: asyncio.Event, node: Host, qemu: QemuRun, guest: str
+    first_message_event: asyncio.Event, node: Host, qemu: QemuRun, guest: str
 ) -> None:
-    if not has_spoken.is_set():
+    if not first_message_event.is_set():
         raise await _qemu_ended_error(node, qemu, guest)
 
 

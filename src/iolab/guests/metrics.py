@@ -127,7 +127,9 @@ def outlying_devices_of_node(view: RunView, node: HypervisorRun) -> tuple[Outlie
     )
 
 
-def find_device_outliers(watched: OutlierMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
+def find_device_outliers(
+    outlier_metric: OutlierMetric, values: dict[str, float]
+) -> tuple[Outlier, ...]:
     """Those of the values, by name, that stand out; the furthest first."""
     if len(values) < LIKES_MIN:
         return ()
@@ -138,18 +140,20 @@ def find_device_outliers(watched: OutlierMetric, values: dict[str, float]) -> tu
     for name, value in values.items():
         gap = abs(value - usual)
         above = value > OUTLIER_RATIO * usual
-        below = watched.has_low_outliers and value * OUTLIER_RATIO < usual
+        below = outlier_metric.has_low_outliers and value * OUTLIER_RATIO < usual
         if (
-            gap > watched.min_difference
+            gap > outlier_metric.min_difference
             and (above or below)
             and SCORE_FACTOR * gap > OUTLIER_SCORE * spread
         ):
-            outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
+            outliers.append(
+                Outlier(outlier_metric.scope, name, outlier_metric.metric, value, usual)
+            )
     outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.median_value))
     return tuple(outliers) if len(outliers) <= NAMED_MAX else ()
 
 
-def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
+def iops_limit_uses(view: RunView) -> Iterator[ResourceUse]:
     """How much each guest used of the limit that the study puts on its disk."""
     settings = booted_guest_settings_of_run(view.record)
     limit = settings.iops_limit if settings else None
@@ -165,39 +169,40 @@ def disk_limit_uses(view: RunView) -> Iterator[ResourceUse]:
 
 
 def _device_window_means(
-    view: RunView, node: HypervisorRun, watched: OutlierMetric, window: Window
+    view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric, window: Window
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
     means: dict[str, float] = {}
-    for name in _device_names(view, node, watched):
-        mean = _device_mean(view, node, watched, name, window)
+    for name in _device_names(view, node, outlier_metric):
+        mean = _device_mean(view, node, outlier_metric, name, window)
         if mean is not None:
             means[name] = mean
     return means
 
 
 def _device_mean(
-    view: RunView, node: HypervisorRun, watched: OutlierMetric, name: str, window: Window
+    view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric, name: str, window: Window
 ) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
-    if watched.metric not in _LATENCIES:
+    if outlier_metric.metric not in _LATENCIES:
         return view.mean_telemetry_of_named_host(
-            node.name, watched.scope, name, watched.metric, window
+            node.name, outlier_metric.scope, name, outlier_metric.metric, window
         )
     latency = io_time_in_window(
-        view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window
+        view, (node.name, outlier_metric.scope), [name], _LATENCIES[outlier_metric.metric], window
     )
     return None if latency is None else latency.mean_ns
 
 
-def _device_names(view: RunView, node: HypervisorRun, watched: OutlierMetric) -> list[str]:
+def _device_names(view: RunView, node: HypervisorRun, outlier_metric: OutlierMetric) -> list[str]:
     names = [
-        series.name for series in view.counter_series(node.name, watched.scope, watched.metric)
+        series.name
+        for series in view.counter_series(node.name, outlier_metric.scope, outlier_metric.metric)
     ]
-    if watched.scope == "disk" and node.monitored_host is not None:
+    if outlier_metric.scope == "disk" and node.monitored_host is not None:
         leaves = leaf_device_deltas(node.monitored_host, view.facts.get(node.name))
         return [delta.device for delta in leaves]
-    if watched.scope == "cpu":
+    if outlier_metric.scope == "cpu":
         return [name for name in names if "@" in name]
     return [name for name in names if name != _LOOPBACK]
 
@@ -222,7 +227,7 @@ def hypervisor_results(view: RunView) -> tuple[HypervisorResult, ...]:
     )
 
 
-def hypervisor_points(
+def points_by_hypervisor(
     results: Sequence[RunResult], study: Study
 ) -> Mapping[str, tuple[PointSummary, ...]]:
     """Every point as each node had it, by the node's name: published values over its repeats.
@@ -346,10 +351,12 @@ def _self_limit_level(self_limit: GuestSelfLimit) -> VerdictLevel:
         return VerdictLevel.INVALID
     if not self_limit.is_latency_inside_guest:
         return VerdictLevel.VALID
-    return VerdictLevel.INVALID if _is_processor_saturated(self_limit) else VerdictLevel.INDICATIVE
+    return (
+        VerdictLevel.INVALID if _are_guest_vcpus_saturated(self_limit) else VerdictLevel.INDICATIVE
+    )
 
 
-def _is_processor_saturated(self_limit: GuestSelfLimit) -> bool:
+def _are_guest_vcpus_saturated(self_limit: GuestSelfLimit) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest

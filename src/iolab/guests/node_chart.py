@@ -394,8 +394,8 @@ def _node_panels(
     return tuple(inside for inside in insides if inside.panel.lines)
 
 
-def _panel_of_rows(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
-    drawn = {name: row for name, row in rows.items() if np.isfinite(row).any()}
+def _panel_of_rows(title: str, unit: str, values_by_line_name: Mapping[str, Floats]) -> Panel:
+    drawn = {name: row for name, row in values_by_line_name.items() if np.isfinite(row).any()}
     traces: tuple[PanelLine, ...] = tuple(
         panel_line_from_array(name, row) for name, row in drawn.items()
     )
@@ -411,8 +411,10 @@ def _numa_line_name(name: str) -> str:
     return "all cores" if name == ALL_CORES else f"NUMA {name.removeprefix('node')}"
 
 
-def _busy_ports(sent: Mapping[str, Floats]) -> list[str]:
+def _busy_ports(sent_by_port: Mapping[str, Floats]) -> list[str]:
     """The ports that had a part in the load; none where no port moved anything."""
-    peaks = {name: float(np.nanmax(row)) for name, row in sent.items() if np.isfinite(row).any()}
+    peaks = {
+        name: float(np.nanmax(row)) for name, row in sent_by_port.items() if np.isfinite(row).any()
+    }
     most = max(peaks.values(), default=0.0)
     return [name for name, peak in peaks.items() if most > 0 and peak > IDLE_SHARE * most]

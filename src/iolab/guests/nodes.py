@@ -224,7 +224,7 @@ def fleet_bytes(view: RunView) -> FleetBytes | None:
     factors = declared_read_and_write_amplification(view.record)
     nodes = monitored_hypervisors(view.record)
     blind = next((n.host for n in nodes if not leaf_device_deltas(n, view.facts.get(n.host))), None)
-    blind = blind or _unmonitored_node(view)
+    blind = blind or _first_unmonitored_node_name(view)
     once = distinct_node_device_deltas(nodes, view.facts)
     return FleetBytes(
         guests=guests,
@@ -276,7 +276,7 @@ def _shares_kernel_with_host(view: RunView, guest: Guest) -> bool:
     )
 
 
-def _unmonitored_node(view: RunView) -> str | None:
+def _first_unmonitored_node_name(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
     fleet = guest_fleet_of_run(view.record)
     watched = {bystander.host for bystander in view.record.monitored_hosts}
@@ -318,10 +318,12 @@ def hypervisor_counters(
     ]
 
     def series_by_name(
-        scope: str, metric: str, takes: Callable[[str], bool]
+        scope: str, metric: str, is_wanted_name: Callable[[str], bool]
     ) -> dict[str, CounterSeries]:
         matching = [
-            s for s in own_series if (s.scope, s.metric) == (scope, metric) and takes(s.name)
+            s
+            for s in own_series
+            if (s.scope, s.metric) == (scope, metric) and is_wanted_name(s.name)
         ]
         return {s.name: s for s in sorted(matching, key=lambda s: _numa_sort_key(s.name))}
 

@@ -43,7 +43,7 @@ from iolab.study.tables import (
     hypervisor_names,
     table_name_capitalised,
 )
-from iolab.study.targets import Target, hypervisors_of_study, targets_of_study, used_region_bytes
+from iolab.study.targets import Target, hypervisors_of_study, targets_of_study, used_device_bytes
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, parse_size
 
@@ -284,11 +284,13 @@ def _add_guest_axis_faults(document: StudyDocument, tables: StudyTables) -> None
 
 
 def _add_guest_count_faults(
-    document: StudyDocument, table_item: TableItem, max_guests: int, names: tuple[str, ...]
+    document: StudyDocument, table_item: TableItem, max_guests: int, client_names: tuple[str, ...]
 ) -> None:
     """Every node of these clients has so many guests."""
-    tables = {host["name"]: host for host in document.tree["host"] if _has_name(host)}
-    nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
+    tables = {
+        host["name"]: host for host in document.tree["host"] if _is_host_table_with_name(host)
+    }
+    nodes = Counter(str(tables[name].get("node", "")) for name in client_names if name in tables)
     path = (*table_item.key_path, VMS_PER_NODE_AXIS)
     name = table_name_capitalised(document, table_item.key_path)
     around = f"{name} has {VMS_PER_NODE_AXIS} = {max_guests}"
@@ -304,7 +306,7 @@ def _add_guest_count_faults(
             document.add_fault(path, message, hint, about=f"{VMS_PER_NODE_AXIS} {node}")
 
 
-def _has_name(host: object) -> bool:
+def _is_host_table_with_name(host: object) -> bool:
     return isinstance(host, dict) and isinstance(host.get("name"), str)
 
 
@@ -360,7 +362,7 @@ def hypervisor_readiness_faults(
         faults += _architecture_and_program_faults(study, node, facts)
         faults += _image_directory_faults(study, node, facts)
         if probes is not None:
-            faults += _probe_faults(study, node, probes.get(node.name), owner)
+            faults += _node_probe_faults(study, node, probes.get(node.name), owner)
     faults += _guest_memory_faults(study, guests, node_facts)
     faults += _image_space_faults(study, node_facts)
     return faults + list(_guest_disk_size_faults(study, guests, plan))
@@ -417,13 +419,13 @@ def _image_directory_faults(study: Study, node: HostSpec, facts: HostFacts) -> I
         yield Fault(f"{where} is {target.layers_text}, which lives in memory.", hint)
 
 
-def _probe_faults(
-    study: Study, node: HostSpec, probe: TargetProbe | None, owner: str | None
+def _node_probe_faults(
+    study: Study, node: HostSpec, probe: TargetProbe | None, owner_text: str | None
 ) -> Iterator[Fault]:
     where = _path_on_node_text(study, node)
     if probe is None:
         return  # A directory that is missing or closed was not tried, and is told of already.
-    if probe.held_by is not None and probe.held_by != owner:
+    if probe.held_by is not None and probe.held_by != owner_text:
         message = f"{where} is held by another session, {quote_value(probe.held_by)}."
         yield Fault(message, "Wait for its end, or give another path.")
     if probe.direct_error is not None and image_bytes_per_node(study, 1):
@@ -473,7 +475,7 @@ def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterato
     each = guest_space_bytes_per_node(study)
     for names in by_file_system.values():
         need = with_free_space_margin(each * len(names))
-        free = _free_bytes(facts[names[0]].target)
+        free = _free_bytes_or_zero(facts[names[0]].target)
         if free >= need:
             continue
         (node,) = (spec for spec in hypervisors_of_study(study) if spec.name == names[0])
@@ -491,12 +493,12 @@ def _image_space_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterato
 def _guest_disk_size_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fault]:
     """What the jobs of a guest use of its disk: the widest point decides."""
     own = [target for target in targets_of_study(study) if study.host(target.host).hypervisor]
-    need = max((used_region_bytes(plan, target) for target in own), default=0)
+    need = max((used_device_bytes(plan, target) for target in own), default=0)
     if need > guests.disk_bytes:
         message = f"Guests' disks have {format_bytes(guests.disk_bytes)}, the jobs of each use "
         hint = "Set a larger vm.disk, or a smaller workload.*.filesize or numjobs."
         yield Fault(f"{message}{format_bytes(need)}.", hint)
 
 
-def _free_bytes(target: TargetFacts | None) -> int:
-    return target.free_bytes if target is not None else 0
+def _free_bytes_or_zero(target_facts: TargetFacts | None) -> int:
+    return target_facts.free_bytes if target_facts is not None else 0

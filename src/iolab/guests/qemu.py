@@ -185,7 +185,7 @@ class SocketRelay:
             return
         self.has_received.set()
         self.reader.feed_data(piece)
-        if self._flow.count_unread_and_check_limit(len(piece)):
+        if self._flow.count_unread_and_is_over_limit(len(piece)):
             self._flow.is_cut_off = True
             self.reader.set_exception(ConnectionResetError("nobody listened to it"))
             self.close()
@@ -259,7 +259,7 @@ class FlowControl(asyncio.ReadTransport):
         """It has read most of it."""
         self._is_reader_full = False
 
-    def count_unread_and_check_limit(self, size: int) -> bool:
+    def count_unread_and_is_over_limit(self, size: int) -> bool:
         """Count bytes given to the reader; returns whether it has left too much unread by now."""
         self._beyond = self._beyond + size if self._is_reader_full else 0
         return self._beyond > UNREAD_BYTES_MAX

@@ -16,7 +16,7 @@ from iolab.core.study import Study
 from iolab.guests.groups import (
     guest_scaling_groups,
     is_swept_over_guests,
-    node_timeline_run,
+    run_shown_in_node_timeline,
     runs_needing_manifests,
     scaling_group_headlines,
 )
@@ -131,9 +131,9 @@ def _settings_caveat_texts(settings: GuestSettings | None) -> Iterable[str]:
         yield f"Each guest’s disk was limited to {limit} IOPS by its hypervisor."
 
 
-def _modelled_latency_text(settings: GuestSettings, before: str) -> str:
+def _modelled_latency_text(settings: GuestSettings, prefix: str) -> str:
     latency = settings.latency_ns
-    return "" if latency is None else f"{before}{value_text(latency, 'ns')}"
+    return "" if latency is None else f"{prefix}{value_text(latency, 'ns')}"
 
 
 def _first_guest_settings(fleets: list[GuestFleet]) -> GuestSettings | None:
@@ -144,7 +144,7 @@ class GuestsReport:
     """See `BootedHostsReport`."""
 
     is_swept_over_hosts_per_node = staticmethod(is_swept_over_guests)
-    run_for_node_timeline = staticmethod(node_timeline_run)
+    run_for_node_timeline = staticmethod(run_shown_in_node_timeline)
 
     def best_point_headlines(
         self, study: Study, points: Sequence[PointSummary]
@@ -225,9 +225,9 @@ class GuestsReport:
         texts = fleet_caveat_texts(guest_fleets_by_run(brief).values(), brief.facts)
         if brief.node_timeline is None:
             return texts
-        from iolab.guests.charts import other_io_text
+        from iolab.guests.charts import node_other_load_text
 
-        others = other_io_text(brief.node_timeline)
+        others = node_other_load_text(brief.node_timeline)
         run = result_run_name_text(brief.node_timeline.result)
         return (*texts, f"{others.removesuffix('.')} ({run}).") if others else texts
 

@@ -11,8 +11,8 @@ from iolab.core.study import Study
 from iolab.guests.guest import (
     GuestSettings,
     booted_guest_settings,
+    guest_plan_steps_and_seconds,
     guest_space_bytes_per_node,
-    guest_steps_and_seconds,
     image_bytes_per_node,
     max_booted_guests_per_node,
 )
@@ -21,7 +21,7 @@ from iolab.guests.hosts import (
     guest_plan_notes,
     guest_specs_of_study,
     image_directory,
-    knee_guest_counts,
+    knee_guest_counts_per_node,
 )
 from iolab.guests.problems import (
     add_guest_faults,
@@ -29,7 +29,7 @@ from iolab.guests.problems import (
     require_capable_nodes,
     version_arguments_by_node_program,
 )
-from iolab.guests.vm_table import VmTable, guest_settings_from_table, placeholder_vm_table
+from iolab.guests.vm_table import VmTable, guest_settings_from_table, vm_table_with_valid_keys
 from iolab.study.build import build_host_spec
 from iolab.study.file import HostTable
 from iolab.study.forecast import VerdictLimit, point_digests
@@ -46,7 +46,7 @@ class VmSection:
     table: type[StudyTable] = VmTable
     makes_hosts: Final = True
     study_field: Final = "guests"
-    placeholder_table = staticmethod(placeholder_vm_table)
+    placeholder_table = staticmethod(vm_table_with_valid_keys)
 
     def settings(self, tables: StudyTables) -> GuestSettings | None:
         """The guests that the session boots; None where it boots none."""
@@ -76,7 +76,7 @@ class GuestStudyKind:
             build_host_spec(host).hypervisor_hints
             for _, host in tables.items_of_table("host", HostTable)
         )
-        return knee_guest_counts(rooms, guests.vcpus, loads)
+        return knee_guest_counts_per_node(rooms, guests.vcpus, loads)
 
     def iops_limit_per_host(self, study: Study) -> int | None:
         """How many I/Os a second each guest's disk is held to."""
@@ -97,7 +97,7 @@ class GuestStudyKind:
     def host_demand(self, study: Study, run_count: int, rate: float) -> HostDemand:
         """Their images, their boots, and what a node needs space for."""
         return HostDemand(
-            time_items=tuple(guest_steps_and_seconds(study, run_count, rate)),
+            time_items=tuple(guest_plan_steps_and_seconds(study, run_count, rate)),
             disk_bytes=image_bytes_per_node(study, max_booted_guests_per_node(study)),
             space_bytes=guest_space_bytes_per_node(study),
         )

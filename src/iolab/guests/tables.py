@@ -27,7 +27,7 @@ from iolab.guests.guest import (
     guest_fleet_of_run,
 )
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_parts_and_clipped_layers
-from iolab.guests.metrics import hypervisor_points
+from iolab.guests.metrics import points_by_hypervisor
 from iolab.report.brief import NodeMetrics
 from iolab.report.numbers import DASH, metric_value_text, value_text
 from iolab.report.table import Table, row_of_cells, text_and_number_columns
@@ -233,15 +233,15 @@ def _written_bytes_cells(written: BytesWrittenByLayer) -> tuple[str, ...]:
     )
     return (
         format_bytes(written.guests),
-        _size_text(written.hypervisor),
-        _size_text(written.devices),
+        _bytes_or_dash_text(written.hypervisor),
+        _bytes_or_dash_text(written.devices),
         DASH if ratio is None else f"{ratio:.3f}",
         DASH if written.factor is None else f"{written.factor:g}",
     )
 
 
-def _size_text(size: int | None) -> str:
-    return DASH if size is None else format_bytes(size)
+def _bytes_or_dash_text(byte_count: int | None) -> str:
+    return DASH if byte_count is None else format_bytes(byte_count)
 
 
 def outliers_table(named_results: Sequence[Named]) -> Table | None:
@@ -303,7 +303,7 @@ def guest_placement_table(fleet: GuestFleet) -> Table:
                 list_text([guest.guest for guest in guests], NAMES_SHOWN),
                 _accelerators_text(guests),
                 f"{len(guests):,}",
-                _time_range_text(booted),
+                _seconds_range_text(booted),
                 percent_text(sum(waits.values()) / len(waits)) if waits else DASH,
                 f"{percent_text(waits[most])} ({most})" if waits else DASH,
             )
@@ -314,7 +314,7 @@ def guest_placement_table(fleet: GuestFleet) -> Table:
     return Table("Guests by node", heads, tuple(rows))
 
 
-def _time_range_text(seconds: Sequence[float]) -> str:
+def _seconds_range_text(seconds: Sequence[float]) -> str:
     if not seconds:
         return DASH
     least, most = f"{min(seconds):.1f}", f"{max(seconds):.1f}"
@@ -442,7 +442,7 @@ def node_metrics_of_points(points: Sequence[PointSummary], study: Study) -> Node
     """The published values of the nodes of those points."""
     runs = [run for point in points for run in point.runs]
     by_point: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}
-    for name, summaries in hypervisor_points(runs, study).items():
+    for name, summaries in points_by_hypervisor(runs, study).items():
         for summary in summaries:
             by_point.setdefault(summary.key, {})[name] = summary.metrics
     return by_point

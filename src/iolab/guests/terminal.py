@@ -13,14 +13,14 @@ from iolab.core.metric import HypervisorResult, RunResult
 from iolab.core.study import Study
 from iolab.guests.groups import (
     guest_count,
-    guest_run_text,
+    guest_count_and_axis_text,
     guest_scaling_groups,
     median_run,
     points_by_configuration_and_depth,
     points_with_fewest_and_most_guests,
 )
 from iolab.guests.latency_breakdown import LatencyBreakdown, latency_part_names
-from iolab.guests.metrics import hypervisor_points
+from iolab.guests.metrics import points_by_hypervisor
 from iolab.guests.tables import SCOPES, latency_breakdowns, outlier_texts, written_bytes_table
 from iolab.report.best import UNKNOWN_METRIC
 from iolab.report.numbers import DASH, metric_value_text, value_text
@@ -68,7 +68,7 @@ def guest_node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[R
     if not shown:
         return
     runs = [run for _, point, _ in shown for run in point.runs]
-    published = hypervisor_points(runs, study)
+    published = points_by_hypervisor(runs, study)
     by_node = {
         (name, summary.key): summary
         for name, summaries in published.items()
@@ -95,7 +95,7 @@ def guest_node_lines(study: Study, points: Sequence[PointSummary]) -> Iterator[R
             f"  and {counted_noun(len(shown) - POINTS_MAX, 'point')} more", QUIET_STYLE
         )
     yield from _latency_breakdown_tables(shown[:POINTS_MAX])
-    yield from _outlier_lines(shown)
+    yield from _outlier_section_lines(shown)
 
 
 def node_detail_lines(result: RunResult) -> Iterator[RenderableType]:
@@ -115,11 +115,11 @@ def node_detail_lines(result: RunResult) -> Iterator[RenderableType]:
         rows = tuple(cells[:-1] for cells in written.rows)
         yield report_table_for_terminal(replace(written, columns=tuple(heads), rows=rows))
     for node in result.nodes:
-        for text in outlier_lines(node):
+        for text in node_outlier_sentences(node):
             yield literal_text(f"  {text}")
 
 
-def outlier_lines(node: HypervisorResult) -> Iterator[str]:
+def node_outlier_sentences(node: HypervisorResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
     for outlier in node.outliers:
         texts = outlier_texts(outlier.metric, outlier.value, outlier.median_value)
@@ -143,13 +143,17 @@ def _points_with_most_guests(study: Study, points: Sequence[PointSummary]) -> li
                 run = median_run(point)
                 if run is not None and run.nodes:
                     prefix = f"{titles[point.key.configuration]}: " if several else ""
-                    name = f"{prefix}{group.title}: {guest_run_text(run, group.other_axes)}"
+                    name = (
+                        f"{prefix}{group.title}: {guest_count_and_axis_text(run, group.other_axes)}"
+                    )
                     shown.append((name, point, run))
     names = study.workload_titles
     for point in points:
         run = median_run(point)
         if point.key.workload not in swept and run is not None and run.nodes:
-            shown.append((f"{names[point.key.workload]}: {guest_run_text(run)}", point, run))
+            shown.append(
+                (f"{names[point.key.workload]}: {guest_count_and_axis_text(run)}", point, run)
+            )
     return shown
 
 
@@ -197,9 +201,11 @@ def _latency_breakdown_tables(shown_points: Sequence[ShownPoint]) -> Iterator[Re
 
 
 def _latency_breakdown_table(
-    named: Sequence[tuple[str, Sequence[LatencyBreakdown]]],
+    named_breakdowns: Sequence[tuple[str, Sequence[LatencyBreakdown]]],
 ) -> RenderableType:
-    names = latency_part_names(breakdown for _, breakdowns in named for breakdown in breakdowns)
+    names = latency_part_names(
+        breakdown for _, breakdowns in named_breakdowns for breakdown in breakdowns
+    )
     headings = [Column("", can_wrap=True), Column("latency", is_number=True)]
     headings += [Column(name, is_number=True) for name in reversed(names)]
     groups = [
@@ -207,7 +213,7 @@ def _latency_breakdown_table(
             literal_text(f"  {name}"),
             [_latency_part_cells(breakdown, names) for breakdown in members],
         )
-        for name, members in named
+        for name, members in named_breakdowns
     ]
     return GroupedTable(headings, groups)
 
@@ -221,12 +227,12 @@ def _latency_part_cells(breakdown: LatencyBreakdown, names: Sequence[str]) -> li
     return [*cells, *(shares.get(name, DASH) for name in reversed(names))]
 
 
-def _outlier_lines(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:
+def _outlier_section_lines(shown_points: Sequence[ShownPoint]) -> Iterator[RenderableType]:
     """Each device, core or port once, by what it did at the point with the most guests."""
     by_device: dict[tuple[str, str, str, str], list[str]] = {}
     for _, _, run in sorted(shown_points, key=lambda point: -guest_count(point[2])):
         for node in run.nodes:
-            for outlier, text in zip(node.outliers, outlier_lines(node), strict=True):
+            for outlier, text in zip(node.outliers, node_outlier_sentences(node), strict=True):
                 key = (node.name, outlier.scope, outlier.name, outlier.metric)
                 by_device.setdefault(key, []).append(text)
     if not by_device:

@@ -120,9 +120,9 @@ class VmTable(StudyTable):
     kernel: Annotated[str, values.absolute_path_value()] | None = None
 
 
-def placeholder_vm_table(written: object) -> VmTable:
+def vm_table_with_valid_keys(user_value: object) -> VmTable:
     """What a [vm] that cannot be read counts as, so that its faults bring no others with them."""
-    keys = written if isinstance(written, dict) else {}
+    keys = user_value if isinstance(user_value, dict) else {}
     good = {key: value for key, value in keys.items() if _is_valid_value(key, value)}
     return VmTable.model_validate({**_MIN, **good})
 

@@ -114,7 +114,7 @@ def counter_blocks(
     layouts = _SampleLayouts(words, wanted_scopes)
     for host, of_host in _row_indexes_by_host(counters.host):
         parsed: list[CounterBlock] = []
-        parts = _host_row_indexes_by_sampler(words, kind_of, codes, of_host)
+        parts = _host_row_indexes_by_sample_source(words, kind_of, codes, of_host)
         for part in parts:
             rows = _CounterRows(
                 counters.seq[part].astype(np.int64),
@@ -300,8 +300,8 @@ def _row_indexes_by_host(hosts: SignedInts) -> Iterator[tuple[int, Ints | slice]
     yield from zip(present.tolist(), np.split(order, first[1:]), strict=False)
 
 
-def _host_row_indexes_by_sampler(
-    columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, of_host: Ints | slice
+def _host_row_indexes_by_sample_source(
+    columns: _EncodedColumns, kind_of: Ints, codes: SignedInts, host_rows: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests and meters apart.
 
@@ -313,8 +313,8 @@ def _host_row_indexes_by_sampler(
         if word in OF_SERVERS or word in SCOPES_BY_NAME
     ]
     if not separate_codes:
-        return (of_host,)
-    rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
+        return (host_rows,)
+    rows = np.arange(*host_rows.indices(codes.size)) if isinstance(host_rows, slice) else host_rows
     scopes, names, _ = columns.decode_kinds(kind_of[codes[rows]])
     parts = [rows[~np.isin(scopes, separate_codes)]]
     servers = [code for code in separate_codes if columns.scopes[code] in OF_SERVERS]

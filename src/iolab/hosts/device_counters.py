@@ -54,7 +54,7 @@ def disks_snapshot_from_sample(sample: Message) -> HostDisksSnapshot:
     rows = header.get("disks")
     if not isinstance(rows, list):
         raise ValueError("it has no list of disks")  # noqa: TRY004 - text of a host, not a bug
-    merges = dict(_merged_io_counts_by_device(header.get("merges")))
+    merges = dict(_io_merge_counts_by_device(header.get("merges")))
     disks = {
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_parse_disk_row(row) for row in rows)
@@ -159,7 +159,7 @@ def _parse_disk_row(row: object) -> tuple[str, DiskCounts]:
     return row[0], DiskCounts(**{name: _require_count(counts[name]) for name in known})
 
 
-def _merged_io_counts_by_device(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
+def _io_merge_counts_by_device(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
     """Of each device of a snapshot; an agent need not tell them."""
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):

@@ -134,7 +134,9 @@ def _parse_slow_ios(rows: object) -> tuple[SlowIo, ...]:
     )
 
 
-def _parse_direction_totals(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
+def _parse_direction_totals(
+    table: Mapping[str, Any], wall_ns: int, short_io_count: int
+) -> DirectionTotals:
     ios, moved = require_count(table, "ios"), require_count(table, "bytes")
     lowest, highest = optional_count(table, "min_ns"), optional_count(table, "max_ns")
     histogram = Histogram(_dense_bin_counts(table, ios), lowest, highest)
@@ -152,7 +154,7 @@ def _parse_direction_totals(table: Mapping[str, Any], wall_ns: int, short: int) 
         slat_mean_ns=0.0,
         clat_mean_ns=mean,
         percentiles=tuple((rank, round(value)) for rank, value in values if value is not None),
-        short_ios=short,
+        short_ios=short_io_count,
         dropped_ios=0,
     )
 
@@ -235,10 +237,10 @@ def parse_direction_intervals(
 
 
 def _parse_service_time_interval(
-    direction: Direction, part: DirectionInterval, table: dict[str, Any]
+    direction: Direction, io_interval: DirectionInterval, table: dict[str, Any]
 ) -> DirectionInterval:
     """The same I/Os from their submission."""
     bins, counts = parse_bins(table)
     way = ServiceTimeDirection(direction + ServiceTimeDirection.READ)
     sum_ns = float(require_count(table, "lat_sum_ns"))
-    return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)
+    return DirectionInterval(way, io_interval.ios, io_interval.bytes, sum_ns, bins, counts)

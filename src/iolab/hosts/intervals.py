@@ -69,12 +69,12 @@ class Interval(Record):
     @property
     def ios(self) -> int:
         """I/Os of all directions."""
-        return sum(direction.ios for direction in self._counted_directions)
+        return sum(direction.ios for direction in self._non_overlapping_directions)
 
     @property
     def bytes(self) -> int:
         """Bytes of all directions."""
-        return sum(direction.bytes for direction in self._counted_directions)
+        return sum(direction.bytes for direction in self._non_overlapping_directions)
 
     @property
     def iops(self) -> float:
@@ -90,12 +90,12 @@ class Interval(Record):
     def lat_ns_mean(self) -> float | None:
         """The mean latency over all directions; None when nothing completed."""
         ios = self.ios
-        return sum(d.lat_sum_ns for d in self._counted_directions) / ios if ios else None
+        return sum(d.lat_sum_ns for d in self._non_overlapping_directions) / ios if ios else None
 
     @property
     def latency_bins(self) -> tuple[tuple[SignedInts, SignedInts], ...]:
         """Latency bins and the I/Os in each, of every direction."""
-        return tuple((part.bins, part.counts) for part in self._counted_directions)
+        return tuple((part.bins, part.counts) for part in self._non_overlapping_directions)
 
     def to_event(self, host: str, run: PlannedRun, elapsed_s: float) -> IntervalReported:
         """The same for the live view."""
@@ -110,7 +110,7 @@ class Interval(Record):
         )
 
     @property
-    def _counted_directions(self) -> Iterator[DirectionInterval]:
+    def _non_overlapping_directions(self) -> Iterator[DirectionInterval]:
         """Each I/O once: that it is timed from its submission as well makes no second one of it."""
         return (
             part

@@ -279,7 +279,7 @@ def _remove_abandoned_builds(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-async def is_file_visible_on_host(host: Host, token: Path) -> bool:
+async def is_file_visible_on_host(host: Host, random_file: Path) -> bool:
     """Whether that host's agent finds the same file, of random content, at the same path.
 
     So it is for this machine, its network namespaces and a shared home. HostError when the host is
@@ -287,10 +287,10 @@ async def is_file_visible_on_host(host: Host, token: Path) -> bool:
     """
     if host.spec.transport is HostTransport.LOCAL:
         return True
-    content = await asyncio.to_thread(token.read_bytes)
+    content = await asyncio.to_thread(random_file.read_bytes)
     try:
         answer = await host.request(
-            "get", deadline_s=PUT_LIMIT_S, path=str(token), max_bytes=TOKEN_LIMIT_BYTES
+            "get", deadline_s=PUT_LIMIT_S, path=str(random_file), max_bytes=TOKEN_LIMIT_BYTES
         )
     except AgentRefusalError:
         return False
@@ -343,7 +343,7 @@ async def _compute_remote_digests(host: Host, paths: Sequence[str]) -> dict[str,
     """The SHA-256 of each of these files that is there."""
     # sha256sum ends with 1 where one is missing, and tells the others all the same.
     output = await run_and_get_output(
-        host, ("sha256sum", *paths), limit_s=DIGEST_LIMIT_S, codes=frozenset({0, 1})
+        host, ("sha256sum", *paths), limit_s=DIGEST_LIMIT_S, success_codes=frozenset({0, 1})
     )
     rows = (line.split("  ", 1) for line in output.decode("utf-8", "replace").splitlines())
     return {row[1]: row[0] for row in rows if len(row) == 2}

@@ -81,7 +81,7 @@ class Meter(ABC):
     async def close(self) -> None:  # noqa: B027 - most have nothing to end
         """Nothing of it runs any more."""
 
-    def _checked_reading(self, watts: float, real_ns: int | None = None) -> MeterReading:
+    def _plausible_reading_or_raise(self, watts: float, real_ns: int | None = None) -> MeterReading:
         if not (math.isfinite(watts) and 0 <= watts <= WATTS_MAX):
             raise MeterError(f"it showed {watts:g} W", "See what the meter shows by hand.")
         return MeterReading(time.time_ns() if real_ns is None else real_ns, watts)
@@ -98,7 +98,7 @@ def open_meter(spec: MeterSpec) -> Meter:
     return reader(spec)
 
 
-class MeterCheck(Record):
+class MeterReadingOrFault(Record):
     """What one reading of a host's meter gave: a reading, or why it cannot be read.
 
     Both are None where the meter answered and had nothing new.
@@ -109,26 +109,26 @@ class MeterCheck(Record):
     fault: Fault | None = None
 
 
-async def read_meters_once(hosts: Iterable[HostSpec]) -> tuple[MeterCheck, ...]:
+async def read_meters_once(hosts: Iterable[HostSpec]) -> tuple[MeterReadingOrFault, ...]:
     """Read each meter of these hosts once, all at the same time."""
 
-    async def check_meter(host: str, spec: MeterSpec) -> MeterCheck:
+    async def read_meter_or_fault(host: str, spec: MeterSpec) -> MeterReadingOrFault:
         meter: Meter | None = None
         try:
             meter = open_meter(spec)
-            return MeterCheck(spec, await meter.read())
+            return MeterReadingOrFault(spec, await meter.read())
         except MeterError as error:
             text = f"The meter '{spec.name}' of host '{host}' cannot be read: {error.message}."
-            return MeterCheck(spec, fault=Fault(text, error.hint))
+            return MeterReadingOrFault(spec, fault=Fault(text, error.hint))
         finally:
             if meter is not None:
                 await meter.close()
 
-    work = [check_meter(host.name, spec) for host in hosts for spec in host.meters]
+    work = [read_meter_or_fault(host.name, spec) for host in hosts for spec in host.meters]
     return tuple(await asyncio.gather(*work))
 
 
-async def find_meter_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
+async def read_meters_and_get_faults(hosts: Iterable[HostSpec]) -> tuple[Fault, ...]:
     """Why meters of these hosts cannot be read."""
     return tuple(check.fault for check in await read_meters_once(hosts) if check.fault is not None)
 
@@ -188,7 +188,7 @@ class CommandMeter(Meter):
             away = format_duration_s(abs(difference_s))
             message = f"it printed the time {excerpt(line.split()[0], 40)}, {away} {way} now"
             raise MeterError(message, _COMMAND_LINE_HINT)
-        return self._checked_reading(watts, real_ns)
+        return self._plausible_reading_or_raise(watts, real_ns)
 
 
 _COMMAND_LINE_HINT: Final = (
@@ -207,7 +207,7 @@ def _unix_time_ns(seconds: float) -> int:
 class _ProgramMeter(Meter):
     """A meter that a program of the system reads, once a reading."""
 
-    try_hint: str
+    manual_check_hint: str
     """How to try the same by hand."""
 
     async def _run_program(self, *words: str, environment: Mapping[str, str]) -> str:
@@ -227,7 +227,7 @@ class _ProgramMeter(Meter):
         if code:
             last_line = stderr.rstrip().rpartition(b"\n")[2]
             reason = exit_text(code, last_line).rstrip(".")
-            raise MeterError(f"'{words[0]}': {reason}", self.try_hint)
+            raise MeterError(f"'{words[0]}': {reason}", self.manual_check_hint)
         return output.decode("utf-8", "replace")
 
     @property
@@ -238,7 +238,7 @@ class _ProgramMeter(Meter):
 class DcmiMeter(_ProgramMeter):
     """A BMC's power reading over lanplus."""
 
-    try_hint = (
+    manual_check_hint = (
         "See its address, user and password, and whether it needs cipher_suite = 3; by hand: "
         "ipmitool -C SUITE -I lanplus -H HOST -U USER -a dcmi power reading."
     )
@@ -253,7 +253,9 @@ class DcmiMeter(_ProgramMeter):
             *("-U", self.spec.user, *DCMI_REQUEST),
             environment={"IPMI_PASSWORD": self._password},
         )
-        return self._checked_reading(dcmi_watts(output), (began_ns + time.time_ns()) // 2)
+        return self._plausible_reading_or_raise(
+            dcmi_watts(output), (began_ns + time.time_ns()) // 2
+        )
 
     def _host_arguments(self) -> tuple[str, ...]:
         host, colon, port = self.spec.address.rpartition(":")
@@ -280,7 +282,7 @@ def dcmi_watts(output: str) -> float:
 class SnmpMeter(_ProgramMeter):
     """One object of a PDU, by SNMP v2c; `scale` are the watts of one."""
 
-    try_hint = (
+    manual_check_hint = (
         "See its address, community and object; by hand: snmpget -v2c -c COMMUNITY HOST OBJECT."
     )
 
@@ -306,7 +308,7 @@ class SnmpMeter(_ProgramMeter):
             hint = "Name an object that is a number, and try snmpget by hand."
             message = f"its object is {quote_value(excerpt(output, 80))}"
             raise MeterError(message, hint) from None
-        return self._checked_reading(value * self.spec.scale)
+        return self._plausible_reading_or_raise(value * self.spec.scale)
 
 
 class RedfishMeter(Meter):
@@ -327,7 +329,7 @@ class RedfishMeter(Meter):
         if moment is not None and moment == self._shown_at:
             return None
         self._shown_at = moment
-        return self._checked_reading(watts, (began_ns + time.time_ns()) // 2)
+        return self._plausible_reading_or_raise(watts, (began_ns + time.time_ns()) // 2)
 
     async def _find_resource(self) -> str:
         """The first chassis' EnvironmentMetrics, else its Power, by the links that it has."""

@@ -121,14 +121,14 @@ class CommandRunner(Protocol):
 class HostFiles(Protocol):
     """A host's files, as far as the agent needs them.
 
-    All but `make_folder_or_reason` raise HostError.
+    All but `make_private_folder_or_reason` raise HostError.
     """
 
     @property
     def runner(self) -> CommandRunner:
         """The host's programs."""
 
-    async def make_folder_or_reason(self, path: str) -> str:
+    async def make_private_folder_or_reason(self, path: str) -> str:
         """Make a folder of mode 700, if nothing is there; why it could not, "" where it could."""
 
     async def read_owner_mode_and_kind(self, path: str) -> str:
@@ -168,7 +168,7 @@ async def install_agent(files: HostFiles, agent: Path | None = None) -> str:
     return remote
 
 
-async def run_step_or_raise(
+async def run_step_and_get_output(
     runner: CommandRunner,
     *words: str,
     stdin: bytes | None = None,
@@ -193,26 +193,26 @@ class CommandHostFiles(Record):
 
     runner: CommandRunner
 
-    async def make_folder_or_reason(self, path: str) -> str:
+    async def make_private_folder_or_reason(self, path: str) -> str:
         """`mkdir`, which also fails where the folder is there."""
         ran = await self.runner.run("mkdir", "-m", "700", path)
         return "" if ran.code == 0 else exit_text(ran.code, ran.stderr)
 
     async def read_owner_mode_and_kind(self, path: str) -> str:
         """`stat` without following links."""
-        return (await run_step_or_raise(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
+        return (await run_step_and_get_output(self.runner, "stat", "-c", "%u:%a:%F", path)).strip()
 
     async def write_new_program(self, path: str, content: bytes) -> None:
         """`tee`, because it writes what it is given without a shell."""
         stdin, limit_s = content, UPLOAD_LIMIT_S
-        await run_step_or_raise(
+        await run_step_and_get_output(
             self.runner, "tee", path, stdin=stdin, limit_s=limit_s, keep_output=False
         )
-        await run_step_or_raise(self.runner, "chmod", "700", path)
+        await run_step_and_get_output(self.runner, "chmod", "700", path)
 
     async def rename(self, old: str, new: str) -> None:
         """`mv` within one folder is a rename."""
-        await run_step_or_raise(self.runner, "mv", "-f", old, new)
+        await run_step_and_get_output(self.runner, "mv", "-f", old, new)
 
     async def remove(self, path: str) -> None:
         """`rm`; a host that is lost keeps the file, which is a few MB in a private folder."""
@@ -225,12 +225,12 @@ class CommandHostFiles(Record):
 async def _make_private_folder(files: HostFiles) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = files.runner.host
-    user = (await run_step_or_raise(files.runner, "id", "-u")).strip()
+    user = (await run_step_and_get_output(files.runner, "id", "-u")).strip()
     if not re.fullmatch(r"\d{1,10}", user):
         message = f"Host '{host}' answered 'id -u' with '{excerpt(user.encode(), 80)}'."
         raise HostError(message, _SILENT)
     folder = FOLDER.format(user=user)
-    failure = await files.make_folder_or_reason(folder)
+    failure = await files.make_private_folder_or_reason(folder)
     try:
         described = await files.read_owner_mode_and_kind(folder)
     except HostError:
@@ -250,7 +250,7 @@ async def _make_private_folder(files: HostFiles) -> str:
 
 async def _choose_agent_binary(runner: CommandRunner) -> Path:
     """The agent that the host can run; HostError where there is none for its machine."""
-    answer = (await run_step_or_raise(runner, "uname", "-sm")).split()
+    answer = (await run_step_and_get_output(runner, "uname", "-sm")).split()
     if len(answer) != 2:
         message = f"Host '{runner.host}' answered 'uname -sm' with"
         message += f" '{excerpt(' '.join(answer), 80)}'."

@@ -140,12 +140,18 @@ def derive_counter_series(
     return tuple(all_series)
 
 
-def _series_of_devices(host: str, scope: str, part: _DerivedMetric) -> Iterator[CounterSeries]:
-    for index, name in enumerate(part.names):
-        sound = part.is_usable[index]
+def _series_of_devices(
+    host: str, scope: str, derived_metric: _DerivedMetric
+) -> Iterator[CounterSeries]:
+    for index, name in enumerate(derived_metric.names):
+        sound = derived_metric.is_usable[index]
         if sound.any():
-            at, span, value = part.real_ns[sound], part.span_ns[sound], part.value[index][sound]
-            yield CounterSeries(host, scope, name, part.metric, at, value, span)
+            at, span, value = (
+                derived_metric.real_ns[sound],
+                derived_metric.span_ns[sound],
+                derived_metric.value[index][sound],
+            )
+            yield CounterSeries(host, scope, name, derived_metric.metric, at, value, span)
 
 
 def _derive_disk(block: CounterBlock) -> Iterator[_DerivedMetric]:
@@ -161,16 +167,16 @@ def _derive_disk(block: CounterBlock) -> Iterator[_DerivedMetric]:
 
 
 def _read_and_write_rates(
-    block: CounterBlock, grown: CounterDeltas, time: str
+    block: CounterBlock, deltas: CounterDeltas, time_metric_suffix: str
 ) -> Iterator[_DerivedMetric]:
     """What was read and written: I/Os and bytes a second, and the mean time of an I/O."""
-    values, per_s = grown.deltas_by_metric, _per_second_factor(block.step_lengths_ns())
+    values, per_s = deltas.deltas_by_metric, _per_second_factor(block.step_lengths_ns())
     for direction in ("read", "write"):
         ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
-        yield _metric_over_steps(block, f"{direction}_iops", ios * per_s, grown.is_usable)
-        yield _metric_over_steps(block, f"{direction}_bytes_per_s", moved * per_s, grown.is_usable)
-        latency = _ratio_or_nan(values[f"{direction}_{time}"], ios)
-        yield _metric_over_steps(block, f"{direction}_lat_ns", latency, grown.is_usable)
+        yield _metric_over_steps(block, f"{direction}_iops", ios * per_s, deltas.is_usable)
+        yield _metric_over_steps(block, f"{direction}_bytes_per_s", moved * per_s, deltas.is_usable)
+        latency = _ratio_or_nan(values[f"{direction}_{time_metric_suffix}"], ios)
+        yield _metric_over_steps(block, f"{direction}_lat_ns", latency, deltas.is_usable)
 
 
 def _derive_cpu(block: CounterBlock) -> Iterator[_DerivedMetric]:
@@ -192,11 +198,11 @@ def _derive_all_cores(block: CounterBlock) -> Iterator[_DerivedMetric]:
 
 
 def _cpu_state_share_metrics(
-    block: CounterBlock, names: Sequence[str], grown: CounterDeltas
+    block: CounterBlock, names: Sequence[str], deltas: CounterDeltas
 ) -> Iterator[_DerivedMetric]:
-    states, span_ns = grown.deltas_by_metric, block.step_lengths_ns()
-    total = grown.growth.sum(axis=0)
-    sound = grown.is_usable & (total > 0)
+    states, span_ns = deltas.deltas_by_metric, block.step_lengths_ns()
+    total = deltas.growth.sum(axis=0)
+    sound = deltas.is_usable & (total > 0)
     shares = {
         "user_share": states["user_ns"] + states["nice_ns"],
         "system_share": states["system_ns"] + states["irq_ns"] + states["softirq_ns"],
@@ -209,11 +215,11 @@ def _cpu_state_share_metrics(
         yield _DerivedMetric(metric, names, block.real_ns[1:], span_ns, share, sound)
 
 
-def _sum_member_deltas(grown: CounterDeltas, members: Flags | slice) -> CounterDeltas:
+def _sum_member_deltas(deltas: CounterDeltas, member_rows: Flags | slice) -> CounterDeltas:
     """The members' growth added up, over those that are sound at each step."""
-    sound = grown.is_usable[members]
-    added = np.where(sound, grown.growth[:, members], 0).sum(axis=1, keepdims=True)
-    return CounterDeltas(grown.metrics, added, np.asarray(sound.any(axis=0, keepdims=True)))
+    sound = deltas.is_usable[member_rows]
+    added = np.where(sound, deltas.growth[:, member_rows], 0).sum(axis=1, keepdims=True)
+    return CounterDeltas(deltas.metrics, added, np.asarray(sound.any(axis=0, keepdims=True)))
 
 
 def _derive_nic(block: CounterBlock) -> Iterator[_DerivedMetric]:
@@ -354,10 +360,10 @@ def _metric_over_steps(
 
 
 def _metric_at_samples(
-    block: CounterBlock, source: str, metric: str, divisor: float = 1.0
+    block: CounterBlock, source_metric: str, metric: str, divisor: float = 1.0
 ) -> _DerivedMetric:
     """A value as it stands at each sample."""
-    cells = block.cells_of_metric(source)
+    cells = block.cells_of_metric(source_metric)
     moments = np.zeros_like(block.real_ns)
     value = cells.values / divisor
     return _DerivedMetric(metric, block.names, block.real_ns, moments, value, cells.is_present)

@@ -70,19 +70,19 @@ async def run_process(
     start_at_real_ns: int | None = None,
     lead_s: float = 0.0,
     on_stderr: Callable[[bytes], object] | None = None,
-    on_request: Callable[[int], object] | None = None,
+    on_request_id: Callable[[int], object] | None = None,
     watch_processor: bool = False,
 ) -> ProcessEnding:
     """Run a command to its end. Raises HostError; leaves no process whatever happens.
 
     `halt` sends SIGINT and later SIGKILL. `start_at_real_ns` is the host's own clock, about
     `lead_s` from now. Standard output goes to `on_output` as it comes, standard error, whose end is
-    kept in any case, to `on_stderr`; `on_request` gets the id by which the agent knows the run.
+    kept in any case, to `on_stderr`; `on_request_id` gets the id by which the agent knows the run.
     With `watch_processor` the end tells what its threads got of the processors.
     """
     stream = start_remote_process(host, command, start_at_real_ns, watch_processor=watch_processor)
-    if on_request is not None:
-        on_request(stream.id)
+    if on_request_id is not None:
+        on_request_id(stream.id)
     late = f"did not end '{command.argv[0]}' within {command.wall_limit_s:g} s, nor killed it"
     async with stop_process_on_event(
         host, stream, halt, lead_s + command.wall_limit_s + OVERDUE_S, late
@@ -206,15 +206,15 @@ async def run_and_get_output(
     limit_s: float = LIMIT_S,
     output_limit_bytes: int = OUTPUT_LIMIT_BYTES,
     env: Sequence[tuple[str, str]] = (),
-    codes: frozenset[int] = SUCCESS_CODES,
+    success_codes: frozenset[int] = SUCCESS_CODES,
     install_hint: str = INSTALL_HINT,
     stdin: bytes = b"",
 ) -> bytes:
     """Run a command to its end, `stdin` on its standard input; its standard output.
 
     EngineError when it cannot be started (`install_hint` is what to do then), ends with another
-    code than `codes`, is killed, takes longer than `limit_s` or prints too much; the end of what it
-    said on standard error is part of it. HostError when the host fails.
+    code than `success_codes`, is killed, takes longer than `limit_s` or prints too much; the end of
+    what it said on standard error is part of it. HostError when the host fails.
     """
     words = tuple(argv)
     command = Command(words, cwd, stdin, " ".join(words), limit_s, output_limit_bytes, tuple(env))
@@ -222,7 +222,7 @@ async def run_and_get_output(
     ending = await run_program_or_raise(
         host, command, asyncio.Event(), printed.extend, install_hint=install_hint
     )
-    if fault := exit_fault_text(ending, command, codes):
+    if fault := exit_fault_text(ending, command, success_codes):
         raise EngineError(f"{program_name(command)} on host '{host.name}' {fault}.", CORRECT_HINT)
     return bytes(printed)
 
@@ -256,16 +256,18 @@ def program_name(command: Command) -> str:
 def exit_fault_text(
     ending: ProcessEnding,
     command: Command,
-    codes: frozenset[int] = SUCCESS_CODES,
-    faults: Sequence[str] = (),
+    success_codes: frozenset[int] = SUCCESS_CODES,
+    output_faults: Sequence[str] = (),
 ) -> str | None:
     """How a command did not end well, as the second half of a sentence; None when it did.
 
-    `faults` are what its output tells of it.
+    `output_faults` are what its output tells of it.
     """
     exited = ending.exited
     lines = ending.stderr_tail.replace("\r", "\n").strip().split("\n")[-LAST_LINES:]
-    text = excerpt("; ".join((*faults, *(line for line in lines if line.strip())))).rstrip(".")
+    text = excerpt("; ".join((*output_faults, *(line for line in lines if line.strip())))).rstrip(
+        "."
+    )
     because = f" ({text})" if text else ""
     if exited.timed_out:
         return f"did not end within {command.wall_limit_s:g} s, and was killed{because}"
@@ -273,7 +275,7 @@ def exit_fault_text(
         return (
             f"was killed by signal {exited.signal}{_bracketed_signal_name(exited.signal)}{because}"
         )
-    if exited.code not in codes:
+    if exited.code not in success_codes:
         return f"ended with exit code {exited.code}{because or ' and said nothing'}"
     if exited.truncated:
         return f"printed more than {command.output_limit_bytes} bytes"
@@ -288,19 +290,19 @@ def _bracketed_signal_name(number: int) -> str:
 
 
 async def fetch_file(
-    host: Host, path: str, max_bytes: int, on_request: Callable[[int], object] | None = None
+    host: Host, path: str, max_bytes: int, on_request_id: Callable[[int], object] | None = None
 ) -> bytes | None:
     """The content of a file; None when there is none.
 
-    It is held against the digest that the agent made while it read. `on_request` gets the id of the
-    request. AgentRefusalError for a file that is larger or cannot be read, HostError when the host
-    fails.
+    It is held against the digest that the agent made while it read. `on_request_id` gets the id of
+    the request. AgentRefusalError for a file that is larger or cannot be read, HostError when the
+    host fails.
     """
     content = bytearray()
     last: Message | None = None
     stream = host.stream("get", path=path, max_bytes=max_bytes)
-    if on_request is not None:
-        on_request(stream.id)
+    if on_request_id is not None:
+        on_request_id(stream.id)
     try:
         async with asyncio.timeout(FETCH_LIMIT_S):
             async for last in stream:

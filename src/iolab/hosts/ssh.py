@@ -91,10 +91,10 @@ class LoginAttempt(Struct):
     has_greeted: bool = False
     """Whether the other side said that it speaks ssh."""
 
-    offered_keys: asyncssh.SSHKey | None = None
+    untrusted_key: asyncssh.SSHKey | None = None
     """The key that it showed and that is not trusted."""
 
-    other_key_known: bool = False
+    has_other_trusted_key: bool = False
     """Whether another key of it is trusted."""
 
     @property
@@ -153,7 +153,7 @@ def connection_loss_reason(fault: Exception, limits: SshLimits) -> str:
 
 
 def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
-    key = attempt.offered_keys
+    key = attempt.untrusted_key
     if key is None:
         return attempt.to_error(
             f"({attempt.address_text}) shows a key or certificate that is not trusted: "
@@ -166,7 +166,7 @@ def _host_key_error(attempt: LoginAttempt, fault: asyncssh.HostKeyNotVerifiable)
         "compare the fingerprint with what 'ssh-keygen -lf' shows for that host's "
         "/etc/ssh/ssh_host_*_key.pub on its own console"
     )
-    if attempt.other_key_known:
+    if attempt.has_other_trusted_key:
         return attempt.to_error(
             f"({attempt.address_text}) shows another key than the one you trust: {shown}",
             f"Somebody may be in between. If the host was set up again, {check}, and replace the "

@@ -266,8 +266,8 @@ class _LoginObserver(asyncssh.SSHClient):
         named = self._prepared.alias or host
         asked_port = port if port != asyncssh.DEFAULT_PORT else None
         trusted = self._prepared.known.match(named, addr, asked_port)[0]
-        self._prepared.attempt.offered_keys = key
-        self._prepared.attempt.other_key_known = bool(trusted)
+        self._prepared.attempt.untrusted_key = key
+        self._prepared.attempt.has_other_trusted_key = bool(trusted)
         return False
 
     def auth_banner_received(self, msg: str, lang: str) -> None:
@@ -343,7 +343,7 @@ class SftpHostFiles:
         self.runner = runner
         self._client = client
 
-    async def make_folder_or_reason(self, path: str) -> str:
+    async def make_private_folder_or_reason(self, path: str) -> str:
         """A folder of mode 700, if nothing is there; why it could not, "" where it could."""
         attributes = asyncssh.SFTPAttrs(permissions=0o700)
         try:

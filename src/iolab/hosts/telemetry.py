@@ -181,13 +181,15 @@ def _counter_values_by_key(sample: Mapping[str, object]) -> Iterator[tuple[_Key,
             yield (scope, "", str(metric)), value
 
 
-def _sample_rows(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
+def _sample_rows(
+    sample: Mapping[str, object], key: str, column_count: int
+) -> Iterator[list[object]]:
     rows = sample.get(key) or []
     if not isinstance(rows, list):
         raise _wrong_type_error(key, "a list")
     for row in rows:
-        if not isinstance(row, list) or len(row) != width:
-            raise _wrong_type_error(key, f"rows of {width}")
+        if not isinstance(row, list) or len(row) != column_count:
+            raise _wrong_type_error(key, f"rows of {column_count}")
         yield row
 
 

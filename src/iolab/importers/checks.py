@@ -469,14 +469,18 @@ def _merged_histogram(view: ImportedView, operation: str) -> Histogram | None:
 
 def _statistic_contradiction_answers(
     operation_figures: OperationFigures,
-    name: str,
+    operation_name: str,
     bins: Histogram | None,
     resolution: float,
     step_ns: float,
 ) -> Iterator[CheckAnswer]:
     for at, value in operation_figures.percentiles:
-        evidence: EvidenceValues = {"operation": name, "percent": at, "reported_ns": value}
-        text = f"p{at:g} of {name} is given as {format_ns(value)}"
+        evidence: EvidenceValues = {
+            "operation": operation_name,
+            "percent": at,
+            "reported_ns": value,
+        }
+        text = f"p{at:g} of {operation_name} is given as {format_ns(value)}"
         slack = resolution * value + step_ns
         if (
             operation_figures.lat_max_ns is not None
@@ -504,8 +508,9 @@ def _statistic_contradiction_answers(
     for (low, a), (high, b) in pairwise(sorted(operation_figures.percentiles)):
         if a > b + step_ns:
             yield invalid_answer(
-                f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
-                operation=name,
+                f"p{low:g} of {operation_name} is {format_ns(a)}, "
+                f"above p{high:g} with {format_ns(b)}.",
+                operation=operation_name,
                 percent=low,
                 reported_ns=a,
             )
@@ -516,10 +521,10 @@ def _statistic_contradiction_answers(
         > operation_figures.lat_max_ns * (1 + resolution) + step_ns
     ):
         yield invalid_answer(
-            f"The mean of {name} is {format_ns(operation_figures.lat_mean_ns)}, beyond the "
-            "maximum of "
+            f"The mean of {operation_name} is {format_ns(operation_figures.lat_mean_ns)}, beyond "
+            "the maximum of "
             f"{format_ns(operation_figures.lat_max_ns)}.",
-            operation=name,
+            operation=operation_name,
             reported_ns=operation_figures.lat_mean_ns,
         )
 

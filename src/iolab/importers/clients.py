@@ -28,18 +28,18 @@ def join_clients_of_same_load(runs: Sequence[RunWithFiles]) -> tuple[RunWithFile
     """
     groups: dict[object, list[RunWithFiles]] = {}
     for files, run in runs:
-        load = tuple(sorted(_client_independent_settings(run).items()))
+        load = tuple(sorted(_settings_shared_by_clients(run).items()))
         groups.setdefault((run.details.tool, run.name, run.access_kind, load), []).append(
             (files, run)
         )
     return tuple(
         _join_clients(members)
         for group in groups.values()
-        for members in _group_simultaneous_runs(group)
+        for members in _group_simultaneous_runs_or_all(group)
     )
 
 
-def _client_independent_settings(foreign_run: ForeignRun) -> dict[str, str]:
+def _settings_shared_by_clients(foreign_run: ForeignRun) -> dict[str, str]:
     """The settings that clients of one load share; each has its own folder or device."""
     own = (*ImportedJob.path_options, CLIENT_COUNT)
     return {
@@ -89,7 +89,7 @@ def find_assumed_repeats(runs: Sequence[PlannedImport]) -> Iterator[AssumedRepea
     yield from found.values()
 
 
-def _group_simultaneous_runs(group: Sequence[RunWithFiles]) -> list[list[RunWithFiles]]:
+def _group_simultaneous_runs_or_all(group: Sequence[RunWithFiles]) -> list[list[RunWithFiles]]:
     """The runs that were made at the same time, as far as their files tell."""
     if any(_run_start_and_end_ns(run) is None for _, run in group):
         return [list(group)]

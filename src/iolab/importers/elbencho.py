@@ -282,14 +282,18 @@ class ElbenchoImporter:
         more, and its phases are no repeats of the others.
         """
         stem = re.escape(file.path.stem)
-        for output in file_set.matching_neighbours(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
-            file_set.mark_used(output)
+        for output in file_set.matching_files_in_same_folder(
+            file, re.compile(rf"{stem}\.(?:out|live\.csv)")
+        ):
+            file_set.mark_used_and_read(output)
         phases = list(_line_numbers_and_phases(file))
-        for twin in file_set.matching_neighbours(file, re.compile(rf"{stem}\.(?:json|csv)")):
+        for twin in file_set.matching_files_in_same_folder(
+            file, re.compile(rf"{stem}\.(?:json|csv)")
+        ):
             if twin.path == file.path or not self.recognises(twin):
                 continue
             if len(others := list(_line_numbers_and_phases(twin))) == len(phases):
-                file_set.mark_used(twin)
+                file_set.mark_used_and_read(twin)
                 file, phases = (twin, others) if _is_json_file(twin) else (file, phases)
         file.line_coverage.mark_all_read()
         if not phases:
@@ -421,7 +425,7 @@ def _phase_from_csv_row(row: Mapping[str, str | None]) -> _ElbenchoPhase | None:
         label=row.get("label") or "",
         version=row.get("version") or "",
         options={
-            **_command_options_without_column(row.get("command") or ""),
+            **_command_options_absent_from_columns(row.get("command") or ""),
             **{name: value for name, value in row.items() if name in _REQUESTED_COLUMNS and value},
         },
         figures=figures,
@@ -731,7 +735,7 @@ def _phase_options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     return {**options, **others}
 
 
-def _command_options_without_column(command: str) -> dict[str, str]:
+def _command_options_absent_from_columns(command: str) -> dict[str, str]:
     """The options that no column has, such as `--rwmixpct`; quotes of a CSV cell are its own."""
     settings = command_settings(re.sub(r'"+', '"', command), _STYLE)
     named = ((_SHORT.get(name, name), str(value)) for name, value in settings)

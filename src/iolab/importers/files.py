@@ -145,7 +145,9 @@ class ImportFileSet(Struct):
     files: Sequence[ForeignFile]
     used_paths: set[Path] = field(default_factory=set)
 
-    def matching_neighbours(self, file: ForeignFile, pattern: re.Pattern[str]) -> list[ForeignFile]:
+    def matching_files_in_same_folder(
+        self, file: ForeignFile, pattern: re.Pattern[str]
+    ) -> list[ForeignFile]:
         """Files in the same folder whose whole name fits, by name."""
         neighbours = [
             other
@@ -154,7 +156,7 @@ class ImportFileSet(Struct):
         ]
         return sorted(neighbours, key=lambda other: other.path.name)
 
-    def mark_used(self, file: ForeignFile) -> ForeignFile:
+    def mark_used_and_read(self, file: ForeignFile) -> ForeignFile:
         """That file, which belongs to a run and is read as a whole."""
         self.used_paths.add(file.path)
         file.line_coverage.mark_all_read()
@@ -189,7 +191,7 @@ class Importer(Protocol):
         """The runs that it tells of, with what lies beside it. ForeignFileError with a sentence.
 
         It marks every line in `file.line_coverage`, see `iolab.importers.line_coverage`; of files
-        beside it those that it uses by `file_set.mark_used`, those that it does not by
+        beside it those that it uses by `file_set.mark_used_and_read`, those that it does not by
         `file_set.mark_left_out`.
         """
 
@@ -441,9 +443,9 @@ def _with_memory_from_meminfo(
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
     if foreign_run.details.memory_bytes is not None:
         return foreign_run
-    for meminfo in file_set.matching_neighbours(file, re.compile(r".*meminfo.*")):
+    for meminfo in file_set.matching_files_in_same_folder(file, re.compile(r".*meminfo.*")):
         if match := _MEMORY.search(meminfo.first_bytes.decode("utf-8", "replace")):
-            file_set.mark_used(meminfo)
+            file_set.mark_used_and_read(meminfo)
             memory = int(match[1]) * 1024
             return replace(foreign_run, details=replace(foreign_run.details, memory_bytes=memory))
     return foreign_run

@@ -520,14 +520,16 @@ def _group_jobs_by_phase(jobs: Sequence[_FioJob]) -> list[list[_FioJob]]:
         groups.setdefault(job.group, []).append(job)
     phases: list[list[_FioJob]] = []
     for _, group in sorted(groups.items()):
-        if phases and _did_run_in_same_phase(phases, group):
+        if phases and _did_group_run_in_last_phase(phases, group):
             phases[-1] += group
         else:
             phases.append(list(group))
     return phases
 
 
-def _did_run_in_same_phase(phases: Sequence[Sequence[_FioJob]], group: Sequence[_FioJob]) -> bool:
+def _did_group_run_in_last_phase(
+    phases: Sequence[Sequence[_FioJob]], group: Sequence[_FioJob]
+) -> bool:
     before = phases[-1]
     spans = [job.run_start_and_end_ms for job in (*before, *group)]
     known = [span for span in spans if span is not None]

@@ -21,9 +21,9 @@ from iolab.importers.job_draft import (
     Duration,
     JobDraft,
     block_bytes_or_noted_default,
-    bssplit_text,
     noted_whole_block_size_text,
     size_with_unit_text,
+    study_bssplit_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED, bssplit_percent_total
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, WHOLE_PERCENT, AccessPattern
@@ -241,42 +241,44 @@ def _job_drafts(sections: list[tuple[str, Options]]) -> list[JobDraft]:
     return drafts
 
 
-def _convert_options(job: JobDraft, options: Options) -> None:
+def _convert_options(job: JobDraft, remaining_options: Options) -> None:
     """Each option into the workload, or into a note."""
     for option in ("kb_base", "unit_base", "new_group"):
-        if (value := options.get(option)) is not None:
+        if (value := remaining_options.get(option)) is not None:
             job.add_note(f"{option}={value}", "not needed: it changes nothing here")
-    kb_base = int(kb) if (kb := options.pop("kb_base", "")) in ("1000", "1024") else 1024
+    kb_base = int(kb) if (kb := remaining_options.pop("kb_base", "")) in ("1000", "1024") else 1024
     for option in ("unit_base", "new_group"):
-        options.pop(option, None)
-    if (name := options.pop("name", job.name)) != job.name:
+        remaining_options.pop(option, None)
+    if (name := remaining_options.pop("name", job.name)) != job.name:
         job.add_note(f"name={name}", "not needed: the section's name is the workload's")
-    _drop_variable_expressions(job, options)
-    if not _try_convert_access_pattern(job, options) or not _try_convert_ioengine(job, options):
+    _drop_variable_expressions(job, remaining_options)
+    if not _try_convert_access_pattern(job, remaining_options) or not _try_convert_ioengine(
+        job, remaining_options
+    ):
         return
-    _convert_sizes(job, options, kb_base)
-    _convert_cache_and_contents_options(job, options)
-    _convert_rates(job, options, kb_base)
-    job.runtime = _pop_duration(job, options, "runtime")
-    job.warmup = _pop_duration(job, options, "ramp_time")
+    _convert_sizes(job, remaining_options, kb_base)
+    _convert_cache_and_contents_options(job, remaining_options)
+    _convert_rates(job, remaining_options, kb_base)
+    job.runtime = _pop_duration(job, remaining_options, "runtime")
+    job.warmup = _pop_duration(job, remaining_options, "ramp_time")
     if job.runtime is None:
         reason = "changed: fio ends after size bytes, here after the study's runtime"
         job.add_note("runtime", reason)
-    elif not _is_option_true(options.get("time_based", "0")):
+    elif not _is_option_true(remaining_options.get("time_based", "0")):
         job.add_note(
             "runtime", "changed: fio may end earlier, after size bytes; here runs take it all"
         )
-    for option, value in options.items():
+    for option, value in remaining_options.items():
         _convert_remaining_option(job, option, value, kb_base)
 
 
-def _drop_variable_expressions(job: JobDraft, options: Options) -> None:
+def _drop_variable_expressions(job: JobDraft, remaining_options: Options) -> None:
     """Drop what only a running fio knows of options that a workload has."""
-    for option, value in list(options.items()):
+    for option, value in list(remaining_options.items()):
         if option not in FIO_OPTIONS and option not in _KEYS:
             continue
-        if _EXPRESSION.search(value) and (option != "filename" or "numjobs" in options):
-            del options[option]
+        if _EXPRESSION.search(value) and (option != "filename" or "numjobs" in remaining_options):
+            del remaining_options[option]
             reason = "refused: variables and expressions are not evaluated, so fio's default stands"
             job.add_note(f"{option}={value}", f"{reason}; write the value")
 
@@ -305,9 +307,9 @@ def _convert_remaining_option(job: JobDraft, option: str, value: str, kb_base: i
     job.add_note(f"{option}={value}", reason)
 
 
-def _try_convert_access_pattern(job: JobDraft, options: Options) -> bool:
+def _try_convert_access_pattern(job: JobDraft, remaining_options: Options) -> bool:
     """Whether a study has that pattern; without it there is no workload."""
-    access_word = options.pop("rw", "read").strip().lower()
+    access_word = remaining_options.pop("rw", "read").strip().lower()
     word, _, steps = access_word.partition(":")
     word = {"readwrite": "rw"}.get(word, word)
     if word not in set(AccessPattern):
@@ -318,7 +320,7 @@ def _try_convert_access_pattern(job: JobDraft, options: Options) -> bool:
     access = AccessPattern(word)
     job.workload_keys["rw"] = word
     for option in ("rwmixread", "rwmixwrite"):
-        text = options.pop(option, None)
+        text = remaining_options.pop(option, None)
         if text is None:
             continue
         percent = _parse_whole_number(text)
@@ -343,17 +345,19 @@ def _single_direction_index(job: JobDraft) -> int | None:
     )
 
 
-def _convert_sizes(job: JobDraft, options: Options, kb_base: int) -> None:
-    block = _pop_block_bytes(job, options, kb_base)
-    jobs = _pop_count(job, options, "numjobs")
-    count, parts = _file_and_part_counts_of_filename(job, options, jobs)
+def _convert_sizes(job: JobDraft, remaining_options: Options, kb_base: int) -> None:
+    block = _pop_block_bytes(job, remaining_options, kb_base)
+    jobs = _pop_count(job, remaining_options, "numjobs")
+    count, parts = _file_and_part_counts_of_filename(job, remaining_options, jobs)
     if count is None:
-        count = _pop_count(job, options, "nrfiles")
-    elif (files := options.pop("nrfiles", None)) is not None:
+        count = _pop_count(job, remaining_options, "nrfiles")
+    elif (files := remaining_options.pop("nrfiles", None)) is not None:
         job.add_note(f"nrfiles={files}", "not needed: filename names them")
-    written = {name: options[name] for name in ("filesize", "size") if name in options}
-    each = _pop_option_bytes(job, options, "filesize", kb_base)
-    total = _pop_option_bytes(job, options, "size", kb_base)
+    written = {
+        name: remaining_options[name] for name in ("filesize", "size") if name in remaining_options
+    }
+    each = _pop_option_bytes(job, remaining_options, "filesize", kb_base)
+    total = _pop_option_bytes(job, remaining_options, "size", kb_base)
     if each is not None and total is not None and total != each * count:
         reason = f"changed: {each * count} bytes, as files are used whole"
         job.add_note(f"size={written['size']}", reason)
@@ -379,9 +383,11 @@ def _convert_sizes(job: JobDraft, options: Options, kb_base: int) -> None:
     job.workload_keys["numjobs"] = jobs
 
 
-def _pop_option_bytes(job: JobDraft, options: Options, option: str, kb_base: int) -> int | None:
+def _pop_option_bytes(
+    job: JobDraft, remaining_options: Options, option: str, kb_base: int
+) -> int | None:
     """The bytes of an option; None with a note where it is no size."""
-    text = options.pop(option, None)
+    text = remaining_options.pop(option, None)
     if text is None:
         return None
     count = _parse_size(text, kb_base)
@@ -401,12 +407,12 @@ def _note_decimal_unit(job: JobDraft, option: str, text: str, count: int, kb_bas
         job.add_note(option, f"{reason}; it counts k and KB by 1,024")
 
 
-def _pop_block_bytes(job: JobDraft, options: Options, kb_base: int) -> int:
+def _pop_block_bytes(job: JobDraft, remaining_options: Options, kb_base: int) -> int:
     """The size of a block, of several the smallest, with `bssplit` in the options of fio."""
-    text, ranges = options.pop("bs", None), options.pop("bsrange", None)
-    split = options.pop("bssplit", None)
+    text, ranges = remaining_options.pop("bs", None), remaining_options.pop("bsrange", None)
+    split = remaining_options.pop("bssplit", None)
     if split is not None and (
-        smallest := _smallest_block_of_converted_bssplit(job, split, kb_base)
+        smallest := _convert_bssplit_and_get_smallest_block(job, split, kb_base)
     ):
         for option, value in (("bs", text), ("bsrange", ranges)):
             if value is not None:
@@ -430,13 +436,13 @@ def _pop_block_bytes(job: JobDraft, options: Options, kb_base: int) -> int:
     return block
 
 
-def _smallest_block_of_converted_bssplit(job: JobDraft, split: str, kb_base: int) -> int | None:
+def _convert_bssplit_and_get_smallest_block(job: JobDraft, split: str, kb_base: int) -> int | None:
     """The smallest block of a `bssplit` that a study can have; None with a note for any other."""
     sides = split.split(",")
     direction = _single_direction_index(job)
     if direction is not None:
         sides = [sides[min(direction, len(sides) - 1)]]
-    texts = [bssplit_text(side, lambda size: _parse_size(size, kb_base)) for side in sides]
+    texts = [study_bssplit_text(side, lambda size: _parse_size(size, kb_base)) for side in sides]
     text = ",".join(side for side in texts if side)
     shaping = FIO_OPTIONS["bssplit"]
     if None in texts or not shaping.accepts_value(text):
@@ -509,9 +515,9 @@ def _file_and_part_counts_of_filename(
     return _FileAndPartCounts(len(names), job_count)
 
 
-def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
+def _try_convert_ioengine(job: JobDraft, remaining_options: Options) -> bool:
     """Whether the engine does I/O on files or devices; of others no study measures anything."""
-    text = options.pop("ioengine", "psync")
+    text = remaining_options.pop("ioengine", "psync")
     engine = _EQUIVALENT_ENGINES.get(text, text)
     if engine not in IOENGINES:
         known = ", ".join(IOENGINES)
@@ -521,8 +527,8 @@ def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
         job.add_note(
             f"ioengine={text}", f"changed: {engine}, as a study has {', '.join(IOENGINES)}"
         )
-    text = options.get("iodepth", "1")
-    depth = _pop_count(job, options, "iodepth")
+    text = remaining_options.get("iodepth", "1")
+    depth = _pop_count(job, remaining_options, "iodepth")
     if depth > 1 and engine in SYNC_IOENGINES:
         job.add_note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
@@ -533,24 +539,24 @@ def _try_convert_ioengine(job: JobDraft, options: Options) -> bool:
     return True
 
 
-def _convert_cache_and_contents_options(job: JobDraft, options: Options) -> None:
+def _convert_cache_and_contents_options(job: JobDraft, remaining_options: Options) -> None:
     """Whether the page cache is passed by, and what blocks hold."""
-    direct = _pop_flag(job, options, "direct")
-    if "buffered" in options:
-        direct = not _pop_flag(job, options, "buffered")
+    direct = _pop_flag(job, remaining_options, "direct")
+    if "buffered" in remaining_options:
+        direct = not _pop_flag(job, remaining_options, "buffered")
     job.workload_keys["direct"] = direct
     if not direct:
         job.add_note("direct=0", "kept: this measures the page cache, and results will say so")
-    if _pop_flag(job, options, "refill_buffers"):
+    if _pop_flag(job, remaining_options, "refill_buffers"):
         job.workload_keys["contents"] = "random"
-    if _pop_flag(job, options, "zero_buffers"):
+    if _pop_flag(job, remaining_options, "zero_buffers"):
         job.workload_keys["contents"] = "zeros"
 
 
-def _convert_rates(job: JobDraft, options: Options, kb_base: int) -> None:
+def _convert_rates(job: JobDraft, remaining_options: Options, kb_base: int) -> None:
     direction = _single_direction_index(job)
     for option in ("rate_iops", "rate"):
-        text = options.pop(option, None)
+        text = remaining_options.pop(option, None)
         if text is None:
             continue
         values = [
@@ -570,9 +576,9 @@ def _convert_rates(job: JobDraft, options: Options, kb_base: int) -> None:
             job.add_note(f"{option}={text}", "refused: a workload has one rate, here rate_iops")
         else:
             job.workload_keys[option] = rate
-    process = options.get("rate_process")
+    process = remaining_options.get("rate_process")
     if process == "poisson":
-        del options["rate_process"]
+        del remaining_options["rate_process"]
         if "rate" in job.workload_keys or "rate_iops" in job.workload_keys:
             job.workload_keys["arrivals"] = "poisson"
         else:
@@ -592,8 +598,8 @@ def _read_write_trim_values(text: str, default: str) -> tuple[str, str, str]:
     return first, second, third
 
 
-def _pop_duration(job: JobDraft, options: Options, option: str) -> Duration | None:
-    text = options.pop(option, None)
+def _pop_duration(job: JobDraft, remaining_options: Options, option: str) -> Duration | None:
+    text = remaining_options.pop(option, None)
     if text is None:
         return None
     match = _TIME.fullmatch(text.strip().lower())
@@ -607,9 +613,9 @@ def _pop_duration(job: JobDraft, options: Options, option: str) -> Duration | No
     return Duration(f"{int(match[1])}{unit}", int(match[1]) * _SECONDS[unit])
 
 
-def _pop_count(job: JobDraft, options: Options, option: str) -> int:
+def _pop_count(job: JobDraft, remaining_options: Options, option: str) -> int:
     """The number above 0 that an option gives, 1 with a note where it gives none."""
-    text = options.pop(option, None)
+    text = remaining_options.pop(option, None)
     if text is None:
         return 1
     count = _parse_whole_number(text)
@@ -620,9 +626,9 @@ def _pop_count(job: JobDraft, options: Options, option: str) -> int:
     return 1
 
 
-def _pop_flag(job: JobDraft, options: Options, option: str) -> bool:
+def _pop_flag(job: JobDraft, remaining_options: Options, option: str) -> bool:
     """Whether an option is on."""
-    text = options.pop(option, "0")
+    text = remaining_options.pop(option, "0")
     if _parse_whole_number(text) is None and text not in ("true", "false"):
         job.add_note(f"{option}={text}", "refused: it is 0 or 1, and 0 stands here")
     return _is_option_true(text)

@@ -96,7 +96,7 @@ def read_fio_logs(
     """
     logs = {
         kind: [
-            file_set.mark_used(log)
+            file_set.mark_used_and_read(log)
             for log in _log_files(
                 report_file, file_set, job_name, options, kind, is_only_job=is_only_job
             )
@@ -127,14 +127,14 @@ def _intervals_from_averaged_logs(
     lat_unit_ns: int,
 ) -> Iterator[ImportedInterval]:
     """Windows of logs that have averages: values of all jobs are added, latencies averaged."""
-    window = _usual_line_interval_ms(iops_logs)
+    window = _median_line_interval_ms(iops_logs)
     iops, kib = (
         _figure_sums_by_window(iops_logs, window),
-        _figure_sums_by_window(bandwidth_logs, _usual_line_interval_ms(bandwidth_logs)),
+        _figure_sums_by_window(bandwidth_logs, _median_line_interval_ms(bandwidth_logs)),
     )
     total, number = (
-        _figure_sums_by_window(latency_logs, _usual_line_interval_ms(latency_logs)),
-        _figure_sums_by_window(latency_logs, _usual_line_interval_ms(latency_logs), lambda _: 1),
+        _figure_sums_by_window(latency_logs, _median_line_interval_ms(latency_logs)),
+        _figure_sums_by_window(latency_logs, _median_line_interval_ms(latency_logs), lambda _: 1),
     )
     for (way, end), rate in sorted(iops.items(), key=lambda row: row[0][1]):
         mean = total.get((way, end), 0.0) / max(number.get((way, end), 1.0), 1.0) * lat_unit_ns
@@ -198,7 +198,7 @@ def _log_files(
         return []
     prefix = options[option].rsplit("/", 1)[-1] or job_name
     pattern = re.compile(rf"{re.escape(prefix)}_{log_kind}(?:\.\d+)?\.log")
-    return file_set.matching_neighbours(report_file, pattern)
+    return file_set.matching_files_in_same_folder(report_file, pattern)
 
 
 def _rows_of_each_log(
@@ -218,7 +218,7 @@ def _rows_of_each_log(
     if any(is_option_on(options.get(name, "0")) for name in epochs):
         begin = min(
             (row.ms for rows in every for row in rows), default=0
-        ) - _usual_line_interval_ms(every)
+        ) - _median_line_interval_ms(every)
         every = [
             [_LogRow(row.ms - begin, row.value, row.direction, row.block_bytes) for row in rows]
             for rows in every
@@ -246,18 +246,18 @@ def _parse_log_or_leave_out(
 def _figure_sums_by_window(
     logs: Sequence[Sequence[_LogRow]],
     window_ms: int,
-    figure: Callable[[_LogRow], float] = lambda row: row.value,
+    figure_of_row: Callable[[_LogRow], float] = lambda row: row.value,
 ) -> Windows:
     """A figure of all jobs together, in windows of so many ms; a line ends the window it is of."""
     totals: Windows = {}
     for rows in logs:
         for row in rows:
             key = row.direction, max(round(row.ms / window_ms), 1) * window_ms
-            totals[key] = totals.get(key, 0.0) + figure(row)
+            totals[key] = totals.get(key, 0.0) + figure_of_row(row)
     return totals
 
 
-def _usual_line_interval_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
+def _median_line_interval_ms(logs: Sequence[Sequence[_LogRow]]) -> int:
     """The usual time between two lines of one direction, in ms."""
     gaps: list[int] = []
     for rows in logs:

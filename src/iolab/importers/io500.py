@@ -69,7 +69,7 @@ class Io500Importer:
         # What belongs to one summary of a folder is no output of the next one.
         neighbours = {
             neighbour.path.name: neighbour
-            for neighbour in file_set.matching_neighbours(file, re.compile(r".*"))
+            for neighbour in file_set.matching_files_in_same_folder(file, re.compile(r".*"))
             if neighbour.path not in file_set.used_paths
         }
         runs = []
@@ -99,12 +99,12 @@ def _mark_neighbour_files(
         {f"{phase}.txt" for phase, *_ in _phase_results(file)},
         _phase_results_with_rate(file),
     )
-    for other in file_set.matching_neighbours(file, re.compile(r".*")):
+    for other in file_set.matching_files_in_same_folder(file, re.compile(r".*")):
         if other.path == file.path or other.path in file_set.used_paths:
             continue
         if other.path.name in phases:
             if other.name in names:
-                file_set.mark_used(other)
+                file_set.mark_used_and_read(other)
             else:
                 file_set.mark_left_out(other, _NOT_COMPARED)
         elif _IO500_FILES.fullmatch(other.path.name):
@@ -173,7 +173,7 @@ def _foreign_run_of_phase(
         clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
         indicator="bandwidth" if is_io else "ops_per_s",
     )
-    return run if tool_file is None else _with_tool_output(run, figures, tool_file)
+    return run if tool_file is None else _with_ior_or_mdtest_output(run, figures, tool_file)
 
 
 def _io500_version(file: ForeignFile) -> str:
@@ -181,8 +181,8 @@ def _io500_version(file: ForeignFile) -> str:
     return excerpt(match[1], NAME_CHARACTERS) if match else ""
 
 
-def _with_tool_output(
-    foreign_run: ForeignRun, operation_figures: OperationFigures, tool_file: ForeignFile
+def _with_ior_or_mdtest_output(
+    foreign_run: ForeignRun, summary_figures: OperationFigures, tool_file: ForeignFile
 ) -> ForeignRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
     importer = IorImporter() if "ior" in tool_file.path.name else MdtestImporter()
@@ -192,12 +192,12 @@ def _with_tool_output(
         read = importer.read(tool_file, ImportFileSet(()))
     except (ForeignFileError, IolabError, OSError):
         return foreign_run
-    same = [other for other in read if other.operation_names == (operation_figures.operation,)]
+    same = [other for other in read if other.operation_names == (summary_figures.operation,)]
     if not same:
         return foreign_run
     details = replace(
         foreign_run.details,
-        claimed_totals=(operation_figures,),
+        claimed_totals=(summary_figures,),
         files=(*foreign_run.details.files, tool_file.name),
     )
     errors = foreign_run.clients[0].details.errors

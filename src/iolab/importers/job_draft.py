@@ -96,10 +96,10 @@ def size_with_unit_text(count: int) -> str:
     return str(count)
 
 
-def bssplit_text(split: str, parse_size: Callable[[str], int | None]) -> str | None:
+def study_bssplit_text(fio_bssplit: str, parse_size: Callable[[str], int | None]) -> str | None:
     """A `bssplit` of fio with its sizes as studies have them; None where one of them is none."""
     parts = []
-    for part in split.split(":"):
+    for part in fio_bssplit.split(":"):
         size, slash, share = part.strip().partition("/")
         count = parse_size(size)
         if count is None or (share and not share.isdigit()):

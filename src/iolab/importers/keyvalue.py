@@ -104,11 +104,11 @@ class DbBenchImporter:
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
-        beside = file_set.matching_neighbours(file, re.compile(rf"{stem}\.err"))
+        beside = file_set.matching_files_in_same_folder(file, re.compile(rf"{stem}\.err"))
         heard = [
             section
             for stderr in beside
-            for section in _invocation_sections(file_set.mark_used(stderr))
+            for section in _invocation_sections(file_set.mark_used_and_read(stderr))
         ]
         parts = _invocation_sections(file)
         paired = heard if len(heard) == len(parts) else []
@@ -127,13 +127,15 @@ class DbBenchImporter:
             raise refused
         reports = [
             report
-            for report in file_set.matching_neighbours(file, re.compile(rf"{stem}.*\.csv"))
+            for report in file_set.matching_files_in_same_folder(
+                file, re.compile(rf"{stem}.*\.csv")
+            )
             if report.first_bytes.startswith(_REPORT)
         ]
         if len(runs) == 1 and reports:
             runs = [
                 _run_with_intervals(
-                    runs[0], tuple(_intervals_from_report(file_set.mark_used(reports[0])))
+                    runs[0], tuple(_intervals_from_report(file_set.mark_used_and_read(reports[0])))
                 )
             ]
         return runs
@@ -385,8 +387,12 @@ class YcsbImporter:
     ) -> ForeignRun:
         file = part.file
         stem = re.escape(file.path.stem)
-        heard = file_set.matching_neighbours(file, re.compile(rf"{stem}\.err")) if has_logs else []
-        errors = b"".join(file_set.mark_used(stderr).utf8_bytes for stderr in heard)
+        heard = (
+            file_set.matching_files_in_same_folder(file, re.compile(rf"{stem}\.err"))
+            if has_logs
+            else []
+        )
+        errors = b"".join(file_set.mark_used_and_read(stderr).utf8_bytes for stderr in heard)
         content = part.text.encode()
         output = ycsb_output.parse_ycsb_output(content, errors or content)
         sections: dict[str, dict[str, str]] = {}
@@ -454,18 +460,18 @@ class YcsbImporter:
         """The logs of the operations, each used whether or not it can be read."""
         for name in sections:
             pattern = re.compile(rf"{re.escape(file.path.stem)}[._-]?{re.escape(name)}\.hdr")
-            for log_file in file_set.matching_neighbours(file, pattern):
-                log = parse_hdr_log(file_set.mark_used(log_file).utf8_bytes)
+            for log_file in file_set.matching_files_in_same_folder(file, pattern):
+                log = parse_hdr_log(file_set.mark_used_and_read(log_file).utf8_bytes)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
                         raise ForeignFileError(
                             f"{log_file.name}: {excerpt(log.faults[0], NAME_CHARACTERS)}."
                         )
                     yield _operation_key(name), log
-        for log_file in file_set.matching_neighbours(
+        for log_file in file_set.matching_files_in_same_folder(
             file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")
         ):
-            file_set.mark_used(log_file)
+            file_set.mark_used_and_read(log_file)
 
 
 def _operation_count(section: Mapping[str, str]) -> int:

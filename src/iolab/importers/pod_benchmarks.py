@@ -144,7 +144,7 @@ class KubestrImporter:
 
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The jobs of every result."""
-        file_set.mark_used(file)
+        file_set.mark_used_and_read(file)
         if b'"fioConfig"' in file.utf8_bytes:
             return _kubestr_json_runs(file, file_set)
         return _kubestr_text_runs(file)
@@ -399,11 +399,11 @@ def _kbench_run(
     access_order: str,
     direction: str,
     printed: str,
-    unit_and_job: tuple[str, Mapping[str, str]],
+    metric_suffix_and_job: tuple[str, Mapping[str, str]],
     settings: Mapping[str, str],
     volume: str,
 ) -> ForeignRun:
-    ending, job = unit_and_job
+    ending, job = metric_suffix_and_job
     value = parse_number(printed)
     row = {f"{access_order} {direction} {ending}": printed}
     figures = _operation_figures(
@@ -445,7 +445,7 @@ class DbenchImporter:
 
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The tests of every log, or the figures of its summary where it holds no more."""
-        file_set.mark_used(file)
+        file_set.mark_used_and_read(file)
         _mark_progress_lines(file, _DBENCH_PROGRESS)
         sections = split_into_sections(file, _DBENCH_TEST)
         runs = [run for section in sections for run in _dbench_test_runs(section)]

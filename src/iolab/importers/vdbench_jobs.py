@@ -26,9 +26,9 @@ from iolab.importers.job_draft import (
     JobDraft,
     OptionNote,
     block_bytes_or_noted_default,
-    bssplit_text,
     noted_whole_block_size_text,
     size_with_unit_text,
+    study_bssplit_text,
 )
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.text import excerpt
@@ -221,11 +221,11 @@ def _split_parameters(text: str) -> Iterator[str]:
         if words.startswith("eof"):
             return
         if words and words[0] not in "/#*":
-            words = excerpt(_text_before_blank(words), VALUE_CHARACTERS)
+            words = excerpt(_text_before_unquoted_blank(words), VALUE_CHARACTERS)
             yield from re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|[^,(])+", words)
 
 
-def _text_before_blank(words: str) -> str:
+def _text_before_unquoted_blank(words: str) -> str:
     """A line up to its first blank outside quotes, without these."""
     parts = words.split('"')
     for index in range(0, len(parts), 2):
@@ -265,10 +265,10 @@ def _convert_run_definition(
         job.refuse_job(str(run), "a study has no workload of many files like vdbench's")
         yield job
         return
-    options = dict(run.options)
-    names = options.pop("wd", "")
+    remaining_options = dict(run.options)
+    names = remaining_options.pop("wd", "")
     workloads = _matching_definitions(names, by_kind["wd"])
-    if not names and "sd" in options:
+    if not names and "sd" in remaining_options:
         workloads = [_VdbenchDefinition("wd", "default")]
     if not workloads:
         job = JobDraft(run.name)
@@ -282,7 +282,7 @@ def _convert_run_definition(
         if len(workloads) > 1:
             reason = f"changed: vdbench runs {len(workloads)} workloads at once, here one after the"
             job.add_note(f"wd={names}", f"{reason} other")
-        own = {**workload.options, **options}
+        own = {**workload.options, **remaining_options}
         disks = own.pop("sd", "")
         storages = _matching_definitions(disks, by_kind["sd"])
         used_names |= {f"sd={storage.name}" for storage in storages}
@@ -297,7 +297,7 @@ def _convert_run_definition(
             )
         if "iorate" in workload.options:
             job.add_note(f"iorate={workload.options['iorate']}", "refused: a run has one rate here")
-        if len(workloads) > 1 and options.get("iorate", "max") != "max":
+        if len(workloads) > 1 and remaining_options.get("iorate", "max") != "max":
             rate = own.pop("iorate")
             job.add_note(f"iorate={rate}", "refused: it is of all of these workloads together")
         _note_storage_differences(job, storages)
@@ -332,22 +332,22 @@ def _matching_definitions(
     return list(found.values())
 
 
-def _convert_parameters(job: JobDraft, options: dict[str, str]) -> None:
+def _convert_parameters(job: JobDraft, remaining_options: dict[str, str]) -> None:
     """Each parameter into the workload, or into a note."""
-    _convert_access_pattern(job, options)
-    block = _convert_block_size_and_get_bytes(job, options)
-    _convert_file_size(job, options, block)
-    _convert_threads(job, options)
-    _convert_open_flags(job, options)
-    _convert_rate(job, options)
-    job.runtime = _pop_duration(job, options, "elapsed") or _DEFAULT_ELAPSED
-    job.warmup = _pop_duration(job, options, "warmup")
-    for option, value in options.items():
+    _convert_access_pattern(job, remaining_options)
+    block = _convert_block_size_and_get_bytes(job, remaining_options)
+    _convert_file_size(job, remaining_options, block)
+    _convert_threads(job, remaining_options)
+    _convert_open_flags(job, remaining_options)
+    _convert_rate(job, remaining_options)
+    job.runtime = _pop_duration(job, remaining_options, "elapsed") or _DEFAULT_ELAPSED
+    job.warmup = _pop_duration(job, remaining_options, "warmup")
+    for option, value in remaining_options.items():
         job.add_note(f"{option}={value}", _ignored_parameter_reason(option))
 
 
-def _convert_access_pattern(job: JobDraft, options: dict[str, str]) -> None:
-    seeks = _list_values(options.pop("seekpct", "100"))
+def _convert_access_pattern(job: JobDraft, remaining_options: dict[str, str]) -> None:
+    seeks = _list_values(remaining_options.pop("seekpct", "100"))
     seek = _parse_seek_percent(seeks[0])
     is_random = seek is None or seek >= SEEKS_RANDOM
     pattern = "every offset is random" if is_random else "sequential"
@@ -357,7 +357,7 @@ def _convert_access_pattern(job: JobDraft, options: dict[str, str]) -> None:
     elif seek < 0:
         job.add_note(f"seekpct={seeks[0]}", "changed: sequential, and on from the start at the end")
     percents: list[int] = [100]
-    if (text := options.pop("rdpct", None)) is not None:
+    if (text := remaining_options.pop("rdpct", None)) is not None:
         values = _loop_values(text)
         if values and all(0 <= value <= 100 for value in values):
             percents = [int(value) for value in values]
@@ -381,10 +381,10 @@ def _parse_seek_percent(text: str) -> float | None:
     return float(values[0]) if values and 0 <= values[0] <= 100 else None
 
 
-def _convert_block_size_and_get_bytes(job: JobDraft, options: dict[str, str]) -> int:
+def _convert_block_size_and_get_bytes(job: JobDraft, remaining_options: dict[str, str]) -> int:
     """The size of a block, of several what is a multiple of all: files have whole blocks."""
-    text = options.pop("xfersize", None)
-    loop = options.pop(_LOOP_OF_SIZES, None)
+    text = remaining_options.pop("xfersize", None)
+    loop = remaining_options.pop(_LOOP_OF_SIZES, None)
     if loop is not None:
         if text is not None:
             job.add_note(f"xfersize={text}", "not needed: forxfersize has the sizes")
@@ -410,25 +410,25 @@ def _convert_block_size_and_get_bytes(job: JobDraft, options: dict[str, str]) ->
             f"xfersize={text}", "changed: the smallest, as a workload has one size of blocks"
         )
     elif len(sizes) > 1:
-        block = _smallest_size_of_converted_shares(job, text)
+        block = _convert_size_shares_and_get_smallest(job, text)
     block = block_bytes_or_noted_default(job, f"xfersize={text}", block)
     job.workload_keys["bs"] = size_with_unit_text(block)
     return block
 
 
-def _smallest_size_of_converted_shares(job: JobDraft, text: str) -> int | None:
+def _convert_size_shares_and_get_smallest(job: JobDraft, text: str) -> int | None:
     """Sizes with their shares as fio's `bssplit`; the smallest size, None where that is not so."""
     parts = text.strip("()").split(",")
     pairs = zip(parts[::2], parts[1::2], strict=False)
-    split = bssplit_text(":".join(f"{size}/{share}" for size, share in pairs), _parse_bytes)
+    split = study_bssplit_text(":".join(f"{size}/{share}" for size, share in pairs), _parse_bytes)
     if split is None or len(parts) % 2 or not FIO_OPTIONS["bssplit"].accepts_value(split):
         return None
     job.fio_options["bssplit"] = split
     return min(size for part in parts[::2] if (size := _parse_bytes(part)))
 
 
-def _convert_file_size(job: JobDraft, options: dict[str, str], block: int) -> None:
-    text = options.pop("size", None)
+def _convert_file_size(job: JobDraft, remaining_options: dict[str, str], block: int) -> None:
+    text = remaining_options.pop("size", None)
     size = None if text is None else _parse_bytes(text)
     if size is None or size < block:
         option = "size" if text is None else f"size={text}"
@@ -442,8 +442,8 @@ def _convert_file_size(job: JobDraft, options: dict[str, str], block: int) -> No
     }
 
 
-def _convert_threads(job: JobDraft, options: dict[str, str]) -> None:
-    text = options.pop("threads", "8")
+def _convert_threads(job: JobDraft, remaining_options: dict[str, str]) -> None:
+    text = remaining_options.pop("threads", "8")
     depths = [int(value) for value in _loop_values(text) if value >= 1 and value == int(value)]
     if not depths or len(depths) != len(_loop_values(text)):
         job.add_note(f"threads={text}", "changed: 8, vdbench's default; write iodepth as a list")
@@ -454,8 +454,8 @@ def _convert_threads(job: JobDraft, options: dict[str, str]) -> None:
     job.workload_keys |= {"ioengine": "libaio", "iodepth": depths if len(depths) > 1 else depths[0]}
 
 
-def _convert_open_flags(job: JobDraft, options: dict[str, str]) -> None:
-    text = options.pop("openflags", None)
+def _convert_open_flags(job: JobDraft, remaining_options: dict[str, str]) -> None:
+    text = remaining_options.pop("openflags", None)
     flags = [] if text is None else text.strip("()").lower().split(",")
     direct = any(flag in ("o_direct", "directio", "direct") for flag in flags)
     job.workload_keys["direct"] = direct
@@ -468,10 +468,10 @@ def _convert_open_flags(job: JobDraft, options: dict[str, str]) -> None:
         job.add_note("openflags", "kept: this measures the page cache, and results will say so")
 
 
-def _convert_rate(job: JobDraft, options: dict[str, str]) -> None:
+def _convert_rate(job: JobDraft, remaining_options: dict[str, str]) -> None:
     """The rate, and how I/Os arrive: without a word from vdbench's run, at random."""
-    text = options.pop("iorate", None)
-    spread = options.pop("distribution", None)
+    text = remaining_options.pop("iorate", None)
+    spread = remaining_options.pop("distribution", None)
     values = [] if text is None else _loop_values(text)
     rates = [int(value) for value in values if value >= 1 and value == int(value)]
     if text is None:
@@ -494,8 +494,8 @@ def _convert_rate(job: JobDraft, options: dict[str, str]) -> None:
         job.add_note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
 
 
-def _pop_duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
-    text = options.pop(option, None)
+def _pop_duration(job: JobDraft, remaining_options: dict[str, str], option: str) -> Duration | None:
+    text = remaining_options.pop(option, None)
     if text is None:
         return None
     match = _TIME.fullmatch(text.strip())
@@ -519,7 +519,7 @@ def _loop_values(text: str) -> list[Fraction]:
     while position < len(parts):
         part = parts[position]
         if part == "-":
-            ranged = _range_values(values, parts[position + 1 : position + 3])
+            ranged = _values_to_range_end(values, parts[position + 1 : position + 3])
             position += 3
         else:
             number = _parse_number(part)
@@ -531,19 +531,34 @@ def _loop_values(text: str) -> list[Fraction]:
     return values
 
 
-def _range_values(before: Sequence[Fraction], words: Sequence[str]) -> list[Fraction] | None:
+def _values_to_range_end(
+    earlier_values: Sequence[Fraction], end_and_step_words: Sequence[str]
+) -> list[Fraction] | None:
     """What comes after the last value, up to an end, doubled, halved or by a step."""
-    last = _parse_number(words[0]) if len(words) == 2 else None
-    step = None if last is None or words[1] == "d" else _parse_number(words[1])
-    if not before or last is None or before[-1] <= 0 or (words[1] != "d" and not step):
+    last = _parse_number(end_and_step_words[0]) if len(end_and_step_words) == 2 else None
+    step = (
+        None
+        if last is None or end_and_step_words[1] == "d"
+        else _parse_number(end_and_step_words[1])
+    )
+    if (
+        not earlier_values
+        or last is None
+        or earlier_values[-1] <= 0
+        or (end_and_step_words[1] != "d" and not step)
+    ):
         return None
-    values = [before[-1]]
+    values = [earlier_values[-1]]
     while len(values) <= VALUES_MAX:
         if step:
             following = values[-1] + step
         else:
-            following = values[-1] * 2 if before[-1] < last else values[-1] / 2
-        if (following > last) if step or before[-1] < last else (following < last or not last):
+            following = values[-1] * 2 if earlier_values[-1] < last else values[-1] / 2
+        if (
+            (following > last)
+            if step or earlier_values[-1] < last
+            else (following < last or not last)
+        ):
             break
         values.append(following)
     return values[1:]

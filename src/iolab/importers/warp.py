@@ -137,9 +137,11 @@ class WarpLogImporter:
     def read(self, file: ForeignFile, file_set: ImportFileSet) -> Sequence[ForeignRun]:
         """The phases of the log; warp's JSON of the same run beside it is not read twice."""
         stem = re.escape(re.sub(r"\.(?:csv|tsv)(?:\.zst)?$", "", file.path.name))
-        for twin in file_set.matching_neighbours(file, re.compile(rf"{stem}\.json(?:\.zst)?")):
+        for twin in file_set.matching_files_in_same_folder(
+            file, re.compile(rf"{stem}\.json(?:\.zst)?")
+        ):
             if _DOCUMENT.search(twin.text):
-                file_set.mark_used(twin)
+                file_set.mark_used_and_read(twin)
         log = _read_log(file)
         spans = {
             operation: _first_start_and_last_end_ns(log.requests_of_operations(operation))

@@ -195,7 +195,9 @@ def _ratio_scale_half_width(compared_metrics: Sequence[ComparedMetric]) -> float
     return min(max([SPAN_MIN, *ends]), SPAN_MAX)
 
 
-def _metric_rows_table(compared_metrics: Sequence[ComparedMetric], span: float) -> Table:
+def _metric_rows_table(
+    compared_metrics: Sequence[ComparedMetric], scale_half_width: float
+) -> Table:
     """The metrics of each point under its name."""
     heads = (
         *text_and_number_columns(("Metric", "Verdict"), ("Ratio", "Interval")),
@@ -205,26 +207,28 @@ def _metric_rows_table(compared_metrics: Sequence[ComparedMetric], span: float) 
     points: dict[str, list[tuple[Cell, ...]]] = {}
     for compared in compared_metrics:
         point = point_text(compared.workload, compared.axis)
-        points.setdefault(point, []).append(_comparison_cells(compared, span))
+        points.setdefault(point, []).append(_comparison_cells(compared, scale_half_width))
     starts = accumulate(map(len, points.values()), initial=0)
     cells = tuple(chain.from_iterable(points.values()))
     return Table("Point by point", heads, cells, tuple(zip(starts, points, strict=False)))
 
 
-def _comparison_cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
-    comparison = compared.comparison
-    _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(compared).cells
+def _comparison_cells(compared_metric: ComparedMetric, scale_half_width: float) -> tuple[Cell, ...]:
+    comparison = compared_metric.comparison
+    _, _, baseline, candidate, ratio, interval, verdict = comparison_row_texts(
+        compared_metric
+    ).cells
     needs_reason = (
         comparison.verdict is ComparisonVerdict.INCONCLUSIVE or comparison.reason == SAME_SESSION
     )
     badge = _verdict_badge_html(comparison.verdict)
     return row_of_cells(
-        metric_column_name(compared.metric),
+        metric_column_name(compared_metric.metric),
         Cell(verdict, note=comparison.reason if needs_reason else "", html=badge),
         *(ratio, interval),
-        Cell("", html=_forest_row_svg(comparison, span)),
+        Cell("", html=_forest_row_svg(comparison, scale_half_width)),
         *(baseline, candidate, " / ".join(map(str, comparison.run_counts))),
-        compared.level,
+        compared_metric.level,
     )
 
 
@@ -233,12 +237,15 @@ def _verdict_badge_html(verdict: ComparisonVerdict, prefix: str = "") -> str:
     return f'<span class="badge says-{verdict.value}">{shape}{prefix}{verdict.value}</span>'
 
 
-def _forest_row_svg(comparison: Comparison, span: float) -> str:
+def _forest_row_svg(comparison: Comparison, scale_half_width: float) -> str:
     """The ratio and its interval on the scale of the page, around the line of 1."""
-    at, middle = _x_position(comparison.ratio, span), f"{WIDTH / 2:g}"
+    at, middle = _x_position(comparison.ratio, scale_half_width), f"{WIDTH / 2:g}"
     reach = ""
     if comparison.low is not None and comparison.high is not None:
-        low, high = _x_position(comparison.low, span), _x_position(comparison.high, span)
+        low, high = (
+            _x_position(comparison.low, scale_half_width),
+            _x_position(comparison.high, scale_half_width),
+        )
         reach = f'<line x1="{low}" x2="{high}" y1="7" y2="7" class="reach"/>'
     return (
         f'<svg class="forest says-{comparison.verdict.value}" viewBox="0 0 {WIDTH:g} 14" '
@@ -248,12 +255,12 @@ def _forest_row_svg(comparison: Comparison, span: float) -> str:
     )
 
 
-def _x_position(ratio: float, span: float) -> float:
+def _x_position(ratio: float, scale_half_width: float) -> float:
     """Where a ratio lies on the drawing."""
     if not ratio > 0:
         return 0.0
     at = math.log(ratio) if math.isfinite(ratio) else math.inf
-    return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, at / span))), 2)
+    return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, at / scale_half_width))), 2)
 
 
 class PlanProgress(Record):
@@ -311,14 +318,14 @@ def _newest_run_chart(kinds: LoadReportKinds, session: LoadedSession, result: Ru
         return ""
     rate, by_second = (
         operation_rate_metric_key(result),
-        rates_by_second(kinds.report_of_result(result), table),
+        operation_rates_by_interval(kinds.report_of_result(result), table),
     )
     unit = metric_spec(rate).unit if rate else "ops/s"
     figure = rate_chart(f"{result.configuration}: {result_run_name_text(result)}", by_second, unit)
     return draw_inline_svg(figure).svg if figure else ""
 
 
-def rates_by_second(load_report: LoadReport, table: IntervalTable) -> Floats:
+def operation_rates_by_interval(load_report: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
     counted = sorted(load_report.non_overlapping_operations(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)

@@ -30,7 +30,7 @@ from iolab.hosts.device_counters import (
 from iolab.hosts.drive_logs import read_drive_logs
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
-from iolab.hosts.meters import MeterCheck, read_meters_once
+from iolab.hosts.meters import MeterReadingOrFault, read_meters_once
 from iolab.record import Record
 from iolab.study.kinds import StudyKinds
 from iolab.study.readiness import needs_root_rights, programs_for_targets
@@ -293,7 +293,7 @@ class InspectedHost(Record):
     hello: Hello
     leftovers: HostLeftovers | None
     drives: tuple[DriveReading, ...] = ()
-    meters: tuple[MeterCheck, ...] = ()
+    meters: tuple[MeterReadingOrFault, ...] = ()
 
 
 async def inspect_hosts(

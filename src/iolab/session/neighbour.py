@@ -246,7 +246,7 @@ class NeighbourLoads:
                     keep_and_parse_output,
                     start_at_real_ns=start_ns + host_run.clock_offset.offset_ns,
                     lead_s=LEAD_S,
-                    on_request=record_agent_run_id,
+                    on_request_id=record_agent_run_id,
                 )
             finally:
                 load.run_ids.pop(host_run.name, None)

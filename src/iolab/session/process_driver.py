@@ -181,7 +181,7 @@ def process_ending_error(engine: EngineName, host_run: HostRunInProgress) -> Eng
     if ending is None or ending.halted or host_run.command is None:
         return None
     faults = reading.faults if reading else ()
-    if how := exit_fault_text(ending, host_run.command, faults=faults):
+    if how := exit_fault_text(ending, host_run.command, output_faults=faults):
         return EngineError(
             f"{engine} on host '{host_run.name}' {how}.", _hint_after_exit(ending.exited)
         )

@@ -26,7 +26,7 @@ from iolab.hosts.barrier import StopRequest, gather_hosts, run_with_background
 from iolab.hosts.clock import SYSTEM_CLOCK, ControllerClock
 from iolab.hosts.host import Host
 from iolab.hosts.leftovers import close_hosts_and_report_leftovers, unreachable_folder_text
-from iolab.hosts.meters import find_meter_faults
+from iolab.hosts.meters import read_meters_and_get_faults
 from iolab.record import Record
 from iolab.session.context import SessionContext, StoppingRuleFactory
 from iolab.session.discovery import (
@@ -308,7 +308,7 @@ async def _discover_and_measure(
         present,
         owner=session.owner_text,
         devices=discovery.devices,
-        more_faults=(*await find_meter_faults(study.hosts), *events.faults),
+        more_faults=(*await read_meters_and_get_faults(study.hosts), *events.faults),
     )
     if faults := await kinds.preflight_faults(session):
         raise HostError(refusal_text(faults), NOTHING_WRITTEN, faults)

@@ -88,7 +88,7 @@ class WitnessReader:
             command,
             asyncio.Event(),
             printed.extend,
-            on_request=self._record_request,
+            on_request_id=self._record_request,
         )
         if ending.exited.timed_out:
             return WitnessReading()

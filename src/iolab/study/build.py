@@ -244,10 +244,13 @@ def _build_meter_spec(table: MeterTable) -> MeterSpec:
 
 
 def _build_configuration(
-    table: ConfigurationTable, hosts: tuple[str, ...], nodes: tuple[str, ...], common: TargetTable
+    table: ConfigurationTable,
+    hosts: tuple[str, ...],
+    nodes: tuple[str, ...],
+    common_target: TargetTable,
 ) -> Configuration:
     # A target of its own hides the common one whole, its serial too.
-    target = table if table.device or table.path else common
+    target = table if table.device or table.path else common_target
     cost, factors = table.cost, table.redundancy
     return Configuration(
         id=table.id,
@@ -267,7 +270,7 @@ def _build_configuration(
         storage=tuple(nodes if table.storage is None else table.storage),
         redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,
         serial=target.serial if target.device else None,
-        object_store=_object_store(table if table.endpoint else common),
+        object_store=_object_store(table if table.endpoint else common_target),
     )
 
 

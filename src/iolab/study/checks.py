@@ -34,8 +34,8 @@ from iolab.study.tables import (
     TableItem,
     add_element_faults,
     existing_guest_tables,
-    fewest_client_count,
     hypervisor_names,
+    smallest_fleet_client_count,
     table_name,
     table_name_capitalised,
     target_host_names,
@@ -214,7 +214,7 @@ def add_fleet_faults(document: StudyDocument, tables: StudyTables) -> None:
         _add_storage_role_faults(document, item, configuration, roles)
         # A client whose table has a fault is still a client: only whole fleets can be counted.
         if len(roles) == len(host_names):
-            _add_rotation_faults(document, item, configuration, tables)
+            _add_file_rotation_faults(document, item, configuration, tables)
 
 
 def _add_storage_role_faults(
@@ -240,7 +240,7 @@ def _add_storage_role_faults(
             document.add_fault(path, message, hint)
 
 
-def _add_rotation_faults(
+def _add_file_rotation_faults(
     document: StudyDocument,
     table_item: TableItem,
     configuration: ConfigurationTable,
@@ -249,7 +249,7 @@ def _add_rotation_faults(
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
     every = len(target_host_names(tables, configuration))
-    count = fewest_client_count(tables, configuration)
+    count = smallest_fleet_client_count(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
         return
     clients = counted_noun(count, "client")
@@ -667,11 +667,11 @@ def add_device_faults(document: StudyDocument, tables: StudyTables, kinds: Study
     """Add every fault of device targets and of preconditioning that no single key shows."""
     places = list(tables_with_targets(tables))
     for path, table in places:
-        _add_path_and_serial_faults(document, path, table)
+        _add_device_target_faults(document, path, table)
     devices = [path for path, table in places if table.device]
     folders = [path for path, table in places if table.path]
     if devices:
-        _add_files_on_device_faults(document, tables, kinds)
+        _add_device_conflict_faults(document, tables, kinds)
     _add_precondition_faults(document, tables.precondition, devices, folders)
     add_filesystem_faults(document, tables, kinds, devices, folders)
 
@@ -685,9 +685,7 @@ def tables_with_targets(tables: StudyTables) -> Iterator[tuple[KeyPath, AnyTarge
         yield item.key_path, host
 
 
-def _add_path_and_serial_faults(
-    document: StudyDocument, key_path: KeyPath, table: AnyTarget
-) -> None:
+def _add_device_target_faults(document: StudyDocument, key_path: KeyPath, table: AnyTarget) -> None:
     """A device is opted into by its path and its serial, both."""
     where = (
         "[target]" if isinstance(table, TargetTable) else table_name_capitalised(document, key_path)
@@ -705,7 +703,7 @@ def _add_path_and_serial_faults(
         document.add_fault((*key_path, "serial"), message, "Give the device's path too.")
 
 
-def _add_files_on_device_faults(
+def _add_device_conflict_faults(
     document: StudyDocument, tables: StudyTables, kinds: StudyKinds
 ) -> None:
     """What needs files cannot be done on a device."""

@@ -92,7 +92,7 @@ def precondition_time_items(
 ) -> Iterator[tuple[str, float]]:
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
     precondition = study.precondition
-    times = start_state_count(study, runs)
+    times = start_state_preparation_count(study, runs)
     if precondition.purge is not PurgeMethod.NONE:
         message = f"{times} x purge by {precondition.purge.value} (assumed)"
         yield message, times * PURGE_S[precondition.purge]
@@ -112,7 +112,7 @@ def precondition_time_items(
         yield message, series * precondition.rounds_max * precondition.round_s
 
 
-def precondition_saving_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
+def max_precondition_saving_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
     """What of that is not needed when the first window of every series is steady."""
     precondition = study.precondition
     return (
@@ -120,7 +120,7 @@ def precondition_saving_s(study: Study, runs: tuple[PlannedRun, ...]) -> float:
     )
 
 
-def start_state_count(study: Study, runs: Iterable[PlannedRun]) -> int:
+def start_state_preparation_count(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
     return sum(prepared.makes_start_state for prepared in _prepared_runs(study, runs))
 
@@ -131,7 +131,7 @@ def start_state_key(restore: RestorePolicy, run: PlannedRun) -> str:
         case RestorePolicy.ONCE:
             return "once"
         case RestorePolicy.EACH_WORKLOAD:
-            return _sweep_name(run)
+            return _sweep_key(run)
         case RestorePolicy.EACH_POINT:
             return f"{run.point.digest} {run.repeat} {run.attempt}"
 
@@ -148,14 +148,14 @@ def _runs_with_steady_series(study: Study, runs: Iterable[PlannedRun]) -> Iterat
     steady: dict[str, str] = {}
     for run, places, makes_start_state in _prepared_runs(study, runs):
         if makes_start_state:
-            _remove_states_of_targets(steady, places)
-        workload = _sweep_name(run)
+            _forget_states_of_targets(steady, places)
+        workload = _sweep_key(run)
         ways = run.point.job.data_directions
         if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
             yield run
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
-            _remove_states_of_targets(steady, places)
+            _forget_states_of_targets(steady, places)
 
 
 class _PreparedRun(NamedTuple):
@@ -196,7 +196,7 @@ def _prepared_runs(study: Study, runs: Iterable[PlannedRun]) -> Iterator[_Prepar
             known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
         yield _PreparedRun(run, places, is_made)
         if Direction.TRIM in job.data_directions:
-            _remove_states_of_targets(stands, places)
+            _forget_states_of_targets(stands, places)
         if not job.verify and job.changes_data:
             known_blocks = known_blocks - set(places)
 
@@ -231,17 +231,19 @@ def _raw_device_keys(study: Study) -> frozenset[str]:
     return frozenset(target.key for target in targets_of_study(study) if target.serial is not None)
 
 
-def _sweep_name(run: PlannedRun) -> str:
+def _sweep_key(run: PlannedRun) -> str:
     """A sweep by name, as the session's ledger has it."""
     return f"{run.point.configuration}/{run.point.workload}"
 
 
-def _remove_states_of_targets(states: dict[str, str], places: tuple[str, ...]) -> None:
-    for place in places:
-        states.pop(place, None)
+def _forget_states_of_targets(
+    state_by_target_key: dict[str, str], target_keys: tuple[str, ...]
+) -> None:
+    for place in target_keys:
+        state_by_target_key.pop(place, None)
 
 
-def extra_watch_seconds(method: Method) -> float:
+def idle_watch_seconds_beyond_settle(method: Method) -> float:
     """Seconds of the idle watch before a run that are not rest, too: it rests while watched."""
     return max(method.idle_watch_s - method.settle_s, 0.0)
 
@@ -251,14 +253,14 @@ def total_settle_seconds(method: Method, run_count: int) -> float:
     return run_count * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
 
 
-def meter_idle_seconds(study: Study) -> float:
+def meter_idle_seconds_per_run(study: Study) -> float:
     """How long machines idle around a run's load while their meters are read."""
     return 2 * study.meters.idle_s
 
 
 def run_overhead_seconds(method: Method) -> float:
     """What a run takes beside its load and its rest, with what its idle watch takes longer."""
-    return RUN_OVERHEAD_S + extra_watch_seconds(method)
+    return RUN_OVERHEAD_S + idle_watch_seconds_beyond_settle(method)
 
 
 def plan_demand(
@@ -295,13 +297,15 @@ def plan_demand(
     time_items += tuple(item for demand in demands for item in demand.own_preparation_time_items)
     time_items += of_hosts.time_items
     certain_s = sum(seconds for _, seconds in time_items)
-    spared_s = sum(demand.avoidable_s for demand in demands) + precondition_saving_s(study, runs)
+    spared_s = sum(demand.avoidable_s for demand in demands) + max_precondition_saving_s(
+        study, runs
+    )
     if extra_run_count:
         method = study.method
         # Without I/O, whose end a rule decides, a run's load is as written.
         longest_s = method.load_seconds_range[1] if prepared else method.warmup_s + method.runtime_s
         each_s = longest_s + run_overhead_seconds(method) + method.settle_s
-        each_s += meter_idle_seconds(study)
+        each_s += meter_idle_seconds_per_run(study)
         time_items += (
             (
                 f"up to {extra_run_count} more runs, as results ask for them",
@@ -311,7 +315,7 @@ def plan_demand(
     seconds = sum(seconds for _, seconds in time_items)
     least = certain_s - spared_s
     hosts = {name for item in study.configurations for name in item.hosts}
-    restores = start_state_count(study, runs)
+    restores = start_state_preparation_count(study, runs)
     filled = max_fill_bytes_per_host(study, data_sets) * restores * len(hosts)
     laid_out = sum(per_host.values())
     if study.precondition.purge in (PurgeMethod.FSTRIM, PurgeMethod.RECREATE):
@@ -380,7 +384,7 @@ def _plan_time_items(
     rest = format_duration_s(method.settle_s)
     settling = f"rest between {counted_noun(run_count, 'run')}: settle {rest}"
     resting_s = total_settle_seconds(method, run_count)
-    idle_s = run_count * meter_idle_seconds(study)
+    idle_s = run_count * meter_idle_seconds_per_run(study)
     idle = format_duration_s(study.meters.idle_s)
     metering = f"{counted_noun(run_count, 'run')}: meters of idle machines, {idle} before and after"
     return (

@@ -512,13 +512,13 @@ class StudyFileSchema(Record):
         return frozenset(name for table in self.workloads for name in table.axes)
 
     @property
-    def single_tables(self) -> Mapping[str, type[StudyTable]]:
+    def single_table_types(self) -> Mapping[str, type[StudyTable]]:
         """Tables that stand once."""
         own = {section.name: section.table for section in self.sections}
         return {**_FIRST_SECTIONS, **own, **_OPTIONAL_SECTIONS, **_LAST_SECTIONS}
 
     @property
-    def optional_tables(self) -> frozenset[str]:
+    def optional_table_names(self) -> frozenset[str]:
         """Of these the ones that are read only where they are written: they make hosts."""
         making = {section.name for section in self.sections if section.makes_hosts}
         return frozenset((*making, *_OPTIONAL_SECTIONS))
@@ -526,9 +526,9 @@ class StudyFileSchema(Record):
     @property
     def root_keys(self) -> tuple[str, ...]:
         """All that may stand at the root."""
-        return tuple(self.file_table().model_fields)
+        return tuple(self.file_table_type().model_fields)
 
-    def file_table(self) -> type[StudyTable]:
+    def file_table_type(self) -> type[StudyTable]:
         """The whole file as one table."""
         own = {
             section.name: (section.table | None, None)
@@ -551,19 +551,23 @@ class StudyFileSchema(Record):
         }
         return create_model("StudyFile", __base__=HeadingTable, __doc__="The whole file.", **fields)
 
-    def element_tables(self, section: str) -> tuple[type[StudyTable], ...]:
+    def element_table_types(self, section: str) -> tuple[type[StudyTable], ...]:
         """The tables that elements of an array may be."""
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
-    def element_table(self, section: str, user_values: Mapping[str, Any]) -> type[StudyTable]:
+    def element_table_type(self, section: str, user_values: Mapping[str, Any]) -> type[StudyTable]:
         """The table that an element is."""
-        return self._workload_table(user_values)[0] if section == "workload" else ITEMS[section][0]
+        return (
+            self._workload_table_type_and_engines(user_values)[0]
+            if section == "workload"
+            else ITEMS[section][0]
+        )
 
     def possible_engines(self, user_values: Mapping[str, Any]) -> tuple[EngineName, ...]:
         """The engines that can make what a workload is."""
-        return self._workload_table(user_values)[1]
+        return self._workload_table_type_and_engines(user_values)[1]
 
-    def _workload_table(
+    def _workload_table_type_and_engines(
         self, user_values: Mapping[str, Any]
     ) -> tuple[type[LoadTable], tuple[EngineName, ...]]:
         """The table and the engines of a workload: its engine decides, misspelt or not.
@@ -576,7 +580,7 @@ class StudyFileSchema(Record):
             return next((load for load in loads if meant in load[1]), loads[0])
         return loads[0]
 
-    def engines_with_key_text(self, key: str, table: type[StudyTable]) -> str | None:
+    def other_engines_with_key_text(self, key: str, table: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""
         if table not in self.workloads:
             return None
@@ -602,7 +606,7 @@ _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
 
 def study_schema(file_schema: StudyFileSchema) -> dict[str, Any]:
     """The JSON Schema of a study file, as `schema/study.json` holds it."""
-    schema = _schema_without_null(file_schema.file_table().model_json_schema())
+    schema = _schema_without_null(file_schema.file_table_type().model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "study.json",

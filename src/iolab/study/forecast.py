@@ -129,7 +129,7 @@ def forecast_verdicts(
     """The best verdict that each run of the plan can get; `facts` by `Target.key` where known."""
     limits = list(kinds.verdict_limits(study, plan.runs))
     limits += phase_length_limits(study, plan.runs)
-    limits += hidden_target_limits(study, plan.runs, facts or {})
+    limits += hidden_storage_limits(study, plan.runs, facts or {})
     counts = dict.fromkeys(VerdictLevel, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
@@ -192,7 +192,7 @@ def phase_length_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Ve
             )
 
 
-def hidden_target_limits(
+def hidden_storage_limits(
     study: Study, runs: Sequence[PlannedRun], facts: Mapping[str, HostFacts]
 ) -> Iterator[VerdictLimit]:
     """Targets of which hosts do not see what they are on: it may be memory, and is not counted.

@@ -180,20 +180,22 @@ def read_inventory(inventory: Inventory, faults: FaultCollector) -> StudyDocumen
     return document
 
 
-def replace_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
+def replace_with_inventory_tables(
+    document: StudyDocument, inventory_document: StudyDocument
+) -> None:
     """Put the hosts of an inventory in place of a study's; their faults keep their own lines.
 
     With them come what events may do there, and the witnesses.
     """
     origins: dict[KeyPath, ValueOrigin] = {}
     for section in ("host", *INVENTORY_ONLY):
-        elements = hosts.tree.get(section, [])
+        elements = inventory_document.tree.get(section, [])
         document.tree[section] = elements
-        origins[(section,)] = hosts.origin_of((section,))
+        origins[(section,)] = inventory_document.origin_of((section,))
         for index, element in enumerate(elements if isinstance(elements, list) else ()):
-            origins[section, index] = hosts.origin_of((section, index))
+            origins[section, index] = inventory_document.origin_of((section, index))
             for key in element if isinstance(element, dict) else ():
-                origins[section, index, key] = hosts.origin_of((section, index, key))
+                origins[section, index, key] = inventory_document.origin_of((section, index, key))
     document.overrides.update(origins)
 
 
@@ -218,13 +220,15 @@ def _apply_host_defaults(document: StudyDocument, defaults: Mapping[str, Any]) -
             document.overrides["host", index, key] = document.origin_of(at)
 
 
-def inventory_text(origin: str, hosts: Iterable[Mapping[str, str | int | list[str]]]) -> str:
-    """The TOML of an inventory with these `[[host]]` tables; `origin`, one line, heads it.
+def inventory_toml(
+    heading_comment: str, host_tables: Iterable[Mapping[str, str | int | list[str]]]
+) -> str:
+    """The TOML of an inventory with these `[[host]]` tables; `heading_comment`, one line, heads it.
 
     The values must be printable: what JSON escapes in such text, TOML reads the same way.
     """
-    lines = [f"# {origin}", f"format = {FORMAT}"]
-    for host in hosts:
+    lines = [f"# {heading_comment}", f"format = {FORMAT}"]
+    for host in host_tables:
         lines += ["", "[[host]]"]
         lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in host.items()]
     return "\n".join((*lines, ""))
@@ -250,7 +254,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
         raise UsageError(f"The MPI host file has {count}.", hint, faults[:FAULTS_MAX])
     hosts = [entry.table() for entry in entries.values()]
     return Inventory(
-        inventory_text(f"--hosts mpi:, {counted_noun(len(hosts), 'host')}", hosts), file_name
+        inventory_toml(f"--hosts mpi:, {counted_noun(len(hosts), 'host')}", hosts), file_name
     )
 
 
@@ -373,7 +377,7 @@ def slurm_inventory(allocation: SlurmAllocation) -> Inventory:
     """The allocation's nodes, each a host of kind `slurm`: no job's id is in it."""
     origin = f"--hosts slurm, in job {allocation.job_id}"
     hosts = ({"name": name, "kind": HostTransport.SLURM.value} for name in allocation.nodes)
-    return Inventory(inventory_text(origin, hosts), "--hosts slurm")
+    return Inventory(inventory_toml(origin, hosts), "--hosts slurm")
 
 
 def srun_prefix(job: str, node: str) -> tuple[str, ...]:
@@ -434,16 +438,16 @@ def parse_pod_selection(text: str) -> PodSelection:
     return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
-def is_namespace_option(hosts: str) -> bool:
+def is_namespace_without_pods(hosts_option: str) -> bool:
     """Whether `--hosts` names a namespace of a cluster and no pods in it."""
-    return hosts.startswith("k8s:") and "/" not in hosts
+    return hosts_option.startswith("k8s:") and "/" not in hosts_option
 
 
-def parse_namespace(hosts: str) -> str:
+def parse_namespace(hosts_option: str) -> str:
     """The namespace in `k8s:NAMESPACE`. UsageError when it is none."""
-    name = hosts.removeprefix("k8s:")
+    name = hosts_option.removeprefix("k8s:")
     if not re.fullmatch(_POD_LABEL, name):
-        message = f"{quote_value(hosts)} names no namespace."
+        message = f"{quote_value(hosts_option)} names no namespace."
         raise UsageError(message, "Give k8s:NAMESPACE, as in k8s:bench.")
     return name
 
@@ -479,7 +483,7 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
         message = f"{quote_value(str(selection))} selects no running pod."
         raise HostError(message, "See 'kubectl get pods --show-labels' in that namespace.")
     origin = f"--hosts {selection}, {counted_noun(len(hosts), 'pod')}"
-    return Inventory(inventory_text(origin, hosts), f"--hosts {selection}")
+    return Inventory(inventory_toml(origin, hosts), f"--hosts {selection}")
 
 
 def _running_pods(listing: str) -> Iterator[Mapping[str, Any]]:

@@ -37,7 +37,7 @@ TITLE_CHARACTERS: Final = 200
 PROSE_CHARACTERS: Final = 4000
 
 Title = Annotated[str, values.text_value(TITLE_CHARACTERS)]
-Prose = Annotated[str, values.text_value(PROSE_CHARACTERS, lines=True)]
+Prose = Annotated[str, values.text_value(PROSE_CHARACTERS, allows_line_breaks=True)]
 Id = Annotated[str, values.identifier_value()]
 Label = Annotated[str | int | float | bool, values.scalar_value()]
 Sizes = values.ListValue(allow_scalar=True, equality_key=parse_size)

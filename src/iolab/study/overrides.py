@@ -48,7 +48,7 @@ def apply_scale(
     document: StudyDocument, scale: str, table: dict[str, Any], file_schema: StudyFileSchema
 ) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
-    for path, name, value in _dotted_values(table, ("scale", scale)):
+    for path, name, value in _nested_paths_names_and_values(table, ("scale", scale)):
         origin = document.origin_of(path)
         _Assignment(document, origin, file_schema).assign(name, value, typed=True)
 
@@ -80,7 +80,7 @@ class _Assignment(Record):
 
     def assign(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
-        single = self.file_schema.single_tables
+        single = self.file_schema.single_table_types
         if section in single and rest:
             self._assign_key(single[section], (section,), rest, value, typed=typed)
         elif section in ITEMS and rest:
@@ -97,37 +97,49 @@ class _Assignment(Record):
             self._add_unknown_section_fault(name, section)
 
     def _find_named_elements_or_add_fault(
-        self, section: str, key_name: str, rest: str
+        self, section: str, id_key: str, id_and_key: str
     ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
-        """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
+        """The elements that `id_and_key` (ID.KEY) names, each with the key; a fault when none."""
         named: list[tuple[KeyPath, str, type[StudyTable]]] = [
-            ((section, index), str(item[key_name]), self.file_schema.element_table(section, item))
+            (
+                (section, index),
+                str(item[id_key]),
+                self.file_schema.element_table_type(section, item),
+            )
             for index, item in enumerate(_list_or_empty(self.document.tree.get(section)))
-            if isinstance(item, dict) and key_name in item
+            if isinstance(item, dict) and id_key in item
         ]
-        if rest.startswith(f"{EVERY}."):
-            return self._find_elements_with_key_or_add_fault(section, rest[len(EVERY) + 1 :], named)
-        fitting = [element for element in named if rest.startswith(f"{element[1]}.")]
+        if id_and_key.startswith(f"{EVERY}."):
+            return self._find_elements_with_key_or_add_fault(
+                section, id_and_key[len(EVERY) + 1 :], named
+            )
+        fitting = [element for element in named if id_and_key.startswith(f"{element[1]}.")]
         if fitting:
             longest = max(len(name) for _, name, _ in fitting)
-            return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
-        asked = _guess_meant_id(rest, self.file_schema.element_tables(section))
-        hint = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
+            return [
+                (p, id_and_key[longest + 1 :], t) for p, name, t in fitting if len(name) == longest
+            ]
+        asked = _id_before_first_known_key(
+            id_and_key, self.file_schema.element_table_types(section)
+        )
+        hint = suggestion(asked, [name for _, name, _ in named], f"{section} {id_key}s")
         self.document.faults.add(self.origin, f"There is no {section} {quote_value(asked)}.", hint)
         return []
 
     def _find_elements_with_key_or_add_fault(
-        self, section: str, key: str, named: list[tuple[KeyPath, str, type[StudyTable]]]
+        self, section: str, key: str, named_elements: list[tuple[KeyPath, str, type[StudyTable]]]
     ) -> list[tuple[KeyPath, str, type[StudyTable]]]:
         """Of all elements those that can have the key; a fault when none can."""
         first = key.partition(".")[0]
-        having = [(path, key, table) for path, _, table in named if first in table.model_fields]
-        if having or not named:
+        having = [
+            (path, key, table) for path, _, table in named_elements if first in table.model_fields
+        ]
+        if having or not named_elements:
             return having
         message = f"Unknown key {quote_value(first)}."
-        keys = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
+        keys = dict.fromkeys(name for _, _, table in named_elements for name in table.model_fields)
         hint = suggestion(first, keys, f"keys of {section}")
-        if engines := self.file_schema.engines_with_key_text(first, named[0][2]):
+        if engines := self.file_schema.other_engines_with_key_text(first, named_elements[0][2]):
             message = f"No {section} of the study can have {quote_value(first)}."
             hint = f"It is a key of those with engine = {engines}."
         self.document.faults.add(self.origin, message, hint)
@@ -142,7 +154,7 @@ class _Assignment(Record):
             unknown = name if shape is not None else key
             message = f"Unknown key {quote_value(unknown)}."
             hint = suggestion(unknown, table.model_fields, f"keys of {key_path[0]}")
-            if engines := self.file_schema.engines_with_key_text(key, table):
+            if engines := self.file_schema.other_engines_with_key_text(key, table):
                 message = (
                     f"{key} does not go with the engine of {table_name(self.document, key_path)}."
                 )
@@ -158,7 +170,7 @@ class _Assignment(Record):
         full: KeyPath = (*key_path, key, inner) if inner else (*key_path, key)
         if not typed:
             value = _parse_set_value(
-                str(value), listed=shape.is_list, text=shape.is_text or shape.has_free_keys
+                str(value), is_list=shape.is_list, is_text=shape.is_text or shape.has_free_keys
             )
         if (
             shape.is_list
@@ -188,12 +200,12 @@ class _Assignment(Record):
         )
 
     def _add_unknown_section_fault(self, name: str, section: str) -> None:
-        sections = [*self.file_schema.single_tables, *ITEMS]
+        sections = [*self.file_schema.single_table_types, *ITEMS]
         if section in sections:
             form = f"{section}.ID.KEY" if section in ITEMS else f"{section}.KEY"
             hint = f"Write {form}=VALUE."
         elif any(
-            name in table.model_fields for table in self.file_schema.element_tables("workload")
+            name in table.model_fields for table in self.file_schema.element_table_types("workload")
         ):
             every = ", for all of them" if name in self.file_schema.axis_keys else ""
             hint = f"Write workload.ID.{name} or workload.*.{name}{every}."
@@ -208,22 +220,22 @@ def _list_or_empty(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _guess_meant_id(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
+def _id_before_first_known_key(id_and_key: str, table_types: tuple[type[StudyTable], ...]) -> str:
     """The id that was probably meant in ID.KEY: all before the first key that an element has."""
-    parts = rest.split(".")
+    parts = id_and_key.split(".")
     for index in range(1, len(parts)):
-        if any(parts[index] in table.model_fields for table in tables):
+        if any(parts[index] in table.model_fields for table in table_types):
             return ".".join(parts[:index])
-    return ".".join(parts[:-1]) or rest
+    return ".".join(parts[:-1]) or id_and_key
 
 
-def _dotted_values(
+def _nested_paths_names_and_values(
     table: dict[str, Any], key_path: KeyPath
 ) -> Iterator[tuple[KeyPath, str, object]]:
     """Every value in nested tables with its path and the dotted name that the path spells."""
     for key, value in table.items():
         if isinstance(value, dict):
-            for inner, name, inner_value in _dotted_values(value, (*key_path, key)):
+            for inner, name, inner_value in _nested_paths_names_and_values(value, (*key_path, key)):
                 yield inner, f"{key}.{name}", inner_value
         else:
             yield (*key_path, key), key, value
@@ -268,14 +280,14 @@ def _annotation_metadata_and_containers(annotation: object) -> Iterator[object]:
             yield from _annotation_metadata_and_containers(inner)
 
 
-def _parse_set_value(value_text: str, *, listed: bool, text: bool) -> object:
+def _parse_set_value(value_text: str, *, is_list: bool, is_text: bool) -> object:
     """What `--set` gives, as TOML would have typed it."""
-    if listed and "," in value_text:
+    if is_list and "," in value_text:
         return [
-            _parse_set_value(part.strip(), listed=False, text=text)
+            _parse_set_value(part.strip(), is_list=False, is_text=is_text)
             for part in value_text.split(",")
         ]
-    if text:
+    if is_text:
         return value_text
     if value_text in ("true", "false"):
         return value_text == "true"
@@ -316,7 +328,7 @@ def set_target_key(document: StudyDocument, key: str, value: str) -> None:
         document.assign(("target", key), value, ValueOrigin(f"--{key}"))
 
 
-def drop_hidden_target(document: StudyDocument) -> None:
+def drop_overridden_target(document: StudyDocument) -> None:
     """A directory that is set over the file's device hides it, and the other way round."""
     target = document.tree.get("target")
     if not isinstance(target, dict):

@@ -15,13 +15,13 @@ from iolab.study.checks import add_cross_table_faults, add_device_faults, add_pa
 from iolab.study.document import FaultCollector, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import StudyFileSchema
 from iolab.study.host_ranges import expand_host_ranges
-from iolab.study.inventory import Inventory, read_inventory, replace_hosts
+from iolab.study.inventory import Inventory, read_inventory, replace_with_inventory_tables
 from iolab.study.kinds import StudyKinds
 from iolab.study.kubernetes import SECTION
 from iolab.study.overrides import (
     apply_scale,
     apply_set_argument,
-    drop_hidden_target,
+    drop_overridden_target,
     engine_overrides_or_add_fault,
     set_target_key,
     set_target_path,
@@ -114,7 +114,7 @@ def _build_study_at_scale(
         hosts = read_inventory(options.inventory, document.faults)
         if hosts is None:
             return None
-        replace_hosts(document, hosts)
+        replace_with_inventory_tables(document, hosts)
         document.tree.pop(SECTION, None)  # the pods are there already
     file_schema = kinds.file_schema
     _add_default_host(document, file_schema)
@@ -122,7 +122,7 @@ def _build_study_at_scale(
     if scale is not None:
         apply_scale(document, options.scale, scale, file_schema)
     overrides = _apply_overrides(document, options, file_schema)
-    drop_hidden_target(document)
+    drop_overridden_target(document)
     fleet = None if options.inventory is not None else expand_pods(document)
     tables = read_tables(document, file_schema)
     add_cross_table_faults(document, tables, kinds)

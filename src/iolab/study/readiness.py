@@ -24,7 +24,7 @@ from iolab.errors import EngineError, Fault, HostError
 from iolab.record import field_names
 from iolab.study.cost import with_free_space_margin
 from iolab.study.host_targets import group_by_file_system, host_targets_with_facts
-from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_region_bytes
+from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_device_bytes
 from iolab.text import counted_noun, quote_value, uncapitalised
 from iolab.units import format_bytes
 from iolab.version import __version__
@@ -94,7 +94,7 @@ def device_faults(
     ]
     if not device.name:
         return faults
-    need = used_region_bytes(plan, target)
+    need = used_device_bytes(plan, target)
     if need > device.size_bytes:
         size, used = format_bytes(device.size_bytes), format_bytes(need)
         message = f"{device_text} has {size}, the jobs use {used}"
@@ -357,7 +357,7 @@ def _target_faults(
         probe = probe and replace(probe, direct_error=None, direct_align_bytes=None)
     else:
         faults += _space_faults(plan, target, folder, target_text, present_bytes)
-    return faults + _probe_faults(plan, target, probe, target_text)
+    return faults + _target_probe_faults(plan, target, probe, target_text)
 
 
 def missing_target_fault(facts: HostFacts, target_text: str) -> Fault:
@@ -482,7 +482,7 @@ def _space_faults(
     return faults
 
 
-def _probe_faults(
+def _target_probe_faults(
     plan: Plan, target: Target, probe: TargetProbe | None, target_text: str
 ) -> list[Fault]:
     if probe is None:
@@ -531,14 +531,19 @@ def host_change_faults(
     )
 
 
-def version_change_faults(began: str, now: str = __version__) -> tuple[Fault, ...]:
+def version_change_faults(
+    session_version: str, current_version: str = __version__
+) -> tuple[Fault, ...]:
     """The fault of an iolab that may measure otherwise than the one that the session began with.
 
     Releases that differ in the last number alone measure alike.
     """
-    if began.split(".")[:2] == now.split(".")[:2]:
+    if session_version.split(".")[:2] == current_version.split(".")[:2]:
         return ()
-    message = f"The session began with iolab {quote_value(began)}, this is {quote_value(now)}."
+    message = (
+        f"The session began with iolab {quote_value(session_version)}, "
+        f"this is {quote_value(current_version)}."
+    )
     return (Fault(message, NOT_COMPARABLE),)
 
 
@@ -548,7 +553,9 @@ def study_change_faults(before: Study, now: Study) -> tuple[Fault, ...]:
     changed = [
         (f"{part}.{key}", was, value)
         for part in parts
-        for key, was, value in _changed_fields(getattr(before, part), getattr(now, part))
+        for key, was, value in _changed_field_names_and_values(
+            getattr(before, part), getattr(now, part)
+        )
     ]
     for part, was, is_ in _list_elements_by_name(before, now):
         for name in dict.fromkeys((*was, *is_)):
@@ -585,10 +592,12 @@ def _list_elements_by_name(
 def _changed_values(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
     if was is None or value is None:
         return [(name, "there" if was else "not there", "there" if value else "gone")]
-    return [(f"{name}.{key}", old, new) for key, old, new in _changed_fields(was, value)]
+    return [
+        (f"{name}.{key}", old, new) for key, old, new in _changed_field_names_and_values(was, value)
+    ]
 
 
-def _changed_fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
+def _changed_field_names_and_values(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
     """The fields of two records of a kind that differ."""
     for name in field_names(before):
         was, value = getattr(before, name), getattr(now, name)

@@ -95,10 +95,10 @@ def add_phase_and_event_faults(
         if event.phase == READBACK_PHASE:
             problems = _readback_event_element_faults(event, is_verified=is_verified)
         else:
-            problems = _event_element_faults(event, lengths)
+            problems = _event_time_element_faults(event, lengths)
         add_element_faults(document, item, problems)
         add_element_faults(document, item, _event_kind_element_faults(event, loads))
-    _add_limit_order_faults(document, [phase.id for _, phase in phases], events)
+    _add_limit_outside_load_faults(document, [phase.id for _, phase in phases], events)
     _add_neighbour_faults(document, tables)
     if required:
         _add_inventory_faults(document, tables)
@@ -121,7 +121,7 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
     for item, phase in tables.items_of_table("phase", PhaseTable):
         if phase.until is not None:
             add_element_faults(
-                document, item, _state_element_faults("until", phase.until, witnesses)
+                document, item, _witness_state_element_faults("until", phase.until, witnesses)
             )
     hosts = [table.name for _, table in tables.items_of_table("host", HostTable)]
     for item, event in tables.items_of_table("event", EventTable):
@@ -132,7 +132,7 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
                 add_element_faults(document, item, [ElementFault(("hosts",), has, hint)])
         if event.expect is not None:
             add_element_faults(
-                document, item, _state_element_faults("expect", event.expect, witnesses)
+                document, item, _witness_state_element_faults("expect", event.expect, witnesses)
             )
         if event.action is not None and event.action not in actions:
             has = f"action = {quote_value(event.action)}, which no inventory describes"
@@ -145,10 +145,14 @@ def _add_inventory_faults(document: StudyDocument, tables: StudyTables) -> None:
             add_element_faults(document, item, problems)
 
 
-def _inventory_hint(table: str, name: str, known: Collection[str]) -> str:
+def _inventory_hint(table: str, name: str, known_ids: Collection[str]) -> str:
     """What to write into the inventory, with what it has instead."""
     hint = f"Write [[{table}]] with id = '{name}' into the inventory of --hosts."
-    return f"{hint} It has {list_text([quote_value(other) for other in known])}." if known else hint
+    return (
+        f"{hint} It has {list_text([quote_value(other) for other in known_ids])}."
+        if known_ids
+        else hint
+    )
 
 
 def neighbour_workload_ids(tables: StudyTables) -> frozenset[str]:
@@ -180,21 +184,26 @@ def _add_neighbour_faults(document: StudyDocument, tables: StudyTables) -> None:
     _add_neighbour_host_faults(document, tables)
 
 
-def _add_limit_order_faults(
-    document: StudyDocument, phases: Sequence[str], events: Sequence[tuple[TableItem, EventTable]]
+def _add_limit_outside_load_faults(
+    document: StudyDocument,
+    phase_ids: Sequence[str],
+    events: Sequence[tuple[TableItem, EventTable]],
 ) -> None:
     """Add a fault for each limit that begins where its load does not run."""
     loads = {event.id: event for _, event in events if event.workload is not None}
     for item, event in events:
         load = loads.get(event.limits or "")
-        if load is None or event.phase not in phases or load.phase not in phases:
+        if load is None or event.phase not in phase_ids or load.phase not in phase_ids:
             continue
-        begins = (phases.index(event.phase), event.after)
-        if begins < (phases.index(load.phase), load.after):
+        begins = (phase_ids.index(event.phase), event.after)
+        if begins < (phase_ids.index(load.phase), load.after):
             has = f"a limit {event.after:g} s into phase '{event.phase}', before its load begins"
             hint = f"The load begins {load.after:g} s into phase '{load.phase}': limit it later."
             add_element_faults(document, item, [ElementFault(("phase",), has, hint)])
-        elif load.undo_phase in phases and event.phase in phases[phases.index(load.undo_phase) :]:
+        elif (
+            load.undo_phase in phase_ids
+            and event.phase in phase_ids[phase_ids.index(load.undo_phase) :]
+        ):
             has = f"a limit in phase '{event.phase}', when its load has ended"
             hint = f"The load ends when phase '{load.undo_phase}' begins: limit it before."
             add_element_faults(document, item, [ElementFault(("phase",), has, hint)])
@@ -252,16 +261,16 @@ def _phase_element_faults(phase: PhaseTable) -> Iterator[ElementFault]:
         yield ElementFault(("longest",), has, hint)
 
 
-def _event_element_faults(
-    event: EventTable, lengths: Mapping[str, float]
+def _event_time_element_faults(
+    event: EventTable, phase_lengths_s: Mapping[str, float]
 ) -> Iterator[ElementFault]:
-    if event.phase not in lengths:
+    if event.phase not in phase_lengths_s:
         has = f"phase = {quote_value(event.phase)}, which is none"
-        yield ElementFault(("phase",), has, suggestion(event.phase, lengths, "phases"))
-    elif event.after >= lengths[event.phase] > 0:
-        has = f"after = {event.after:g} s, and its phase lasts {lengths[event.phase]:g} s"
+        yield ElementFault(("phase",), has, suggestion(event.phase, phase_lengths_s, "phases"))
+    elif event.after >= phase_lengths_s[event.phase] > 0:
+        has = f"after = {event.after:g} s, and its phase lasts {phase_lengths_s[event.phase]:g} s"
         yield ElementFault(("after",), has, "Give less, or name a later phase.")
-    names = list(lengths)
+    names = list(phase_lengths_s)
     if event.undo_phase is not None and event.phase in names:
         later = names[names.index(event.phase) + 1 :]
         if event.undo_phase not in later:
@@ -320,7 +329,7 @@ def _event_kind_element_faults(event: EventTable, loads: Collection[str]) -> Ite
         yield ElementFault(("expect",), "expect without action", hint)
 
 
-def _state_element_faults(
+def _witness_state_element_faults(
     key: str, state: str, witnesses: Mapping[str, WitnessTable]
 ) -> Iterator[ElementFault]:
     name = WitnessExpectation.parse(state).witness
@@ -343,7 +352,7 @@ def _action_element_faults(action: ActionTable, hosts: Iterable[str]) -> Iterato
         yield ElementFault(("text",), "only one of file and text", "Give both.")
     if action.undo_text is not None and action.file is None:
         yield ElementFault(("undo_text",), "undo_text without file", "A command is undone by undo.")
-    yield from _limit_element_faults(action)
+    yield from _action_io_limit_element_faults(action)
     if action.file is not None and not is_kernel_file(action.file):
         trees = list_text(KERNEL_FOLDERS)
         has = f"file = {quote_value(action.file)}, which is below none of {trees}"
@@ -360,7 +369,7 @@ def _action_element_faults(action: ActionTable, hosts: Iterable[str]) -> Iterato
     yield from _host_element_faults(action.host, hosts)
 
 
-def _limit_element_faults(action: ActionTable) -> Iterator[ElementFault]:
+def _action_io_limit_element_faults(action: ActionTable) -> Iterator[ElementFault]:
     rates = [key for key in RATE_KEYS if getattr(action, key) is not None]
     if action.limit is None:
         for key in ("device", *rates):

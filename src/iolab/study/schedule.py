@@ -252,7 +252,7 @@ class SearchSpace(Record):
         return tuple(pair for pair in any_point.axis if pair[0] not in self.axis_names)
 
     @property
-    def first_points(self) -> tuple[Point, ...]:
+    def initial_points(self) -> tuple[Point, ...]:
         """The points that are measured before any is chosen."""
         if not self.axes:
             return tuple(self.points.values())
@@ -264,7 +264,7 @@ class SearchSpace(Record):
         return tuple(self.points[(load,)] for load in self.axes[0] if load in wanted)
 
 
-def searches_among_points(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
+def adaptive_searches_of_points(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
     """Every search among the points of a study, in their order."""
     axes = {
         item.id: searched_axes(item) for item in study.workloads if item.search_goal.is_adaptive
@@ -272,7 +272,7 @@ def searches_among_points(study: Study, points: Iterable[Point]) -> tuple[Search
     return _searches_of_points(study, points, axes)
 
 
-def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
+def grid_load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[SearchSpace, ...]:
     """Every curve over one axis of load, also where all of its points are measured."""
     axes = {item.id: _varied_load_axes(item) for item in study.workloads}
     grid = [item.id for item in study.workloads if item.search_goal.objective is Objective.GRID]
@@ -281,17 +281,17 @@ def load_curve_searches(study: Study, points: Iterable[Point]) -> tuple[SearchSp
 
 
 def _searches_of_points(
-    study: Study, points: Iterable[Point], axes: Mapping[str, tuple[str, ...]]
+    study: Study, points: Iterable[Point], axes_by_workload: Mapping[str, tuple[str, ...]]
 ) -> tuple[SearchSpace, ...]:
     """The points of these workloads, together where they differ in the workload's axes alone."""
-    workloads = {item.id: item for item in study.workloads if item.id in axes}
+    workloads = {item.id: item for item in study.workloads if item.id in axes_by_workload}
     by_key: dict[object, dict[GridPoint, Point]] = {}
     owners: dict[object, tuple[Workload, str, tuple[str, ...]]] = {}
     for point in points:
         workload = workloads.get(point.workload)
         if workload is None:
             continue
-        names = axes[workload.id]
+        names = axes_by_workload[workload.id]
         values = dict(point.axis)
         rest = tuple(pair for pair in point.axis if pair[0] not in names)
         key = (point.configuration, point.workload, rest)
@@ -301,10 +301,13 @@ def _searches_of_points(
 
 
 def _build_search(
-    workload: Workload, configuration: str, names: tuple[str, ...], points: dict[GridPoint, Point]
+    workload: Workload,
+    configuration: str,
+    axis_names: tuple[str, ...],
+    points: dict[GridPoint, Point],
 ) -> SearchSpace:
-    axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(names)))
-    return SearchSpace(workload, configuration, names, axes, points)
+    axes = tuple(tuple(sorted({place[i] for place in points})) for i in range(len(axis_names)))
+    return SearchSpace(workload, configuration, axis_names, axes, points)
 
 
 def searched_axes(workload: Workload) -> tuple[str, ...]:
@@ -322,17 +325,17 @@ def _varied_load_axes(workload: Workload) -> tuple[str, ...]:
     return rising_load_axes(workload.job, several)
 
 
-def rising_load_axes(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tuple[str, ...]:
+def rising_load_axes(job: AnyJob | type[AnyJob], varied_axes: Collection[str]) -> tuple[str, ...]:
     """Of the axes that vary those along which load rises.
 
     Where the fleet grows it is that axis alone: what each guest does is then one behaviour of
     several, not a load of its own.
     """
-    axes = [name for name in job.load_axes if name in varied]
+    axes = [name for name in job.load_axes if name in varied_axes]
     return (VMS_PER_NODE_AXIS,) if VMS_PER_NODE_AXIS in axes else tuple(axes)
 
 
-def max_runs_of_search(study: Study, search: SearchSpace) -> int:
+def max_run_count_of_search(study: Study, search: SearchSpace) -> int:
     """How many runs a search makes at most."""
     method = study.method
     confirming = CONFIRMED_MAX * method.repeats_max
@@ -358,8 +361,8 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
     """
     points = expand_points(study)
     sets = shared_data_sets(study, points)
-    searches = searches_among_points(study, points)
-    first = {point.digest for search in searches for point in search.first_points}
+    searches = adaptive_searches_of_points(study, points)
+    first = {point.digest for search in searches for point in search.initial_points}
     searched = {item.id for item in study.workloads if item.search_goal.is_adaptive}
     certain = tuple(p for p in points if p.workload not in searched or p.digest in first)
     chosen = {point.digest for point in certain}
@@ -369,7 +372,7 @@ def make_plan(study: Study, kinds: StudyKinds) -> Plan:
             _ordered_repeats_and_points(study, certain), start=1
         )
     )
-    more = _max_extra_runs(study, searches, runs)
+    more = _max_extra_run_count(study, searches, runs)
     neighbours = neighbour_plans(study)
     return Plan(
         study=study.id,
@@ -404,7 +407,7 @@ def _fixed_repeat_count(study: Study, workload: Workload) -> int:
     return workload.repeats or study.method.repeats
 
 
-def _max_extra_runs(
+def _max_extra_run_count(
     study: Study, searches: tuple[SearchSpace, ...], runs: tuple[PlannedRun, ...]
 ) -> int:
     """How many runs the results may ask for beyond those that are certain.
@@ -414,7 +417,7 @@ def _max_extra_runs(
     method = study.method
     owners = {search.workload.id for search in searches}
     certain = sum(1 for run in runs if run.point.workload in owners)
-    more = sum(max_runs_of_search(study, search) for search in searches) - certain
+    more = sum(max_run_count_of_search(study, search) for search in searches) - certain
     if not method.chooses_repeats_by_results:
         return more
     own = {item.id for item in study.workloads if item.repeats} | owners

@@ -78,7 +78,7 @@ class StudyTables(Record):
 
 def existing_guest_tables(tables: StudyTables) -> list[HostTable]:
     """The guests that exist already: clients whose node is written."""
-    return [host for host in _host_tables(tables) if _is_guest(host)]
+    return [host for host in _host_tables(tables) if _is_existing_guest(host)]
 
 
 def hypervisor_names(tables: StudyTables) -> list[str]:
@@ -96,7 +96,7 @@ def target_host_names(tables: StudyTables, configuration: ConfigurationTable) ->
     return list(expand_clients(configuration.hosts, every))
 
 
-def fewest_client_count(tables: StudyTables, configuration: ConfigurationTable) -> int:
+def smallest_fleet_client_count(tables: StudyTables, configuration: ConfigurationTable) -> int:
     """How many clients a configuration's smallest fleet has; all where no workload says how many.
 
     Of guests that are booted their nodes count.
@@ -112,16 +112,16 @@ def fewest_client_count(tables: StudyTables, configuration: ConfigurationTable) 
 
 
 def expand_clients(
-    names: Iterable[str] | None, node_by_client: Mapping[str, str]
+    host_or_node_names: Iterable[str] | None, node_by_client: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The clients of a configuration that names hosts or their nodes, or None for all.
 
     `node_by_client` are the node of each, "" where it has none.
     """
-    if names is None:
+    if host_or_node_names is None:
         return tuple(node_by_client)
     chosen: dict[str, None] = {}
-    for name in names:
+    for name in host_or_node_names:
         here = [client for client, node in node_by_client.items() if node == name]
         chosen |= dict.fromkeys(here if name not in node_by_client and here else [name])
     return tuple(chosen)
@@ -134,13 +134,13 @@ def _host_tables(tables: StudyTables) -> list[HostTable]:
 def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyTables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
-    sections = {*file_schema.single_tables, *ITEMS, "scale"}
+    sections = {*file_schema.single_table_types, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
     making = {section.name for section in file_schema.sections if section.makes_hosts}
     single = {
         name: _read_section(document, name, table)
-        for name, table in file_schema.single_tables.items()
-        if name in tree or name not in file_schema.optional_tables
+        for name, table in file_schema.single_table_types.items()
+        if name in tree or name not in file_schema.optional_table_names
     }
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before, meters = single["precondition"], single["meters"]
@@ -162,12 +162,13 @@ def read_tables(document: StudyDocument, file_schema: StudyFileSchema) -> StudyT
         meters if isinstance(meters, MetersTable) else MetersTable(),
         tuple(own.values()),
         # Guests that exist already take the place of those that would be made.
-        not making.isdisjoint(own) and not any(_is_guest(item.table) for item in items["host"]),
+        not making.isdisjoint(own)
+        and not any(_is_existing_guest(item.table) for item in items["host"]),
         items,
     )
 
 
-def _is_guest(host: StudyTable | None) -> bool:
+def _is_existing_guest(host: StudyTable | None) -> bool:
     return isinstance(host, HostTable) and host.role is HostRole.CLIENT and host.node is not None
 
 
@@ -212,7 +213,7 @@ def read_table_array(
     for index, element in enumerate(elements):
         path: KeyPath = (name, index)
         if isinstance(element, dict):
-            kind = file_schema.element_table(name, element) if file_schema else ITEMS[name][0]
+            kind = file_schema.element_table_type(name, element) if file_schema else ITEMS[name][0]
             table = read_table(document, kind, element, path, file_schema)
             items.append(TableItem(path, element, table))
         else:
@@ -275,15 +276,16 @@ def add_option_faults(
     table_item: TableItem,
     key: str,
     model: type[StudyTable],
-    allowed: Mapping[str, EngineOption],
+    allowed_options: Mapping[str, EngineOption],
     *,
-    text_of: Callable[[float | str], str] = program_option_text,
-    advice: Callable[[str], str | None] = lambda _: None,
+    format_value: Callable[[float | str], str] = program_option_text,
+    advice_for_name: Callable[[str], str | None] = lambda _: None,
 ) -> None:
     """Add every fault of the options under `key`, which tables of that model have.
 
     They are read as written, so that they are told of also where another key is at fault.
-    `text_of` gives the text that an engine gets, `advice` what to do about a name of another place.
+    `format_value` gives the text that an engine gets, `advice_for_name` what to do about
+    a name of another place.
     """
     user_value = table_item.user_values.get(key)
     if table_item.table is not None and not isinstance(table_item.table, model):
@@ -292,19 +294,19 @@ def add_option_faults(
         if not isinstance(value, str | int | float):
             continue  # it is told of where the table is read
         path = (*table_item.key_path, key, name)
-        if name not in allowed:
+        if name not in allowed_options:
             message = (
                 f"{key} option {quote_value(name)} of {table_name(document, table_item.key_path)} "
                 "is not allowed."
             )
-            hint = advice(name) or suggestion(name, allowed, "allowed options")
+            hint = advice_for_name(name) or suggestion(name, allowed_options, "allowed options")
             if name in model.model_fields:
                 hint = f"Write {name} as a key of the workload itself."
             document.add_fault(path, message, hint, about=name)
-        elif not allowed[name].accepts_value(text_of(value)):
+        elif not allowed_options[name].accepts_value(format_value(value)):
             whose = table_name(document, table_item.key_path)
             message = f"{key} option {name} of {whose} is {quote_value(value)}."
-            hint = f"Write for example {quote_value(allowed[name].example)}."
+            hint = f"Write for example {quote_value(allowed_options[name].example)}."
             document.add_fault(path, message, hint, about=name)
 
 
@@ -351,7 +353,7 @@ def _add_pydantic_fault(
         )
         hint = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
         engines = (
-            file_schema.engines_with_key_text(name, model)
+            file_schema.other_engines_with_key_text(name, model)
             if file_schema and len(detail["loc"]) == 1
             else None
         )

@@ -103,7 +103,7 @@ def data_sets_at_target(plan: Plan, target: Target) -> tuple[DataSet, ...]:
     return tuple(item for item in on_host if item.numjobs)
 
 
-def used_region_bytes(plan: Plan, target: Target) -> int:
+def used_device_bytes(plan: Plan, target: Target) -> int:
     """How much of a device its jobs use: data sets lie over each other, all from the start."""
     return max((item.bytes_per_host for item in data_sets_at_target(plan, target)), default=0)
 

@@ -141,7 +141,7 @@ def flag_value() -> ValueReader:
     return ValueReader(read_flag, {"type": "boolean"})
 
 
-def text_value(max_length: int, *, lines: bool = False) -> ValueReader:
+def text_value(max_length: int, *, allows_line_breaks: bool = False) -> ValueReader:
     """Text of up to `max_length` characters; control characters are refused."""
 
     def read_text(value: object) -> str:
@@ -149,7 +149,7 @@ def text_value(max_length: int, *, lines: bool = False) -> ValueReader:
             raise value_error(f"is {quote_value(value)}", "Give text in quotes.")
         if len(value) > max_length:
             raise value_error(f"has {len(value)} characters", f"Give at most {max_length}.")
-        plain = value.replace("\n", "").replace("\t", "") if lines else value
+        plain = value.replace("\n", "").replace("\t", "") if allows_line_breaks else value
         if not all(character.isprintable() for character in plain):
             raise value_error(f"is {quote_value(value)}", "Leave control characters out.")
         return value
@@ -158,14 +158,14 @@ def text_value(max_length: int, *, lines: bool = False) -> ValueReader:
 
 
 def matching_text_value(
-    is_valid: Callable[[str], object], hint: str, schema: dict[str, Any], verb: str = "is"
+    is_valid: Callable[[str], object], hint: str, schema: dict[str, Any], fault_verb: str = "is"
 ) -> ValueReader:
-    """Text that `is_valid`; else `verb` is the verb of the fault, and `hint` says what would."""
+    """Text that `is_valid`; else a fault with `fault_verb`, and `hint` says what would be."""
 
     def read_valid_text(value: object) -> str:
         if isinstance(value, str) and is_valid(value):
             return value
-        raise value_error(f"{verb} {quote_value(value)}", hint)
+        raise value_error(f"{fault_verb} {quote_value(value)}", hint)
 
     return ValueReader(read_valid_text, {"type": "string", **schema})
 
@@ -339,32 +339,34 @@ def share_value() -> ValueReader:
     return ValueReader(read_share, schema)
 
 
-def word_value(valid: Sequence[str], nouns: str, known_words: Sequence[str] = ()) -> ValueReader:
-    """One of the `valid` words; `nouns` names the kind in the plural.
+def word_value(
+    valid_words: Sequence[str], plural_noun: str, known_words: Sequence[str] = ()
+) -> ValueReader:
+    """One of the `valid_words` words; `plural_noun` names the kind in the plural.
 
     With `known_words` one of these may have been meant, though only the valid ones fit here.
     """
-    every = known_words or valid
+    every = known_words or valid_words
 
     def read_word(value: object) -> str:
-        if isinstance(value, str) and value in valid:
+        if isinstance(value, str) and value in valid_words:
             return value
         spelling = value if isinstance(value, str) else ""
         raise value_error(
             f"is {quote_value(value)}",
-            suggestion(spelling, valid if value in every else every, nouns),
+            suggestion(spelling, valid_words if value in every else every, plural_noun),
         )
 
-    return ValueReader(read_word, {"enum": list(valid)})
+    return ValueReader(read_word, {"enum": list(valid_words)})
 
 
 def choice_value(
-    words: type[StrEnum], nouns: str, among: Iterable[StrEnum] | None = None
+    enum_type: type[StrEnum], plural_noun: str, allowed_members: Iterable[StrEnum] | None = None
 ) -> ValueReader:
-    """One word of an enum, as `word_value` has it; with `among` only these fit here."""
-    valid = [member.value for member in (words if among is None else among)]
-    plain = word_value(valid, nouns, [member.value for member in words])
-    return ValueReader(lambda value: words(str(plain.read(value))), plain.schema)
+    """One word of an enum, as `word_value` has it; with `allowed_members` only these fit here."""
+    valid = [member.value for member in (enum_type if allowed_members is None else allowed_members)]
+    plain = word_value(valid, plural_noun, [member.value for member in enum_type])
+    return ValueReader(lambda value: enum_type(str(plain.read(value))), plain.schema)
 
 
 def scalar_value() -> ValueReader:

@@ -210,7 +210,7 @@ def layout_error(
         )
         hint = "Make room there, or set a smaller workload.*.filesize or numjobs."
         return HostError(message, hint)
-    how = exit_fault_text(ending, command, faults=reading.faults)
+    how = exit_fault_text(ending, command, output_faults=reading.faults)
     if how is None and (error or reading.faults):
         how = f"failed ({excerpt('; '.join(reading.faults)) or os.strerror(error)})"
     if how is None:

@@ -34,7 +34,7 @@ from iolab.hosts.engine import (
 from iolab.hosts.remote_process import ProcessEnding, run_and_get_output, run_process
 from iolab.stats.rounds import judge_steady_state_rounds
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, start_state_key
-from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_region_bytes
+from iolab.study.targets import Target, data_sets_at_target, targets_of_study, used_device_bytes
 from iolab.targets.context import TargetContext, contents_seed, run_seed
 from iolab.targets.layout import layout_error, wait_for_hang_and_raise
 from iolab.targets.state import (
@@ -363,7 +363,7 @@ class Preconditioner:
 
     def _used_target_bytes(self, workdir: WorkDirectory, target: Target) -> int:
         if workdir.device:
-            return used_region_bytes(self._context.plan, target)
+            return used_device_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at_target(self._context.plan, target))
 
     def _needs_preconditioning(self, entry: TargetLedgerEntry, run: PlannedRun) -> bool:

@@ -23,7 +23,7 @@ from iolab.analysis.points import results_with_sentinel_checks, sentinel_alarms,
 from iolab.core.metric import Metric, RunResult, VerdictLevel
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.loads.fileio.workload import IoArrivals, Job
-from iolab.study.schedule import expand_points, searches_among_points
+from iolab.study.schedule import adaptive_searches_of_points, expand_points
 from tests.analysis.adaptive.systems import System, measured, saturating, whole_session
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan
@@ -62,7 +62,7 @@ SYSTEMS = {CURVE: SOFT, PEAK: HILL, MOST: QUEUE, SMALL: SOFT}
 def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
     study = load(CURVE)
     runs, results = whole_session(study, SOFT)
-    search = searches_among_points(study, make_plan(study).points)[0]
+    search = adaptive_searches_of_points(study, make_plan(study).points)[0]
     axis = adaptive_curve_from_log(study, search, RunResultLog(study, results))
     assert axis is not None
     points = axis.curve_points()
@@ -80,7 +80,7 @@ def test_a_curve_is_known_from_few_loads_within_what_it_claims() -> None:
 def test_a_peak_of_two_axes_is_found_and_confirmed() -> None:
     study = load(PEAK)
     runs, results = whole_session(study, HILL)
-    search = searches_among_points(study, make_plan(study).points)[0]
+    search = adaptive_searches_of_points(study, make_plan(study).points)[0]
     found = peak_search_from_log(search, RunResultLog(study, results)).best_point()
     assert hill(search.points[found.point]) >= 0.97 * 1e5
     assert found.low <= 1e5 <= found.high
@@ -93,7 +93,7 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     study = load(MOST)
     runs, results = whole_session(study, QUEUE)
     trail = max_load_progress_from_log(
-        searches_among_points(study, make_plan(study).points)[0], RunResultLog(study, results)
+        adaptive_searches_of_points(study, make_plan(study).points)[0], RunResultLog(study, results)
     )
     assert trail is not None
     answer = trail.limit_from_all_runs

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from iolab.cli.planning import job_text
 from iolab.core.run import Plan
 from iolab.loads.fileio.workload import AccessPattern, Job
-from iolab.study.cost import start_state_count, steady_series_count
+from iolab.study.cost import start_state_preparation_count, steady_series_count
 from iolab.study.parse import StudyOverrides
 from tests.plans import make_plan, parse_study
 from tests.study.studies import FILE, load, told, workload
@@ -212,8 +212,8 @@ def test_the_plan_fills_again_after_trims_and_says_what_becomes_of_the_device() 
     labels = [run.point.workload for run in plan.runs]
     assert labels == ["w", "w", "t", "w", "w", "t"]
     # Once for the first writes and the trim, once after it.
-    assert start_state_count(study, plan.runs) == 2
-    assert start_state_count(study, (*plan.runs, plan.runs[0])) == 3
+    assert start_state_preparation_count(study, plan.runs) == 2
+    assert start_state_preparation_count(study, (*plan.runs, plan.runs[0])) == 3
     assert any("2 x fill" in message for message, _ in plan.demand.time_items)
     assert "written over and trimmed" in plan.destroyed_device_texts[0]
 
@@ -242,7 +242,7 @@ def test_configurations_that_share_a_device_share_its_state(other: str, times: i
     table = '[[configuration]]\nid = "{0}"\ndevice = "/dev/nvme{1}n1"\nserial = "S{1}"\n'
     study = study_of(table.format("a", 9) + table.format("b", other))
     runs = {run.point.configuration: run for run in make_plan(study).runs}
-    assert start_state_count(study, (runs["a"], runs["b"], runs["a"])) == times
+    assert start_state_preparation_count(study, (runs["a"], runs["b"], runs["a"])) == times
 
 
 def test_a_turn_is_each_targets_own() -> None:
@@ -251,4 +251,7 @@ def test_a_turn_is_each_targets_own() -> None:
     study = study_of(READ + wish + table.format("a", 9) + table.format("b", 8))
     runs = {(one.point.configuration, one.point.workload): one for one in make_plan(study).runs}
     scenario = (runs["a", "w"], runs["b", "w"], runs["a", "w"], runs["a", "r"], runs["b", "w"])
-    assert (start_state_count(study, scenario), steady_series_count(study, scenario)) == (3, 2)
+    assert (
+        start_state_preparation_count(study, scenario),
+        steady_series_count(study, scenario),
+    ) == (3, 2)

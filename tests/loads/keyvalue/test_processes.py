@@ -31,7 +31,9 @@ def test_a_command_that_fails_is_an_error_with_its_last_words() -> None:
 
 def test_a_code_that_is_expected_is_fine() -> None:
     assert (
-        on_this_machine(lambda host: run_and_get_output(host, ("false",), codes=frozenset({0, 1})))
+        on_this_machine(
+            lambda host: run_and_get_output(host, ("false",), success_codes=frozenset({0, 1}))
+        )
         == b""
     )
 

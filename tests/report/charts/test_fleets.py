@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from iolab.core.metric import CheckResult, LatencyLayer, Outlier, Verdict, VerdictLevel
-from iolab.guests.charts import node_timeline_charts, other_io_text
+from iolab.guests.charts import node_other_load_text, node_timeline_charts
 from iolab.guests.latency_breakdown import (
     RUNS_MAX,
     latency_breakdown_chart,
@@ -33,16 +33,18 @@ from tests.report.hostile import EVERY
 def test_disks_that_do_many_times_the_load_of_guests_serve_others() -> None:
     inside = wide_node(2)  # two disks of 50 k IOPS each
     idle = replace(inside, result=result(8, 349.0))
-    assert tells(other_io_text(idle), "node-1", "nvme0n1", "nvme1n1", "100 k IOPS", "349 IOPS")
+    assert tells(
+        node_other_load_text(idle), "node-1", "nvme0n1", "nvme1n1", "100 k IOPS", "349 IOPS"
+    )
     own = replace(inside, result=result(8, 40_000.0))
-    assert other_io_text(own) == ""
+    assert node_other_load_text(own) == ""
     rest = tuple(panel for panel in own.panels if panel.metrics != PROCESSOR_METRICS)
     for share, is_full in ((0.97, True), (0.5, False)):
         cores = panel_line_from_array("all cores", np.full(len(own.at_s), share))
         busy = NodePanel(Panel("Processors busy", "share", (cores,)), "cpu", PROCESSOR_METRICS)
-        text = other_io_text(replace(own, panels=(*rest, busy)))
+        text = node_other_load_text(replace(own, panels=(*rest, busy)))
         assert (tells(text, "node-1", "processors", "97 %") if is_full else not text) is True
-    assert other_io_text(node()) == ""  # its disks' I/O was not counted
+    assert node_other_load_text(node()) == ""  # its disks' I/O was not counted
 
 
 def test_the_node_of_an_invalid_run_is_called_so() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from iolab.hosts.answers import HostLeftovers
     from iolab.hosts.host import Host
     from iolab.hosts.message import Hello
-    from iolab.hosts.meters import MeterCheck
+    from iolab.hosts.meters import MeterReadingOrFault
     from iolab.session.discovery import HostActivity
 
 
@@ -308,7 +308,7 @@ def drive_log_findings(drives: Sequence[DriveReading]) -> Iterator[Finding]:
         yield Finding("drive counters", FindingState.OK, f"{drive.device}: {counter}")
 
 
-def power_meter_findings(meters: Sequence[MeterCheck]) -> Iterator[Finding]:
+def power_meter_findings(meters: Sequence[MeterReadingOrFault]) -> Iterator[Finding]:
     """What meters beside a host show; with one that cannot be read a session is refused."""
     for meter in meters:
         if meter.fault is not None:

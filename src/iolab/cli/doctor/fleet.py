@@ -229,12 +229,13 @@ def _pod_findings(hosts: Sequence[InspectedHost]) -> Iterator[FleetFinding]:
         yield FleetFinding(group.hosts, Finding("shared target", state, message, hint))
 
 
-def _pod_values_text(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
+def _pod_values_text(hosts_by_value: Mapping[str, Sequence[InspectedHost]]) -> str:
     """Each value behind its pods; alone where all pods have it, which the row names."""
-    if len(groups) == 1:
-        return next(iter(groups))
+    if len(hosts_by_value) == 1:
+        return next(iter(hosts_by_value))
     return "; ".join(
-        f"{list_text(_host_names(hosts), NAMES_SHOWN)}: {value}" for value, hosts in groups.items()
+        f"{list_text(_host_names(hosts), NAMES_SHOWN)}: {value}"
+        for value, hosts in hosts_by_value.items()
     )
 
 
@@ -372,13 +373,15 @@ def _mount_source_text(target: TargetFacts) -> str:
     return f"{target.fs_type} from {target.mount_source}"
 
 
-def _equality_finding(name: str, values: Iterable[tuple[str, InspectedHost]], hint: str) -> Finding:
-    groups = _hosts_by_value(values)
+def _equality_finding(
+    topic: str, values_and_hosts: Iterable[tuple[str, InspectedHost]], hint: str
+) -> Finding:
+    groups = _hosts_by_value(values_and_hosts)
     if set(groups) == {UNKNOWN_TEXT}:
-        return Finding(name, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_HINT)
+        return Finding(topic, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_HINT)
     if len(groups) == 1:
-        return Finding(name, FindingState.OK, f"{next(iter(groups))} on all")
-    return Finding(name, FindingState.NOTE, f"differs: {_values_with_hosts_text(groups)}", hint)
+        return Finding(topic, FindingState.OK, f"{next(iter(groups))} on all")
+    return Finding(topic, FindingState.NOTE, f"differs: {_values_with_hosts_text(groups)}", hint)
 
 
 def _label_findings_with_role(
@@ -390,18 +393,20 @@ def _label_findings_with_role(
         yield FleetFinding(_host_names(hosts), replace(finding, topic=name))
 
 
-def _hosts_by_value(values: Iterable[tuple[str, InspectedHost]]) -> dict[str, list[InspectedHost]]:
+def _hosts_by_value(
+    values_and_hosts: Iterable[tuple[str, InspectedHost]],
+) -> dict[str, list[InspectedHost]]:
     """Hosts by value, the value of most hosts first."""
     groups: dict[str, list[InspectedHost]] = {}
-    for value, host in values:
+    for value, host in values_and_hosts:
         groups.setdefault(value, []).append(host)
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _values_with_hosts_text(groups: Mapping[str, Sequence[InspectedHost]]) -> str:
+def _values_with_hosts_text(hosts_by_value: Mapping[str, Sequence[InspectedHost]]) -> str:
     return "; ".join(
         f"{value} on {list_text(list(_host_names(hosts)), NAMES_SHOWN)}"
-        for value, hosts in groups.items()
+        for value, hosts in hosts_by_value.items()
     )
 
 

@@ -270,13 +270,13 @@ def modules_in_load_order(
     modules: dict[str, bytes] = {}
     for name in WANTED_MODULES:
         if name in path_by_module or name in done:
-            _add_with_dependencies(name, path_by_module, done, read_module, modules)
+            _add_module_after_dependencies(name, path_by_module, done, read_module, modules)
     if missing := sorted(REQUIRED_MODULES - modules.keys() - done):
         raise ValueError(f"it has no {' and no '.join(missing)}")
     return modules
 
 
-def _add_with_dependencies(
+def _add_module_after_dependencies(
     name: str,
     path_by_module: Mapping[str, str],
     added_names: set[str],
@@ -290,7 +290,7 @@ def _add_with_dependencies(
         raise ValueError(f"it has no {name}, which another module needs")
     content = read_module(path_by_module[name])
     for needed in kernel_module_dependencies(content):
-        _add_with_dependencies(needed, path_by_module, added_names, read_module, modules)
+        _add_module_after_dependencies(needed, path_by_module, added_names, read_module, modules)
     modules[name] = content
 
 

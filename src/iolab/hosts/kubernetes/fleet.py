@@ -24,10 +24,10 @@ from iolab.hosts.kubernetes.objects import (
     MANAGER_NAME,
     SESSION_LABEL,
     Object,
+    claims_and_stateful_sets,
     dry_run_objects,
     fleet_identity_text,
     lease_object,
-    owned_objects,
 )
 from iolab.hosts.kubernetes.waiting import (
     PodSnapshot,
@@ -150,7 +150,7 @@ async def acquire_lease_or_reuse_kept_pods(fleet: PodFleet) -> str | None:
             raise HostError(message, "Wait for its end, or choose another kubernetes.name.")
         if found.is_kept and found.fleet_identity_text == fleet_identity_text(fleet):
             await _patch_lease(
-                fleet, _lease_holder_patch(holder_identity(), LEASE_DURATION_S, kept=None)
+                fleet, _lease_holder_patch(holder_identity(), LEASE_DURATION_S, kept_label=None)
             )
             return None
         if found.is_kept:
@@ -170,7 +170,11 @@ async def acquire_lease_or_reuse_kept_pods(fleet: PodFleet) -> str | None:
 
 async def create_pods(fleet: PodFleet, owner_uid: str) -> None:
     """Make all that the Lease owns. Raises HostError."""
-    document = {"apiVersion": "v1", "kind": "List", "items": owned_objects(fleet, owner_uid)}
+    document = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": claims_and_stateful_sets(fleet, owner_uid),
+    }
     await kubectl_for_fleet(fleet).run(
         "create",
         "--filename=-",
@@ -207,15 +211,15 @@ async def wait_until_ready(fleet: PodFleet, notify: Notify) -> None:
 async def renew_lease_or_keep_pods(fleet: PodFleet, *, keep: bool = False) -> None:
     """Say that the session lives, or with `keep` that its pods stay without it."""
     if keep:
-        await _patch_lease(fleet, _lease_holder_patch("", 1, kept="true"))
+        await _patch_lease(fleet, _lease_holder_patch("", 1, kept_label="true"))
         return
     with suppress(KubectlError):
         await _patch_lease(fleet, {"spec": {"renewTime": _utc_timestamp()}})
 
 
-def _lease_holder_patch(holder: str, seconds: int, *, kept: str | None) -> Object:
+def _lease_holder_patch(holder: str, seconds: int, *, kept_label: str | None) -> Object:
     return {
-        "metadata": {"labels": {KEPT_LABEL: kept}},
+        "metadata": {"labels": {KEPT_LABEL: kept_label}},
         "spec": {
             "renewTime": _utc_timestamp(),
             "holderIdentity": holder,
@@ -242,7 +246,7 @@ async def remove_fleet_and_list_kept_volumes(
     deadline = clock() + limit_s
     delete = ("delete", "lease", name, "--ignore-not-found", "--wait=false")
     volumes = await _retry_while_unreachable(
-        lambda: _list_volumes_of_claims(kubectl, name), deadline
+        lambda: _list_claim_volume_names(kubectl, name), deadline
     )
     await _retry_while_unreachable(lambda: kubectl.run(*delete), deadline)
     while left := await _retry_while_unreachable(
@@ -292,14 +296,18 @@ def holder_identity() -> str:
     return f"{platform.node()}/{pid}/{_process_start_ticks(pid)}"
 
 
-def is_lease_holder_alive(holder: str, renewed: str, seconds: float, now: datetime) -> bool:
+def is_lease_holder_alive(
+    holder: str, renewed_at: str, lease_seconds: float, now: datetime
+) -> bool:
     """Whether the session of a Lease may still run: a dead process of this machine does not."""
     host, _, rest = holder.partition("/")
     pid, _, start = rest.partition("/")
     if host == platform.node() and pid.isdecimal():
         return _process_start_ticks(int(pid)) == start and start != ""
     try:
-        end = datetime.fromisoformat(renewed.replace("Z", "+00:00")) + timedelta(seconds=seconds)
+        end = datetime.fromisoformat(renewed_at.replace("Z", "+00:00")) + timedelta(
+            seconds=lease_seconds
+        )
     except ValueError:
         return False
     return bool(holder) and now < end
@@ -440,7 +448,7 @@ async def _list_session_objects(kubectl: Kubectl, name: str) -> list[Object]:
     )
 
 
-async def _list_volumes_of_claims(kubectl: Kubectl, name: str) -> tuple[str, ...]:
+async def _list_claim_volume_names(kubectl: Kubectl, name: str) -> tuple[str, ...]:
     try:
         items = await _list_session_objects(kubectl, name)
     except KubectlError as error:

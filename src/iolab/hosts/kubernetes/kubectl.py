@@ -90,7 +90,9 @@ class Kubectl(Record):
                 failed_action, (f"'kubectl' does not start ({error.strerror})",), hint
             ) from None
         if code != 0:
-            raise KubectlError(failed_action, error_lines(stderr) or (f"exit code {code}",))
+            raise KubectlError(
+                failed_action, kubectl_error_sentences(stderr) or (f"exit code {code}",)
+            )
         if len(output) > ANSWER_BYTES_MAX:
             raise KubectlError(
                 failed_action, (f"the answer has more than {ANSWER_BYTES_MAX} bytes",)
@@ -120,7 +122,7 @@ class Kubectl(Record):
         )
 
 
-def error_lines(stderr: bytes) -> tuple[str, ...]:
+def kubectl_error_sentences(stderr: bytes) -> tuple[str, ...]:
     """Its errors as sentences, each once; without log lines and warnings."""
     lines = stderr.decode("utf-8", "replace").splitlines()
     kept = [line for line in lines if line.strip() and not _WARNING_PREFIX.match(line)]
@@ -128,20 +130,20 @@ def error_lines(stderr: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(excerpt(_ERROR_PREFIX.sub("", line)) for line in errors))
 
 
-def value_at(item: object, *keys: str) -> object:
+def value_at_keys(item: object, *keys: str) -> object:
     """What lies at these keys inside each other in an object of a cluster; None for nothing."""
     for key in keys:
         item = item.get(key) if isinstance(item, Mapping) else None
     return item
 
 
-def text_at(item: object, *keys: str) -> str:
+def text_at_keys(item: object, *keys: str) -> str:
     """The text there; "" where there is none."""
-    found = value_at(item, *keys)
+    found = value_at_keys(item, *keys)
     return found if isinstance(found, str) else ""
 
 
-def list_at(item: object, *keys: str) -> list[Any]:
+def list_at_keys(item: object, *keys: str) -> list[Any]:
     """The list there; an empty one where there is none."""
-    found = value_at(item, *keys)
+    found = value_at_keys(item, *keys)
     return found if isinstance(found, list) else []

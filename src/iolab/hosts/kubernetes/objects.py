@@ -62,7 +62,7 @@ def lease_object(fleet: PodFleet, holder: str, now: str) -> Object:
     }
 
 
-def owned_objects(fleet: PodFleet, owner_uid: str) -> list[Object]:
+def claims_and_stateful_sets(fleet: PodFleet, owner_uid: str) -> list[Object]:
     """A StatefulSet for each class, before it the claim that its pods share, if they do."""
     owner = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -91,7 +91,7 @@ def dry_run_objects(fleet: PodFleet) -> Iterator[Object]:
             },
             "spec": {
                 **_pod_spec(fleet, item),
-                "volumes": [_temporary_volume(), _claim_volume(fleet, item)],
+                "volumes": [_temporary_volume(), _pod_volume_of_claim(fleet, item)],
             },
         }
         yield stateful_set_manifest(fleet, item)
@@ -127,7 +127,7 @@ def stateful_set_manifest(fleet: PodFleet, class_pods: StorageClassPods) -> Obje
                 **_pod_spec(fleet, class_pods),
                 "volumes": [
                     _temporary_volume(),
-                    *([_claim_volume(fleet, class_pods)] if shared else []),
+                    *([_pod_volume_of_claim(fleet, class_pods)] if shared else []),
                 ],
             },
         },
@@ -172,7 +172,7 @@ def _temporary_volume() -> Object:
     return {"name": "tmp", "emptyDir": {}}
 
 
-def _claim_volume(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
+def _pod_volume_of_claim(fleet: PodFleet, class_pods: StorageClassPods) -> Object:
     return {
         "name": "data",
         "persistentVolumeClaim": {"claimName": fleet.group_object_name(class_pods.group)},

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from iolab.hosts.kubernetes.kubectl import list_at, text_at, value_at
+from iolab.hosts.kubernetes.kubectl import list_at_keys, text_at_keys, value_at_keys
 from iolab.record import Record
 from iolab.text import excerpt, list_text
 
@@ -71,7 +71,7 @@ def pod_snapshot(
     pods: dict[str, Mapping[str, Any]] = {}
     claims: dict[str, Mapping[str, Any]] = {}
     for item in objects:
-        kind, name = item.get("kind"), text_at(item, "metadata", "name")
+        kind, name = item.get("kind"), text_at_keys(item, "metadata", "name")
         if kind == "Pod":
             pods[name] = item
         elif kind == "PersistentVolumeClaim":
@@ -91,8 +91,8 @@ def pod_snapshot(
 def is_ready(pod: Mapping[str, Any]) -> bool:
     """Whether a pod runs, is ready and is not on its way out."""
     if (
-        value_at(pod, "metadata", "deletionTimestamp")
-        or text_at(pod, "status", "phase") != "Running"
+        value_at_keys(pod, "metadata", "deletionTimestamp")
+        or text_at_keys(pod, "status", "phase") != "Running"
     ):
         return False
     return _condition_of_pod(pod, "Ready").get("status") == "True"
@@ -127,8 +127,12 @@ def _pod_wait_reasons(
         return
     waiting = list(_container_wait_reasons(name, pod))
     yield from waiting
-    if text_at(pod, "status", "phase") == "Failed":
-        why = text_at(pod, "status", "message") or text_at(pod, "status", "reason") or "it ended"
+    if text_at_keys(pod, "status", "phase") == "Failed":
+        why = (
+            text_at_keys(pod, "status", "message")
+            or text_at_keys(pod, "status", "reason")
+            or "it ended"
+        )
         yield WaitReason(name, f"the pod failed: {excerpt(why)}")
         return
     unbound = list(_claim_wait_reasons(pod, claims, messages))
@@ -146,10 +150,10 @@ def _pod_wait_reasons(
 
 
 def _container_wait_reasons(name: str, pod: Mapping[str, Any]) -> Iterator[WaitReason]:
-    for status in list_at(pod, "status", "containerStatuses"):
-        reason = text_at(status, "state", "waiting", "reason")
+    for status in list_at_keys(pod, "status", "containerStatuses"):
+        reason = text_at_keys(status, "state", "waiting", "reason")
         if reason and reason not in ("ContainerCreating", "PodInitializing"):
-            message = excerpt(text_at(status, "state", "waiting", "message"))
+            message = excerpt(text_at_keys(status, "state", "waiting", "message"))
             text = f"{reason}: {message}" if message else reason
             yield WaitReason(name, text.rstrip("."), reason in FINAL_REASONS)
 
@@ -159,10 +163,10 @@ def _claim_wait_reasons(
     claims: Mapping[str, Mapping[str, Any]],
     messages: Mapping[tuple[str, str], tuple[str, ...]],
 ) -> Iterator[WaitReason]:
-    for volume in list_at(pod, "spec", "volumes"):
-        claim = text_at(volume, "persistentVolumeClaim", "claimName")
+    for volume in list_at_keys(pod, "spec", "volumes"):
+        claim = text_at_keys(volume, "persistentVolumeClaim", "claimName")
         found = claims.get(claim)
-        if not claim or (found is not None and text_at(found, "status", "phase") == "Bound"):
+        if not claim or (found is not None and text_at_keys(found, "status", "phase") == "Bound"):
             continue
         events = messages.get(("PersistentVolumeClaim", claim), ())
         if events:
@@ -177,19 +181,22 @@ def _event_messages_by_object(
     for event in sorted(events, key=_event_time):
         if event.get("reason") not in _WAITING_EVENTS:
             continue
-        key = (text_at(event, "involvedObject", "kind"), text_at(event, "involvedObject", "name"))
-        message = excerpt(_PREEMPTION_SUFFIX.sub("", text_at(event, "message"))).rstrip(".")
+        key = (
+            text_at_keys(event, "involvedObject", "kind"),
+            text_at_keys(event, "involvedObject", "name"),
+        )
+        message = excerpt(_PREEMPTION_SUFFIX.sub("", text_at_keys(event, "message"))).rstrip(".")
         found[key] = (*found.get(key, ()), message)[-_MESSAGES_PER_OBJECT_MAX:]
     return found
 
 
 def _event_time(event: Mapping[str, Any]) -> str:
-    series = text_at(event, "series", "lastObservedTime")
-    return series or text_at(event, "lastTimestamp") or text_at(event, "eventTime")
+    series = text_at_keys(event, "series", "lastObservedTime")
+    return series or text_at_keys(event, "lastTimestamp") or text_at_keys(event, "eventTime")
 
 
 def _condition_of_pod(pod: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    for condition in list_at(pod, "status", "conditions"):
+    for condition in list_at_keys(pod, "status", "conditions"):
         if isinstance(condition, dict) and condition.get("type") == kind:
             return condition
     return {}

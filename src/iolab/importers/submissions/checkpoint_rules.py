@@ -12,7 +12,7 @@ from iolab.importers.foreign_run import FileEvidence
 from iolab.importers.submissions.result_folder import (
     Document,
     ResultFolder,
-    number_at,
+    number_at_keys,
     parse_datetime,
     parse_finite_number,
 )
@@ -62,7 +62,7 @@ def checkpoint_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Of each command's folder."""
     for folder in row.folders:
         for way in WAYS:
-            if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
+            if number_at_keys(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second"):
                 yield from _direction_evidence(row, folder, way)
         yield from command_override_evidence(row, folder)
     yield from _save_load_gap_evidence(row)
@@ -78,12 +78,15 @@ def _direction_evidence(
     times = {rank: each for rank, each in times.items() if each}
     yield from _slowest_rank_evidence(row, folder, direction, times)
     yield from _mean_of_rates_evidence(row, folder, direction)
-    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     count = len(next(iter(times.values()), ()))
     claimed = size * GIB * count if size and count else None
     # One pair of snapshots holds what both ways moved.
     other = "load" if direction == "save" else "save"
-    if number_at(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second") is None:
+    if (
+        number_at_keys(folder.summary, "metric", f"{other}_checkpoint_io_mean_GB_per_second")
+        is None
+    ):
         counted = list(host_counter_evidence(row, folder, claimed, WAYS[direction]))
     else:
         counted = [
@@ -124,9 +127,9 @@ def _slowest_rank_evidence(
 ) -> Iterator[FileEvidence]:
     """The slowest rank's time: of all ranks' files, else what the starts leave room for."""
     key = f"{direction}_checkpoint_duration_mean_seconds"
-    published = number_at(folder.summary, "metric", key)
-    ranks = int(number_at(folder.summary, "num_accelerators") or 0)
-    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    published = number_at_keys(folder.summary, "metric", key)
+    ranks = int(number_at_keys(folder.summary, "num_accelerators") or 0)
+    size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     if not published or not times:
         message = f"The times of no rank's {direction}s are in the tree."
         yield row.file_evidence("slowest-rank", QUESTIONS, message, folder, ("summary.json", key))
@@ -163,7 +166,7 @@ def _start_spacing_evidence(
     row: SubmittedRow, folder: ResultFolder, direction: str, times: Mapping[str, RankCheckpointTime]
 ) -> Iterator[FileEvidence]:
     """Between two starts all ranks ended, and paused: a bound of the slowest rank's time."""
-    pause_s = folder.numeric_parameter("checkpoint.time_between_checkpoints")
+    pause_s = folder.numeric_parameter_at_paths("checkpoint.time_between_checkpoints")
     pause_s = PAUSE_S if pause_s is None else pause_s
     ordered = sorted(times.values(), key=lambda time: time.start)
     pairs = [
@@ -173,8 +176,8 @@ def _start_spacing_evidence(
     if not pairs:
         return
     own, bound = fmean(pair[0] for pair in pairs), fmean(pair[1] for pair in pairs)
-    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
-    ranks = int(number_at(folder.summary, "num_accelerators") or 0)
+    size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
+    ranks = int(number_at_keys(folder.summary, "num_accelerators") or 0)
     place = (
         folder.epoch_files_by_rank[min(folder.epoch_documents_by_rank)],
         f"{direction}_ckpt*.start",
@@ -199,9 +202,11 @@ def _mean_of_rates_evidence(
 ) -> Iterator[FileEvidence]:
     """Bytes over time, beside the published mean of rates."""
     key = f"{direction}_checkpoint_io_mean_GB_per_second"
-    rate = number_at(folder.summary, "metric", key)
-    seconds = number_at(folder.summary, "metric", f"{direction}_checkpoint_duration_mean_seconds")
-    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    rate = number_at_keys(folder.summary, "metric", key)
+    seconds = number_at_keys(
+        folder.summary, "metric", f"{direction}_checkpoint_duration_mean_seconds"
+    )
+    size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     if not rate or not seconds or not size:
         return
     over_time = size / seconds
@@ -252,12 +257,14 @@ def _load_from_memory_evidence(
     row: SubmittedRow, folder: ResultFolder, *, do_counters_confirm_reads: bool
 ) -> Iterator[FileEvidence]:
     """Loads of what the same command saved, where it fits into memory."""
-    size = number_at(folder.summary, "metric", "checkpoint_size_GB")
+    size = number_at_keys(folder.summary, "metric", "checkpoint_size_GB")
     memory = total_host_memory_bytes(folder)
     if not size or not memory:
         return
     factor = size * GIB / memory
-    is_one_command = number_at(folder.summary, "metric", "save_checkpoint_io_mean_GB_per_second")
+    is_one_command = number_at_keys(
+        folder.summary, "metric", "save_checkpoint_io_mean_GB_per_second"
+    )
     text = (
         f"A checkpoint of {format_bytes(size * GIB)} is {factor:.2f} times the clients' memory of "
         f"{format_bytes(memory)}"
@@ -276,7 +283,7 @@ def _save_load_gap_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
         way: (folder, folder.start_and_end_times)
         for folder in row.folders
         for way in WAYS
-        if number_at(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second")
+        if number_at_keys(folder.summary, "metric", f"{way}_checkpoint_io_mean_GB_per_second")
         is not None
     }
     if len(spans) < len(WAYS) or spans["save"][0] is spans["load"][0]:

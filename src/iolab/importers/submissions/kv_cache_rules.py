@@ -12,7 +12,7 @@ from iolab.importers.submissions.result_folder import (
     Document,
     OptionTrialRank,
     ResultFolder,
-    number_at,
+    number_at_keys,
 )
 from iolab.importers.submissions.row import SubmittedRow
 from iolab.importers.submissions.shared_rules import (
@@ -71,14 +71,14 @@ def kv_cache_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 
 def _parse_rank_result(document: Document) -> KvCacheRankResult:
     stats = ("summary", "cache_stats")
-    read = number_at(document, *stats, "tier_storage_read_bandwidth_gbps") or 0.0
-    moved = number_at(document, *stats, "tier_storage_kv_bytes_read_gb")
+    read = number_at_keys(document, *stats, "tier_storage_read_bandwidth_gbps") or 0.0
+    moved = number_at_keys(document, *stats, "tier_storage_kv_bytes_read_gb")
     return KvCacheRankResult(
         read,
-        number_at(document, *stats, "tier_storage_write_bandwidth_gbps") or 0.0,
+        number_at_keys(document, *stats, "tier_storage_write_bandwidth_gbps") or 0.0,
         moved / read if moved and read else None,
-        number_at(document, *stats, "storage_write_device_p95_ms"),
-        number_at(document, *stats, "storage_write_host_p50_ms"),
+        number_at_keys(document, *stats, "storage_write_device_p95_ms"),
+        number_at_keys(document, *stats, "storage_write_host_p50_ms"),
     )
 
 
@@ -89,12 +89,12 @@ def _missing_rank_evidence(
     results: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """Ranks that the option lacks, by its summary and by its files."""
-    total = int(number_at(folder.summary, "total_ranks") or 0)
-    trials = int(number_at(folder.summary, "trials_per_option") or 0)
+    total = int(number_at_keys(folder.summary, "total_ranks") or 0)
+    trials = int(number_at_keys(folder.summary, "trials_per_option") or 0)
     summary = folder.summary["options"][option]
     missing = summary.get("missing_files")
     count = len(missing) if isinstance(missing, list) else 0
-    ranks = int(number_at(folder.summary, "options", option, "rank_count") or 0)
+    ranks = int(number_at_keys(folder.summary, "options", option, "rank_count") or 0)
     place = ("summary.json", f"options.{option}")
     if count or summary.get("partial_failure") is True or ranks < total:
         yield row.file_evidence(
@@ -123,12 +123,12 @@ def _rank_sum_evidence(
 ) -> Iterator[FileEvidence]:
     """The published rate beside the mean over trials of the ranks' sums."""
     trials = sorted({trial for _, trial, _ in results})
-    total = int(number_at(folder.summary, "total_ranks") or 0)
+    total = int(number_at_keys(folder.summary, "total_ranks") or 0)
     if not trials or len(results) < total * len(trials):
         return
     for operation in ("read", "write"):
         key = f"aggregated_{operation}_bandwidth_gbps"
-        published = number_at(folder.summary, "options", option, key)
+        published = number_at_keys(folder.summary, "options", option, key)
         summed = fmean(
             sum(
                 each.read_gib_per_s if operation == "read" else each.write_gib_per_s
@@ -157,7 +157,7 @@ def _percentile_over_window_evidence(
     results: Mapping[OptionTrialRank, KvCacheRankResult],
 ) -> Iterator[FileEvidence]:
     """A percentile that is longer than the time by which the rate was divided."""
-    published = number_at(folder.summary, "options", option, "aggregated_p95_latency_ms")
+    published = number_at_keys(folder.summary, "options", option, "aggregated_p95_latency_ms")
     windows = [each.window_s for each in results.values() if each.window_s]
     asked = _option_numbers_in_commands(folder, _DURATION).get(option)
     window = fmean(windows) if windows else asked
@@ -200,7 +200,7 @@ def _command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Itera
     """Users and seconds of the commands, beside those that are stored."""
     differing = []
     for name, pattern in (("num_users", _USERS), ("duration", _DURATION)):
-        stored = number_at(folder.metadata, "parameters", name)
+        stored = number_at_keys(folder.metadata, "parameters", name)
         used = sorted(set(_option_numbers_in_commands(folder, pattern).values()))
         if stored is not None and used and used != [stored]:
             values = ", ".join(f"{value:g}" for value in used)

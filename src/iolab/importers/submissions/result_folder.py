@@ -166,7 +166,7 @@ class ResultFolder(Record, dict=True):
             )
         )
 
-    def numeric_parameter(self, *paths: str) -> float | None:
+    def numeric_parameter_at_paths(self, *paths: str) -> float | None:
         """A parameter of the workload: as the command sets it, else as it is stored."""
         for path in paths:
             stored: Any = self.metadata.get("parameters")
@@ -230,7 +230,7 @@ def parse_finite_number(value: object) -> float | None:
     return number if abs(number) < limits.NUMBER_MAX else None
 
 
-def number_at(document: Document, *keys: str) -> float | None:
+def number_at_keys(document: Document, *keys: str) -> float | None:
     """The number below those keys; None where there is none."""
     value: Any = document
     for key in keys:
@@ -238,7 +238,7 @@ def number_at(document: Document, *keys: str) -> float | None:
     return parse_finite_number(value)
 
 
-def numbers_at(document: Document, *keys: str) -> list[float]:
+def numbers_at_keys(document: Document, *keys: str) -> list[float]:
     """The numbers of the list below those keys."""
     value: Any = document
     for key in keys:

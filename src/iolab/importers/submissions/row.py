@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Final
 
 from iolab.importers.foreign_run import EvidenceKind, FileEvidence
-from iolab.importers.submissions.result_folder import ResultFolder, number_at
+from iolab.importers.submissions.result_folder import ResultFolder, number_at_keys
 from iolab.importers.submissions.yaml_scalars import yaml_scalar_paths_and_texts
 from iolab.record import Record
 from iolab.units import GIB, MIB, format_rate_bytes
@@ -136,12 +136,12 @@ def row_status(evidence: Sequence[FileEvidence]) -> RowStatus:
 
 def _training_rates(folders: Sequence[ResultFolder]) -> Iterator[PublishedRate]:
     key = "train_io_mean_MB_per_second"
-    rates = [number_at(each.summary, "metric", key) for each in folders]
+    rates = [number_at_keys(each.summary, "metric", key) for each in folders]
     samples = [
-        number_at(each.summary, "metric", "train_throughput_mean_samples_per_second")
+        number_at_keys(each.summary, "metric", "train_throughput_mean_samples_per_second")
         for each in folders
     ]
-    use = [number_at(each.summary, "metric", "train_au_mean_percentage") for each in folders]
+    use = [number_at_keys(each.summary, "metric", "train_au_mean_percentage") for each in folders]
     if all(rate is not None for rate in rates) and rates:
         bytes_per_s = fmean(rate for rate in rates if rate is not None) * MIB
         text = format_rate_bytes(bytes_per_s)
@@ -161,10 +161,12 @@ def _checkpoint_rates(folders: Sequence[ResultFolder]) -> Iterator[PublishedRate
     for way, operation in (("save", "write"), ("load", "read")):
         key = f"{way}_checkpoint_io_mean_GB_per_second"
         for folder in folders:
-            rate = number_at(folder.summary, "metric", key)
+            rate = number_at_keys(folder.summary, "metric", key)
             if rate is None:
                 continue
-            seconds = number_at(folder.summary, "metric", f"{way}_checkpoint_duration_mean_seconds")
+            seconds = number_at_keys(
+                folder.summary, "metric", f"{way}_checkpoint_duration_mean_seconds"
+            )
             text = f"{way} {format_rate_bytes(rate * GIB)}"
             text += f" in {seconds:.2f} s" if seconds is not None else ""
             yield PublishedRate(operation, rate * GIB, seconds, key, text)
@@ -175,7 +177,7 @@ def _kv_cache_rates(folder: ResultFolder) -> Iterator[PublishedRate]:
     for name in sorted(options if isinstance(options, dict) else {})[:KEY_VALUE_OPTIONS_MAX]:
         for operation in ("read", "write"):
             key = f"aggregated_{operation}_bandwidth_gbps"
-            rate = number_at(folder.summary, "options", name, key)
+            rate = number_at_keys(folder.summary, "options", name, key)
             if rate is not None and name.isdigit():
                 text = f"option {name} {operation} {format_rate_bytes(rate * GIB)}"
                 yield PublishedRate(

@@ -26,7 +26,7 @@ from iolab.importers.submissions.result_folder import (
     ResultFolder,
     benchmark_name_of_result,
     find_result_folders,
-    number_at,
+    number_at_keys,
 )
 from iolab.importers.submissions.row import (
     Benchmark,
@@ -102,13 +102,13 @@ def judged_rows_text(rows: Sequence[JudgedRow]) -> str:
     lines: list[str] = []
     for row in rows:
         lines += [row.name, f"  {row.figure_text}", f"  {row.status.value}"]
-        shown = _deciding_evidence(row)
+        shown = _status_deciding_evidence(row)
         for each in shown:
             lines += [f"    {each.rule}: {each.message}", f"      {_evidence_location_text(each)}"]
     return "\n".join([*lines, row_status_counts_text(rows), ""])
 
 
-def _deciding_evidence(row: JudgedRow) -> list[FileEvidence]:
+def _status_deciding_evidence(row: JudgedRow) -> list[FileEvidence]:
     """What decides a row: contradictions, else what leaves it open, else what supports it."""
     wanted = {
         RowStatus.CONTRADICTED: EvidenceKind.CONTRADICTS,
@@ -127,7 +127,7 @@ def _submitted_rows(root: Path, folders: Sequence[ResultFolder]) -> Iterator[Sub
     for folder in folders:
         benchmark = benchmark_name_of_result(folder)
         own = folder.path if benchmark == Benchmark.KV_CACHE else _row_folder(folder.path)
-        accelerators = number_at(folder.summary, "num_accelerators") or 0
+        accelerators = number_at_keys(folder.summary, "num_accelerators") or 0
         groups.setdefault((own, f"{benchmark} {accelerators:g}"), []).append(folder)
     for number, ((own, kind), group) in enumerate(groups.items()):
         if number >= ROWS_MAX:
@@ -226,8 +226,8 @@ def _foreign_runs(row: SubmittedRow, evidence: tuple[FileEvidence, ...]) -> Iter
         host = ImportedHost(folder.file_label(SUMMARY), tuple(figures.values()))
         seconds = next((rate.seconds for rate in rates if rate.seconds), None)
         settings: list[tuple[str, int | str]] = [
-            ("accelerators", int(number_at(folder.summary, "num_accelerators") or 0)),
-            ("hosts of the row", int(number_at(folder.summary, "num_hosts") or 0)),
+            ("accelerators", int(number_at_keys(folder.summary, "num_accelerators") or 0)),
+            ("hosts of the row", int(number_at_keys(folder.summary, "num_hosts") or 0)),
         ]
         if option is not None:
             settings.append(("option", option))

@@ -272,11 +272,11 @@ def command_override_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterat
 
 
 def differing_override_evidence(
-    row: SubmittedRow, folder: ResultFolder, differing: Sequence[str]
+    row: SubmittedRow, folder: ResultFolder, overridden_options: Sequence[str]
 ) -> Iterator[FileEvidence]:
     """A sentence of them all."""
-    if differing:
-        shown = list_text(list(differing)[:SHOWN_NAMES])
+    if overridden_options:
+        shown = list_text(list(overridden_options)[:SHOWN_NAMES])
         yield row.file_evidence(
             "command-overrides",
             EXPLAINS,

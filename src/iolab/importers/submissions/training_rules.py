@@ -10,8 +10,8 @@ from iolab.importers.foreign_run import FileEvidence
 from iolab.importers.submissions.result_folder import (
     Document,
     ResultFolder,
-    number_at,
-    numbers_at,
+    number_at_keys,
+    numbers_at_keys,
     parse_datetime,
     parse_finite_number,
 )
@@ -67,26 +67,26 @@ def training_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
 
 def sample_bytes(folder: ResultFolder) -> float | None:
     """The nominal size of a sample."""
-    return folder.numeric_parameter("dataset.record_length_bytes", "dataset.record_length")
+    return folder.numeric_parameter_at_paths("dataset.record_length_bytes", "dataset.record_length")
 
 
 def samples_per_epoch(folder: ResultFolder) -> float | None:
     """Samples of the training set."""
-    files = number_at(folder.summary, "num_files_train")
-    per_file = number_at(folder.summary, "num_samples_per_file")
+    files = number_at_keys(folder.summary, "num_files_train")
+    per_file = number_at_keys(folder.summary, "num_samples_per_file")
     return files * per_file if files and per_file else None
 
 
 def _nominal_read_bytes(folder: ResultFolder) -> float | None:
     size, samples = sample_bytes(folder), samples_per_epoch(folder)
-    epochs = number_at(folder.summary, "epochs")
+    epochs = number_at_keys(folder.summary, "epochs")
     return size * samples * epochs if size and samples and epochs else None
 
 
 def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Samples a second times bytes of a sample, in the unit of the key."""
-    samples = number_at(folder.summary, "metric", "train_throughput_mean_samples_per_second")
-    rate = number_at(folder.summary, "metric", "train_io_mean_MB_per_second")
+    samples = number_at_keys(folder.summary, "metric", "train_throughput_mean_samples_per_second")
+    rate = number_at_keys(folder.summary, "metric", "train_io_mean_MB_per_second")
     size = sample_bytes(folder)
     if not samples or not rate or not size:
         return
@@ -111,7 +111,7 @@ def _throughput_unit_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterat
 def _epoch_time_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Samples of an epoch over its time, beside the published samples a second."""
     samples = samples_per_epoch(folder)
-    published = number_at(folder.summary, "metric", "train_throughput_mean_samples_per_second")
+    published = number_at_keys(folder.summary, "metric", "train_throughput_mean_samples_per_second")
     if not samples or not published or not folder.epoch_documents_by_rank:
         return
     rank = min(folder.epoch_documents_by_rank)
@@ -161,12 +161,12 @@ def _training_block_seconds(epoch: dict[str, Any]) -> list[float]:
 
 def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[FileEvidence]:
     """Accelerator utilization of whole epochs, beside the published one and its threshold."""
-    published = number_at(folder.summary, "metric", "train_au_mean_percentage")
+    published = number_at_keys(folder.summary, "metric", "train_au_mean_percentage")
     if published is None:
         return
     place = ("summary.json", "metric.train_au_mean_percentage")
     model = next((each for each in THRESHOLDS if each in row.name.casefold()), "")
-    own_threshold = folder.numeric_parameter("metric.au")
+    own_threshold = folder.numeric_parameter_at_paths("metric.au")
     needed = THRESHOLDS.get(model, 100 * own_threshold if own_threshold else None)
     if needed is not None and published < needed:
         yield row.file_evidence(
@@ -177,10 +177,10 @@ def _utilization_evidence(row: SubmittedRow, folder: ResultFolder) -> Iterator[F
             folder,
             place,
         )
-    samples = number_at(folder.summary, "metric", "train_throughput_mean_samples_per_second")
-    compute_s = folder.numeric_parameter("train.computation_time")
-    batch = folder.numeric_parameter("reader.batch_size")
-    accelerators = number_at(folder.summary, "num_accelerators")
+    samples = number_at_keys(folder.summary, "metric", "train_throughput_mean_samples_per_second")
+    compute_s = folder.numeric_parameter_at_paths("train.computation_time")
+    batch = folder.numeric_parameter_at_paths("reader.batch_size")
+    accelerators = number_at_keys(folder.summary, "num_accelerators")
     if not samples or not compute_s or not batch or not accelerators:
         return
     whole = 100 * samples * compute_s / (batch * accelerators)
@@ -228,11 +228,11 @@ def total_host_memory_bytes(folder: ResultFolder) -> float | None:
     Where the list of hosts has zeros, it is of ranks: some hosts' memory is in it several times,
     others' not at all, and that of the host that wrote the summary stands for each.
     """
-    total = number_at(folder.metadata, "system_info", "total_memory_bytes")
+    total = number_at_keys(folder.metadata, "system_info", "total_memory_bytes")
     if total:
         return total
-    listed = numbers_at(folder.summary, "host_memory_GB")
-    hosts = number_at(folder.summary, "num_hosts") or len(listed)
+    listed = numbers_at_keys(folder.summary, "host_memory_GB")
+    hosts = number_at_keys(folder.summary, "num_hosts") or len(listed)
     if listed and min(listed) > 0:
         return fmean(listed) * hosts * GIB
     own = folder.summary.get("host_meminfo")
@@ -244,7 +244,7 @@ def total_host_memory_bytes(folder: ResultFolder) -> float | None:
 def _first_epoch_evidence(row: SubmittedRow) -> Iterator[FileEvidence]:
     """Epochs that are faster than the first in all runs: data stayed in a cache."""
     key = "train_throughput_samples_per_second"
-    rates = [numbers_at(each.summary, "metric", key) for each in row.scored_folders]
+    rates = [numbers_at_keys(each.summary, "metric", key) for each in row.scored_folders]
     rates = [each for each in rates if len(each) > 1 and each[0] > 0]
     if not rates:
         return

@@ -74,7 +74,9 @@ _TRACE_CONFLICTS: Final = (
 def add_file_io_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
     for item in tables.items_by_section["workload"]:
-        add_option_faults(document, item, "fio", FileTable, FIO_OPTIONS, advice=_option_advice)
+        add_option_faults(
+            document, item, "fio", FileTable, FIO_OPTIONS, advice_for_name=_option_advice
+        )
     for item, workload in tables.items_of_table("workload", FileTable):
         add_element_faults(document, item, _workload_element_faults(workload, tables))
 

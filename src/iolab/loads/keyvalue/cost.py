@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.record import Record
-from iolab.study.cost import extra_watch_seconds
+from iolab.study.cost import idle_watch_seconds_beyond_settle
 from iolab.study.writes import RunWrites
 from iolab.text import counted_noun, quote_value
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
@@ -201,10 +201,10 @@ def run_load_duration_s(
 def run_overhead_s(study: Study, job: KeyJob) -> float:
     """What one run takes beside its load."""
     if isinstance(job, DbBenchJob):
-        return DB_BENCH_RUN_S + extra_watch_seconds(study.method)
+        return DB_BENCH_RUN_S + idle_watch_seconds_beyond_settle(study.method)
     return (
         YCSB_RUN_S
-        + extra_watch_seconds(study.method)
+        + idle_watch_seconds_beyond_settle(study.method)
         + (NODE_RESTART_S if server_settings(study).kind is ServerKind.MANAGED else 0)
     )
 

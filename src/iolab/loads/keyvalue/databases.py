@@ -330,7 +330,7 @@ async def _read_table_shape(
         cwd=command.cwd,
         limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
-        codes=_ANY_CODE,
+        success_codes=_ANY_CODE,
     )
     return parse_table_shape(raw)
 

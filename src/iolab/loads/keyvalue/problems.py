@@ -65,7 +65,9 @@ def add_key_value_faults(document: StudyDocument, tables: StudyTables) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items_by_section["workload"]:
         add_option_faults(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
-        add_option_faults(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_option_text)
+        add_option_faults(
+            document, item, "ycsb", YcsbTable, YCSB_OPTIONS, format_value=ycsb_option_text
+        )
     for item, bench in tables.items_of_table("workload", DbBenchTable):
         add_element_faults(document, item, _db_bench_element_faults(bench, item.user_values))
     for item, mixed in tables.items_of_table("workload", YcsbTable):

@@ -294,7 +294,7 @@ class RocksdbPrograms:
                     command.argv,
                     cwd=command.cwd,
                     limit_s=VERSION_LIMIT_S,
-                    codes=_ANSWERS,
+                    success_codes=_ANSWERS,
                     install_hint=INSTALL,
                 )
                 for command in commands
