@@ -126,6 +126,9 @@ on_failure = "stop"
 """
 PHASES = ("before", "fault", "after")
 
+# What they leave not undone for a moment keeps every session with events off this machine.
+ALONE = pytest.mark.alone
+
 HOST = """
 format = 1
 [[host]]
@@ -316,7 +319,7 @@ def pid_inside(pid: int) -> str:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("who", ["controller", "agent", "keeper", "all"])
+@pytest.mark.parametrize("who", ["controller", "agent", "keeper", pytest.param("all", marks=ALONE)])
 def test_a_kill_in_any_phase_leaves_nothing(who: str, phase: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
         victim = stack.enter_context(subprocess.Popen(["sleep", "600"]))
@@ -343,6 +346,7 @@ def test_a_kill_in_any_phase_leaves_nothing(who: str, phase: str, tmp_path: Path
         assert until(lambda: state_of(victim.pid) == "S", 60)
 
 
+@ALONE
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_host_that_dies_in_any_phase_leaves_nothing(phase: str, tmp_path: Path) -> None:
     """A host of name spaces: with its first process all of it is gone at once."""
